@@ -53,8 +53,12 @@ class BoundedRows(Rows):
         if issparse(X):
             self.block_size = max(self.block_size, SPARSE_BLOCK_ROWS)
         super().__init__(X, self.block_size)
-        self._factor = np.empty(X.shape[0])
         self._kept = {}
+
+    @cached_property
+    def _factor(self):
+        """What each row is multiplied by; with it blocks of a sparse table are kept."""
+        factor = np.empty(self.X.shape[0])
         # A sum of m squares is off by a relative m rounding errors at most; root, product and
         # quotient add three. Twice that covers both sides.
         margin = 1.0 - 2.0 * (self.n_columns + 4) * np.finfo(np.float64).eps
@@ -62,13 +66,14 @@ class BoundedRows(Rows):
             with np.errstate(over="ignore", divide="ignore"):
                 block = self._read(rows)
                 norms = row_norms(block)
-                self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
-            if issparse(X):
-                zeroed = self._factor[rows] == 0.0
+                factor[rows] = np.minimum(1.0 / self.unit, self.data_norm / norms * margin)
+            if issparse(self.X):
+                zeroed = factor[rows] == 0.0
                 if zeroed.any():
                     data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
                     block = csr_array((data, block.indices, block.indptr), shape=block.shape)
                 self._kept[rows.start] = block, block.T
+        return factor
 
     def __getitem__(self, rows):
         return _Block(self, rows)

@@ -160,27 +160,6 @@ def read_samples(estimator, X):
     return read_array(estimator, X, dtype=np.float64, reset=False)
 
 
-def read_rows_and_target(estimator, X, y, *, reset=True, numeric=False):
-    """Read a table that may be sparse and one label, or number, a row.
-
-    Parameters
-    ----------
-    estimator, X, reset
-        As in `read_table`.
-    y : array-like of shape (n_rows,)
-    numeric : bool, default=False
-        Whether y holds numbers.
-
-    Returns
-    -------
-    X : ndarray, csr_array or ChunkedArray
-    y : ndarray of shape (n_rows,)
-    """
-    X = read_table(estimator, X, reset=reset, accept_sparse=True)
-    read = read_numeric_target if numeric else read_target
-    return X, read(estimator, y, X.shape[0])
-
-
 def number_matrix(X):
     """Return a table as an array of numbers where it is of a kind that scikit-learn would convert.
 

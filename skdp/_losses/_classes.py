@@ -197,29 +197,24 @@ class SquaredHingeLoss(ClippableLoss):
 
     target_bounds = None
     curvature_bound = 2.0
+    # Of 1 - z, from which on the loss goes along its tangent.
+    largest_gap = math.inf
 
     def value(self, scores, y):
-        return np.maximum(1.0 - _sign(y) * scores, 0.0) ** 2
+        gap = 1.0 - _sign(y) * scores
+        inner = np.clip(gap, 0.0, self.largest_gap)
+        return inner * (2.0 * gap - inner)
 
     def residual(self, scores, y):
         sign = _sign(y)
-        return -2.0 * sign * np.maximum(1.0 - sign * scores, 0.0)
+        return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, self.largest_gap)
 
 
 @dataclass(frozen=True)
-class ModifiedHuberLoss(ClippableLoss):
+class ModifiedHuberLoss(SquaredHingeLoss):
     r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
 
-    target_bounds = None
-    curvature_bound = 2.0
-
-    def value(self, scores, y):
-        z = _sign(y) * scores
-        return np.where(z < -1.0, -4.0 * z, np.maximum(1.0 - z, 0.0) ** 2)
-
-    def residual(self, scores, y):
-        sign = _sign(y)
-        return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, 2.0)
+    largest_gap = 2.0
 
 
 def _sign(y):

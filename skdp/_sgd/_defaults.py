@@ -14,7 +14,6 @@ from skdp._sgd._updates import Check
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 
 # Constants of the rule, chosen with the benchmarks' tables in view.
-CLIP_OVER_SLOPE = 1.0
 LARGEST_L1_OVER_L2 = 4.0
 STEPS_PER_ROOT = 4.0
 LAPLACE_STEPS_PER_ROOT = 2.5
@@ -207,7 +206,7 @@ def _tie(problem, given, strength, noise):
 
 
 def _clip(problem):
-    clip = CLIP_OVER_SLOPE * problem.task.slope * problem.norm
+    clip = problem.task.slope * problem.norm
     if problem.delta > 0.0:
         return clip
     return clip * min(math.sqrt(problem.size), LARGEST_L1_OVER_L2)

@@ -151,13 +151,10 @@ class TermsModel(RawTableModel):
 
     def _parts(self, X):
         for cells in self._cells(X):
-            outputs, parts = (
-                np.shape(self.intercept_),
-                zip(self.shape_functions_, cells, strict=True),
-            )
-            yield np.stack(
-                [shape.values.reshape(-1, *outputs)[own] for shape, own in parts], axis=1
-            )
+            outputs = np.shape(self.intercept_)
+            parts = zip(self.shape_functions_, cells, strict=True)
+            found = [shape.values.reshape(-1, *outputs)[own] for shape, own in parts]
+            yield np.stack(found, axis=1)
 
     def _scores(self, X):
         return np.concatenate([parts.sum(axis=1) for parts in self._parts(X)]) + self.intercept_
@@ -204,7 +201,41 @@ class TermsModel(RawTableModel):
 
 
 class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
-    """The parameters of additive models that are fitted in steps, and their plan."""
+    """The parameters of additive models that are fitted in steps, and their plan.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list, default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own.
+    n_bins : int or "auto", default="auto"
+        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
+        where noise would drown smaller ones.
+    interactions : int, list of pairs of columns or "auto", default=0
+        Pairs of columns that get a table of their own: declared by position or name, or so many
+        at most, chosen within the same budget. "auto" follows a public rule.
+    monotonic_cst : dict of column to int, list of int, default=None
+        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+
+    Attributes
+    ----------
+    shape_functions_ : list of ShapeFunction
+        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    """
 
     n_bins: int | str = "auto"
     interactions: int | list | str = 0

@@ -145,14 +145,6 @@ def declared_columns(kinds, bounds, categories, names):
     return columns
 
 
-def entries_of(value, names, n_features, what):
-    """Return `column_entries`, or raise `ValueError` for what is neither a list nor a dict."""
-    is_vector = isinstance(value, np.ndarray) and value.ndim == 1
-    if not (value is None or is_vector or isinstance(value, Mapping | list | tuple)):
-        raise ValueError(f"{what} must be a dict of columns or a flat list, got {value!r}")
-    return column_entries(value, names, n_features, what)
-
-
 def _bound_entries(bounds, names, n_features):
     if is_auto(bounds):
         return [None] * n_features

@@ -1,13 +1,18 @@
 """The additive classifier and the additive regressor on private bins."""
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
-from skdp._data._tables import read_numeric_target
 from skdp.gam._additive import PrivateAdditiveModel, RawTableModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.linear_model._classifier import PrivateClassifierMixin, check_class_weight
-from skdp.utils._validation import check_target_bounds
+from skdp.linear_model._regressor import PrivateRegressorMixin
+
+
+def _task_of_classes(weights, delta):
+    """Return the task of as many classes; with delta = 0 vectors are not clipped."""
+    if len(weights) == 2:
+        return BinaryTask(weights=weights)
+    return MultinomialTask(weights=weights, clipped=delta > 0.0)
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
@@ -17,11 +22,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         classes = self._planned_classes(shape)
         weights = np.array(check_class_weight(self.class_weight, classes))
         weights = tuple((weights / weights.max()).tolist())
-        if len(classes) == 2:
-            task = BinaryTask(weights=weights)
-        else:
-            task = MultinomialTask(weights=weights, clipped=guarantee.delta > 0.0)
-        return self._plan(task, shape, guarantee)
+        return self._plan(_task_of_classes(weights, guarantee.delta), shape, guarantee)
 
     def decision_function(self, X):
         """Return the scores of samples: the sums of their cells' values.
@@ -51,12 +52,9 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        scores = self._scores(X)
-        if scores.ndim == 1:
-            return BinaryTask().probabilities(scores[:, None])
-        clipped = self.privacy_.delta > 0.0
-        weights = (1.0,) * len(self.classes_)
-        return MultinomialTask(weights=weights, clipped=clipped).probabilities(scores)
+        scores, weights = self._scores(X), (1.0,) * len(self.classes_)
+        task = _task_of_classes(weights, self.privacy_.delta)
+        return task.probabilities(scores.reshape(len(scores), -1))
 
     def predict_log_proba(self, X):
         """Return the logarithms of the classes' probabilities.
@@ -71,33 +69,19 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def _assumptions(self):
-        weights = ("class_weight",) if self.class_weight is not None else ()
-        return (*super()._assumptions(), *weights, self._known_labels)
+        return np.log(self.predict_proba(X))
 
 
-class RawTableRegressor(RegressorMixin, RawTableModel):
+class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
     """A regressor by the scores of an `AdditivePlan`; it has `target_bounds`."""
 
     def plan_fit(self, shape, guarantee):
-        low, high = check_target_bounds(self.target_bounds)
-        return self._plan(NumberTask(unit=(0.5 * high - 0.5 * low) ** 2), shape, guarantee)
-
-    def _read_target(self, y, n_rows):
-        y = read_numeric_target(self, y, n_rows)
-        low, high = check_target_bounds(self.target_bounds)
-        # Halved first: the span of finite bounds is finite.
-        return None, np.clip((y - 0.5 * (low + high)) / (0.5 * (high - low)), -1.0, 1.0)
+        return self._plan(NumberTask(unit=self._units.half**2), shape, guarantee)
 
     def _released(self, run, plan):
-        terms, values, constant = run
-        low, high = check_target_bounds(self.target_bounds)
-        half, middle = 0.5 * (high - low), 0.5 * low + 0.5 * high
-        run = terms, [half * own for own in values], middle + half * constant
-        return super()._released(run, plan) | {"target_bounds_": (low, high)}
+        (terms, values, constant), units = run, self._units
+        run = terms, [units.half * own for own in values], units.middle + units.half * constant
+        return super()._released(run, plan) | {"target_bounds_": (units.low, units.high)}
 
     def predict(self, X):
         """Return the predicted targets of samples.
@@ -114,14 +98,6 @@ class RawTableRegressor(RegressorMixin, RawTableModel):
         """
         return np.clip(self._scores(X), *self.target_bounds_)
 
-    def _assumptions(self):
-        return (*super()._assumptions(), "target_bounds")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
 
 class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     r"""Classifier that adds up one private curve a column.
@@ -133,47 +109,25 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
-    n_bins : int or "auto", default="auto"
-        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
-        where noise would drown smaller ones.
-    interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns that get a table of their own: declared by position or name, or so many
-        at most, chosen within the same budget. "auto" follows a public rule.
-    monotonic_cst : dict of column to int, list of int, default=None
-        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {n_bins}
+    {interactions}
+    {monotonic_cst}
+    {classes}
+    {class_weight}
     {accountant}
     {random_state}
     {verbose}
 
     Attributes
     ----------
-    shape_functions_ : list of ShapeFunction
-        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    {shape_functions_}
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    {feature_importances_}
     classes_ : ndarray of shape (n_classes,)
         The labels.
     {n_features_in_}
@@ -233,29 +187,13 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
-    n_bins : int or "auto", default="auto"
-        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
-        where noise would drown smaller ones.
-    interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns that get a table of their own: declared by position or name, or so many
-        at most, chosen within the same budget. "auto" follows a public rule.
-    monotonic_cst : dict of column to int, list of int, default=None
-        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {n_bins}
+    {interactions}
+    {monotonic_cst}
     target_bounds : tuple of (float, float)
         The range of targets, required; it must not be computed from the data. Targets are clipped
         to it, and predictions lie within it.
@@ -265,12 +203,10 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     Attributes
     ----------
-    shape_functions_ : list of ShapeFunction
-        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    {shape_functions_}
     intercept_ : float
         What is added to the sum of the shapes.
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    {feature_importances_}
     target_bounds_ : tuple of (float, float)
         As declared.
     {n_features_in_}

@@ -1,13 +1,14 @@
 """A fitted additive model: a table of each term, what can be done with them, and a document."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from skdp.gam._columns import entries_of
+from skdp._data._columns import column_entries
 from skdp.utils._documents import html_bar, html_fragment, html_table, html_text
 
 
@@ -105,7 +106,12 @@ def place_of(shapes, term):
 
 def directions(monotonic_cst, names, columns):
     """Return -1, 0 or 1 for each column, or raise `ValueError`; as scikit-learn's parameter."""
-    found = entries_of(monotonic_cst, names, len(columns), "monotonic_cst")
+    is_vector = isinstance(monotonic_cst, np.ndarray) and monotonic_cst.ndim == 1
+    if not (is_vector or isinstance(monotonic_cst, Mapping | list | tuple | None)):
+        raise ValueError(
+            f"monotonic_cst must be a dict of columns or a flat list, got {monotonic_cst!r}"
+        )
+    found = column_entries(monotonic_cst, names, len(columns), "monotonic_cst")
     for j, (sign, column) in enumerate(zip(found, columns, strict=True)):
         if sign not in (None, -1, 0, 1):
             raise ValueError(f"monotonic_cst must be -1, 0 or 1, got {sign!r} for column {j}")

@@ -6,12 +6,11 @@ import numpy as np
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
-from skdp._data._tables import RowsAndTarget, read_rows_and_target, read_target
+from skdp._data._tables import read_target
 from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp._sgd._defaults import Task
-from skdp.base import ReadTable
 from skdp.linear_model._regressor import PrivateLinearModel
-from skdp.utils._validation import check_classes, check_magnitude, public_inputs
+from skdp.utils._validation import check_classes, check_magnitude
 
 # What is expected of weights, times the norm of rows, and of the variance of a score, times its
 # curvature; and the noise below which clips grow. Chosen with training rows in view, see
@@ -26,7 +25,17 @@ CHECK = {"chance": 0.4, "least_kept": 0.1}
 
 
 class PrivateClassifierMixin(ClassifierMixin):
-    """Labels, which are those of y or declared by `classes`, and predictions from scores."""
+    """Labels, which are those of y or declared by `classes`, and predictions from scores.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    """
 
     def predict(self, X):
         """Return the class with the highest score of each sample.
@@ -57,14 +66,19 @@ class PrivateClassifierMixin(ClassifierMixin):
             raise ValueError(f"a fit takes at least two classes, got {classes!r}")
         return classes
 
-    def _read_target(self, y, n_rows):
+    def _read_target(self, y, n_rows, classes=None):
         """Return the labels that can occur and the code of each row's."""
-        return check_classes(self.classes, read_target(self, y, n_rows))
+        classes = self.classes if classes is None else classes
+        return check_classes(classes, read_target(self, y, n_rows))
 
     @property
     def _known_labels(self):
         """What a fit takes to be public of labels, in words."""
         return "the labels of y" if self.classes is None else "the declared classes"
+
+    def _assumptions(self):
+        weights = ("class_weight",) if getattr(self, "class_weight", None) is not None else ()
+        return (*super()._assumptions(), *weights, self._known_labels)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -73,15 +87,19 @@ class PrivateClassifierMixin(ClassifierMixin):
 
 
 class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
-    """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
+    """Scores and predictions from `coef_`, `intercept_` and `classes_`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Noisy coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Noisy intercepts, 0 without `fit_intercept`.
+    """
 
     classes: list | np.ndarray | None = None
-
-    def _read_table(self, X, y=None, reset=True, classes=None):
-        self._look_at_types(X)
-        X, y = read_rows_and_target(self, X, y, reset=reset)
-        classes, codes = check_classes(self.classes if classes is None else classes, y)
-        return ReadTable(rows=RowsAndTarget(X, codes), shape=self._shape_of(X, classes=classes))
 
     def decision_function(self, X):
         """Return the scores of samples.
@@ -98,11 +116,6 @@ class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
         """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def _assumptions(self):
-        """Say in words what a fit takes to be public."""
-        declared = [name for name in ("data_norm", "class_weight") if hasattr(self, name)]
-        return (*public_inputs(self, *declared), self._known_labels)
 
 
 class LogisticProbabilitiesMixin:

@@ -10,34 +10,52 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._sgd._plan import plan_sgd
-from skdp.linear_model._dp_sgd import SGDFit, plan_run
-from skdp.linear_model._planning import Perturbation
+from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task
+from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd
+from skdp._sgd._updates import Check, Update, run_sgd
+from skdp.linear_model._planning import Perturbation, quadratic_excess
+from skdp.utils._fit_progress import tell_steps
+from skdp.utils._validation import check_magnitude
 
+# How many of the last steps check the weights, of those of a regression.
+CHECKED = 0.08
 RESPONSE_BLOCK = 256
 # Of the largest scale of noise in steps of its grid. In another unit it is up to 2**44 steps more,
 # an eighth of the largest Gaussian one.
 ROOM_FOR_UNITS = 0.85
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClippedDescent(Perturbation):
-    """What a fit by clipped gradients will do.
+    """What a run of noisy clipped gradients will do, and the settings that led to it.
 
     Parameters
     ----------
-    fit : SGDFit
-        For rows whose norm is given, or is found to be 1.
-    C : float
-        Inverse regularisation strength, as in scikit-learn.
+    task : Task
+    settings : Settings
+        With everything decided, for rows whose norm is given, or is found to be 1.
+    sgd : SGDPlan
+        What is drawn and clipped, its noise and its price.
+    update : Update
+    check : Check
+        Of the weights, by the last steps.
     """
 
-    fit: SGDFit
-    C: float
+    task: Task
+    settings: Settings
+    sgd: SGDPlan
+    update: Update
+    check: Check
     quadratic = 1.0
 
-    mechanism = property(attrgetter("fit.sgd"))
-    sampler = property(attrgetter("fit.sampler"))
+    mechanism = property(attrgetter("sgd"))
+    model = property(attrgetter("sgd.model"))
+    sampler = property(attrgetter("sgd.sampler"))
+
+    @property
+    def C(self):
+        """Inverse regularisation strength, as in scikit-learn."""
+        return 1.0 / (self.model.n_rows * self.settings.alpha)
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the weights of rows in their unit; the rows are read as they are.
@@ -55,10 +73,23 @@ class ClippedDescent(Perturbation):
         -------
         ndarray of shape (*loss.weights_shape, n_features)
         """
-        fit = _in_units(self.fit, rows.unit)
+        own, unit = _in_units(self, rows.unit), rows.unit
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
-        weights = fit.weights(rows.X, y, source, start / rows.unit, persons=rows.persons)
-        return rows.unit * weights.reshape(start.shape)
+        sums = own.model.sums(rows.X, y, loss, rows.persons)
+        told = tell_steps(own.sgd.n_steps, own.settings.max_iter, own.sgd.spent_after)
+        moves = {"after_step": told, "tie": own.settings.tie, "check": own.check}
+        alpha = own.settings.alpha
+        return unit * run_sgd(own.sgd, sums, own.update, start / unit, alpha, source, **moves)
+
+    def expected_excess(self, problem):
+        """Return the summed loss expected above that of weights of the expected norm."""
+        task, n_rows, plan, norm = self.task, problem.n_rows, self.sgd, problem.norm
+        # The average over the steps has the noise of one release that is worth all of them, and
+        # few steps shrink weights as a penalty does.
+        noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
+        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * norm**2
+        strength = n_rows * max(self.settings.alpha, stopped)
+        return quadratic_excess(problem, strength, task.weights_norm / norm, noise)
 
     def noise_variance(self, curvature):
         """Return the variance of the noise in the weights, where the summed loss has a curvature.
@@ -78,7 +109,7 @@ class ClippedDescent(Perturbation):
         return np.concatenate([self._noise_variance(one) for one in np.split(curvature, edges)])
 
     def _noise_variance(self, curvature):
-        n_steps, averaged = self.mechanism.n_steps, self.fit.update.n_averaged
+        n_steps, averaged = self.mechanism.n_steps, self.update.n_averaged
         summed = np.zeros((n_steps + 1, len(curvature)))
         for step, response in enumerate(self._responses(curvature)):
             summed[step + 1] = summed[step] + response
@@ -94,8 +125,8 @@ class ClippedDescent(Perturbation):
 
     def _responses(self, curvature):
         """Yield what a step's noise of size 1 adds to the iterates, from the next on."""
-        rate, momentum = self.fit.update.eta0, self.fit.update.momentum
-        kept = 1.0 - rate * (curvature / self.mechanism.model.n_rows + self.fit.settings.alpha)
+        rate, momentum = self.update.eta0, self.update.momentum
+        kept = 1.0 - rate * (curvature / self.mechanism.model.n_rows + self.settings.alpha)
         current, previous = np.full(len(kept), rate), 0.0
         for _ in range(self.mechanism.n_steps):
             yield current
@@ -143,6 +174,42 @@ def _in_units(fit, unit):
     )
 
 
+def plan_run(problem, settings):
+    """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : Settings
+        With everything decided.
+
+    Returns
+    -------
+    ClippedDescent
+    """
+    shape, guarantee = problem.shape, problem.guarantee
+    task, n_steps = problem.task, settings.n_steps(shape.n_rows)
+    model = Linear(
+        n_rows=shape.n_rows,
+        n_columns=shape.n_columns,
+        n_outputs=task.n_outputs,
+        constant=problem.constant,
+        clip=check_magnitude(settings.clip, "max_grad_norm"),
+        norm=clip_norm(guarantee.delta),
+    )
+    check = task.check(problem.norm, model.n_features, shape.n_rows, settings.alpha)
+    check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps))
+    n_taken = n_steps - check.n_steps
+    eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
+    return ClippedDescent(
+        task=task,
+        settings=settings,
+        sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
+        update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
+        check=check,
+    )
+
+
 def plan_clipped_descent(problem, settings):
     """Plan a fit from public quantities alone.
 
@@ -157,7 +224,7 @@ def plan_clipped_descent(problem, settings):
     -------
     ClippedDescent
     """
-    fit = plan_run(problem, settings)
+    plan = plan_run(problem, settings)
     # The unit is found after the charge.
-    fit.sgd.noise.check_steps(ROOM_FOR_UNITS)
-    return ClippedDescent(fit, 1.0 / (problem.shape.n_rows * settings.alpha))
+    plan.sgd.noise.check_steps(ROOM_FOR_UNITS)
+    return plan

@@ -1,20 +1,18 @@
 """How a fit bounds its rows: by a given norm, or by one found privately in the same charge."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._bounded import BoundedRows
-from skdp._data._tables import RowsAndTarget
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, ClippedSums
 from skdp._sgd._defaults import Problem as SGDProblem
 from skdp._sgd._defaults import Task
 from skdp.accounting import Guarantee
 from skdp.linear_model._centre import ClassCentre, MeanCentre
 from skdp.linear_model._planning import Perturbation, Problem
-from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
 from skdp.stats._bounds import NormPlan, plan_norm
@@ -80,10 +78,11 @@ class RowPlan:
             by_person=self.left.neighbours.unit == "person",
         )
 
-    def task(self, shape, expected):
-        """Return a `Task` with the slope that is clipped at and the signal of all columns.
+    def sgd_problem(self, shape, expected):
+        """Return what is public of a run of clipped gradients for a `Task`.
 
-        The clip grows as there is less noise on the mean gradient.
+        It has the signal of all columns, and a clip that grows as there is less noise on the mean
+        gradient.
         """
         problem = self.problem(expected.loss, shape, expected.signal)
         size = problem.n_features * expected.n_outputs
@@ -93,12 +92,8 @@ class RowPlan:
         slope = expected.slope * min(share, LARGEST_CLIP)
         if expected.least_kept and (self.centre is None or self.checking is not None):
             expected = replace(expected, checked=0.0)
-        return replace(expected, slope=slope, signal=problem.signal)
-
-    def sgd_problem(self, shape, expected):
-        """Return what is public of a run of clipped gradients for a `Task`."""
         return SGDProblem(
-            task=self.task(shape, expected),
+            task=replace(expected, slope=slope, signal=problem.signal),
             shape=shape,
             norm=self.norm,
             guarantee=self.left,
@@ -187,8 +182,8 @@ class WeightsFit(MechanismPlan):
     Parameters
     ----------
     rows : RowPlan
-    loss : loss
-        From `skdp._losses`.
+    problem : Problem
+        What is public of the rows once they are bounded.
     weights : Perturbation
     excess : float
         The summed loss, in the units of targets, expected above that of weights of a norm.
@@ -197,26 +192,34 @@ class WeightsFit(MechanismPlan):
     """
 
     rows: RowPlan
-    loss: object
+    problem: Problem
     weights: Perturbation
     excess: float
     task: Task | None = None
 
+    loss = property(attrgetter("problem.loss"))
     sampler = property(attrgetter("weights.sampler"))
     by_person = True
 
     @classmethod
-    def of(cls, choice, rows, **more):
-        """Return the plan of a fit by the `Choice` that was made for its rows."""
-        loss, weights = choice.problem.loss, choice.plan()
-        return cls(rows=rows, loss=loss, weights=weights, excess=choice.expected, **more)
+    def of(cls, choice, rows, unit=1.0, **more):
+        """Return the plan of a fit by the `Choice` that was made for its rows.
+
+        The unit is that of the loss, in the units of targets.
+        """
+        fit = {
+            "problem": choice.problem,
+            "weights": choice.plan(),
+            "excess": unit * choice.expected,
+        }
+        return cls(rows=rows, **fit, **more)
 
     @property
     def mechanism(self):
         """The noise on the weights, after the search for a norm if there is one."""
         return self.rows.joined(self.weights.mechanism)
 
-    def run(self, table, source, persons=None):
+    def run(self, table, source, persons=None, start=None):
         """Return the released attributes.
 
         Parameters
@@ -225,21 +228,23 @@ class WeightsFit(MechanismPlan):
         source : RandomSource
         persons : Persons, default=None
             Whose the rows are.
+        start : ndarray of shape (*loss.weights_shape, n_features), default=None
+            Weights that were released earlier; None begins at the centre, or at 0.
 
         Returns
         -------
         dict
-            In the units of the data; `coef_` and `intercept_` have an entry for each output.
+            In the units of the rows; `coef_` and `intercept_` have an entry for each output.
         """
         rows = self.rows.run(table.X, source, persons)
         shape = (*self.loss.weights_shape, rows.n_features)
-        start = self.rows.start(shape, table.y, source, persons)
+        if start is None:
+            start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
         if self.rows.checking is not None:
             weights = start + self._kept(rows, table.y, start, weights, source) * (weights - start)
         of_outputs, constant = np.atleast_2d(weights), rows.constant
         released = {
-            "C_": self.weights.C,
             "coef_": of_outputs[:, : rows.n_columns] / rows.unit,
             "intercept_": constant * of_outputs[:, -1] if constant else np.zeros(len(of_outputs)),
             "data_norm_": rows.unit * rows.data_norm,
@@ -258,28 +263,3 @@ class WeightsFit(MechanismPlan):
     def beside(self, rows, y, weights, coef, source):
         """Return what is released or known beside the weights: here nothing."""
         return {}
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetsFit(WeightsFit):
-    """What a regression will release, from targets that are clipped and scaled.
-
-    Parameters
-    ----------
-    units : TargetScale
-    public : dict, default={}
-        Other fitted attributes.
-    """
-
-    units: TargetScale
-    public: dict = field(default_factory=dict)
-
-    def run(self, table, source, persons=None):
-        units, targets = self.units, self.units.targets(table.y)
-        released = super().run(RowsAndTarget(table.X, targets), source, persons)
-        return self.public | {
-            "coef_": units.half * released["coef_"][0],
-            "intercept_": float(units.middle + units.half * released["intercept_"][0]),
-            "target_bounds_": (units.low, units.high),
-            "data_norm_": released["data_norm_"],
-        }

@@ -2,21 +2,18 @@
 
 import math
 import uuid
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from dataclasses import replace
 
 import numpy as np
 
-from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task, automatic_settings
-from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
-from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Check, Update, run_sgd
+from skdp._sgd._defaults import Settings, automatic_settings
+from skdp._sgd._plan import SAMPLINGS
+from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
 from skdp.base import PrivateFit, fitted_names
-from skdp.linear_model._data_norm import RowPlan
-from skdp.linear_model._planning import Problem as RowsOf
-from skdp.linear_model._planning import quadratic_excess
-from skdp.linear_model._regressor import PrivateLinearModel, TargetScale
-from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._fit_progress import FitProgress, tell_steps
+from skdp.linear_model._clipped_descent import plan_run
+from skdp.linear_model._data_norm import WeightsFit
+from skdp.linear_model._regressor import PrivateLinearModel
+from skdp.utils._fit_progress import FitProgress
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -29,158 +26,10 @@ from skdp.utils._validation import (
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50
-# How many of the last steps check the weights, of those of a regression.
-CHECKED = 0.08
-# Targets that are not scaled.
-CODES = TargetScale(-math.inf, math.inf, 0.0, 1.0)
-
 ROWS_OF_A_CALL = {
     "any": "a charge of its own, which adds to those of other calls",
     "disjoint": "rows declared disjoint from those of other calls",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class SGDFit(MechanismPlan):
-    """What a run of noisy gradients will release: weights, and the settings that led to them.
-
-    Parameters
-    ----------
-    task : Task
-    settings : Settings
-        With everything decided.
-    sgd : SGDPlan
-        What is drawn and clipped, its noise and its price.
-    update : Update
-    check : Check
-        Of the weights, by the last steps.
-    rows : RowPlan, default=None
-        With what is released before the weights; None where another plan holds this one.
-    units : TargetScale, default=CODES
-        The scale of the targets that the loss takes.
-    """
-
-    task: Task
-    settings: Settings
-    sgd: SGDPlan
-    update: Update
-    check: Check
-    rows: RowPlan | None = None
-    units: TargetScale = CODES
-
-    by_person = True
-
-    model = property(attrgetter("sgd.model"))
-    sampler = property(attrgetter("sgd.sampler"))
-
-    @property
-    def mechanism(self):
-        """What is charged: the steps, after the centre if there is one."""
-        return self.rows.joined(self.sgd)
-
-    def weights(self, X, targets, source, start=None, persons=None):
-        """Return the released weights.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
-        targets : ndarray of shape (n_rows,)
-            As the loss takes them.
-        source : RandomSource
-        start : ndarray of shape (n_outputs, n_features), default=None
-            Weights that were released earlier; None begins at the centre, or at 0.
-        persons : Persons, default=None
-            Whose the rows are.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs, n_features)
-            The last column is that of the constant feature, if there is one.
-        """
-        loss, shape = self.task.loss, (self.task.n_outputs, self.model.n_features)
-        of_loss = (*loss.weights_shape, self.model.n_features)
-        if start is None:
-            start = self.rows.start(of_loss, targets, source, persons)
-        start = start.reshape(of_loss)
-        sums = self.model.sums(X, targets, loss, persons)
-        alpha, tie = self.settings.alpha, self.settings.tie
-        told = tell_steps(self.sgd.n_steps, self.settings.max_iter, self.sgd.spent_after)
-        moves = {"after_step": told, "tie": tie, "check": self.check}
-        return run_sgd(self.sgd, sums, self.update, start, alpha, source, **moves).reshape(shape)
-
-    def run(self, table, source, **started):
-        """Return the released attributes, of each output, and how the run was done."""
-        weights = self.units.half * self.weights(table.X, table.y, source, **started)
-        constant, settings = self.model.constant, self.settings
-        intercept = constant * weights[:, -1] if constant else np.zeros(len(weights))
-        return {
-            "coef_": weights[:, : self.model.n_columns].copy(),
-            "intercept_": self.units.middle + intercept,
-            "alpha_": settings.alpha,
-            "max_grad_norm_": self.model.clip,
-            "batch_size_": settings.batch_size,
-            "sampling_": settings.sampling,
-            "eta0_": settings.eta0,
-            "momentum_": settings.momentum,
-            "n_iter_": settings.max_iter,
-        }
-
-    def weights_of(self, fitted):
-        """Return an estimator's released weights as those of features and of the constant one."""
-        constant, coef = self.model.constant, np.atleast_2d(fitted.coef_)
-        if constant:
-            coef = np.column_stack([coef, (fitted.intercept_ - self.units.middle) / constant])
-        return coef / self.units.half
-
-    @property
-    def excess(self):
-        """The summed loss expected above that of weights of the expected norm."""
-        task, n_rows, plan = self.task, self.model.n_rows, self.sgd
-        n_features, norm = self.model.n_features, self.rows.norm
-        rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=norm)
-        # The average over the steps has the noise of one release that is worth all of them, and
-        # few steps shrink weights as a penalty does.
-        noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
-        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * norm**2
-        strength = n_rows * max(self.settings.alpha, stopped)
-        excess = quadratic_excess(rows, strength, task.weights_norm / norm, noise)
-        return self.units.half**2 * excess
-
-
-def plan_run(problem, settings):
-    """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : Settings
-        With everything decided.
-
-    Returns
-    -------
-    SGDFit
-    """
-    shape, guarantee = problem.shape, problem.guarantee
-    task, n_steps = problem.task, settings.n_steps(shape.n_rows)
-    model = Linear(
-        n_rows=shape.n_rows,
-        n_columns=shape.n_columns,
-        n_outputs=task.n_outputs,
-        constant=problem.constant,
-        clip=check_magnitude(settings.clip, "max_grad_norm"),
-        norm=clip_norm(guarantee.delta),
-    )
-    check = task.check(problem.norm, model.n_features, shape.n_rows, settings.alpha)
-    check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps))
-    n_taken = n_steps - check.n_steps
-    eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
-    return SGDFit(
-        task=task,
-        settings=settings,
-        sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
-        update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
-        check=check,
-    )
 
 
 class PartialFit(PrivateFit):
@@ -209,7 +58,69 @@ class PartialFit(PrivateFit):
 
 
 class PrivateSGDModel(PrivateLinearModel):
-    """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
+    """Parameters and runs of estimators that are fitted by noisy stochastic gradients.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a call of `fit` or of `partial_fit`, positive.
+    delta : float, default=1e-6
+        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+    data_norm : float, default=1.0
+        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
+        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
+        on it. It must not be computed from the data.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept. It counts in a gradient's norm.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`.
+    alpha : float or "auto", default="auto"
+        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
+        the noise.
+    sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
+        "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
+        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
+        rows where that is affordable or no `batch_size` less than all is given.
+    batch_size : int or "auto", default="auto"
+        Rows of a step, under "poisson" expected ones, at most the number of rows.
+    max_iter : int or "auto", default="auto"
+        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
+        many rows as there are. There is no early stopping.
+    optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
+        How gradients move the weights.
+    learning_rate : {"constant", "invscaling", "linear"}, default="constant"
+        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
+    eta0 : float or "auto", default="auto"
+        The first learning rate. "auto" takes what the curvature of the loss allows.
+    power_t : float, default=0.5
+        The exponent of "invscaling".
+    momentum : float or "auto", default="auto"
+        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
+    average : bool, default=True
+        Whether the weights are the mean of the iterates of the last half instead of the last.
+    partial_fit_rows : {"any", "disjoint"}, default="any"
+        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
+        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
+        calls are parts of one partition, of which the worst counts (under "replace_one" the two
+        worst).
+    random_state : int or None, default=None
+        None draws batches and noise from the operating system's cryptographic generator. An int
+        makes them reproducible and the noise thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        The epochs that were planned.
+    batch_size_ : int
+        The batch size used.
+    sampling_ : str
+        The sampling used.
+    n_partial_fits_ : int
+        After `partial_fit`: how many calls there were.
+    privacy_ : PrivacyStatement
+        What was guaranteed by the last call, and under which assumptions.
+    """
 
     loss: str
     penalty: str | None = "l2"
@@ -249,34 +160,49 @@ class PrivateSGDModel(PrivateLinearModel):
         """
         # It is in no partition with earlier calls of partial_fit.
         self.__dict__.pop("_partition", None)
-        with PrivateFit(self) as fit, FitProgress(self) as progress:
-            self._run(fit, progress, fit.owned(self._read_table(X, y), groups))
+        return self._fit(X, y, groups)
+
+    def _go_on(self, X, y, groups, **declared):
+        """Fit as a call of partial_fit: from the released weights on, if there are any."""
+        begins = not hasattr(self, "coef_")
+        with PartialFit(self) as fit, FitProgress(self) as progress:
+            table = fit.owned(self._read_table(X, y, begins, **declared), groups)
+            plan = self._plan_call(table.shape, fit.guarantee, centred=begins)
+            start = None if begins else self._weights(plan)
+            call = getattr(self, "n_partial_fits_", 0) + 1
+            rows = ROWS_OF_A_CALL[self.partial_fit_rows]
+            said = self._statement(plan) | table.labels
+            said["sampler"] += f"; call {call} of partial_fit: {rows}"
+            source = fit.charge(plan)
+            progress.charged(plan, fit.price(plan))
+            run = plan.run(table.rows, source, start=start, **fit.shared)
+            fit.publish(plan, n_partial_fits_=call, **said, **self._released(run, plan))
         return self
 
-    def _go_on(self, X, y, groups, *labels):
-        with PartialFit(self) as fit, FitProgress(self) as progress:
-            table = self._read_table(X, y, not hasattr(self, "coef_"), *labels)
-            call = getattr(self, "n_partial_fits_", 0) + 1
-            self._run(fit, progress, fit.owned(table, groups), call)
-        return self
+    def _weights(self, plan):
+        """Return the released weights as those of features and of the constant one."""
+        coef, units, constant = np.atleast_2d(self.coef_), self._units, plan.rows.constant
+        if constant:
+            coef = np.column_stack([coef, (self.intercept_ - units.middle) / constant])
+        return np.reshape(coef / units.half, (*plan.loss.weights_shape, -1))
+
+    def _released(self, run, plan):
+        """Return the weights and how the run was done; the norm of rows was declared."""
+        settings = plan.weights.settings
+        released = super()._released(run, plan) | {
+            "alpha_": settings.alpha,
+            "max_grad_norm_": settings.clip,
+            "batch_size_": settings.batch_size,
+            "sampling_": settings.sampling,
+            "eta0_": settings.eta0,
+            "momentum_": settings.momentum,
+            "n_iter_": settings.max_iter,
+        }
+        del released["data_norm_"]
+        return released
 
     def _charge_needs_no_shape(self):
         return False
-
-    def _run(self, fit, progress, table, call=None):
-        """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
-        goes_on = bool(call) and hasattr(self, "coef_")
-        plan = self._plan_call(table.shape, fit.guarantee, centred=not goes_on)
-        start = plan.weights_of(self) if goes_on else None
-        public = self._statement(plan) | table.labels
-        if call:
-            rows = ROWS_OF_A_CALL[self.partial_fit_rows]
-            sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
-            public |= {"sampler": sampler, "n_partial_fits_": call}
-        source = fit.charge(plan)
-        progress.charged(plan, fit.price(plan))
-        released = plan.run(table.rows, source, start=start, **fit.shared)
-        fit.publish(plan, **public, **released)
 
     def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):
@@ -305,7 +231,7 @@ class PrivateSGDModel(PrivateLinearModel):
     def plan_fit(self, shape, guarantee):
         return self._plan_call(shape, guarantee)
 
-    def _plan_sgd(self, task, shape, rows):
+    def _plan_sgd(self, task, shape, rows, unit=1.0):
         """Plan a run from public quantities, or raise `ValueError`."""
         check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
@@ -313,18 +239,21 @@ class PrivateSGDModel(PrivateLinearModel):
         check_choice(self.penalty, "penalty", ("l2", None))
         given = self._given_settings(shape.n_rows, rows.left.delta)
         problem = rows.sgd_problem(shape, task)
-        fit = plan_run(problem, automatic_settings(problem, given))
+        weights = plan_run(problem, automatic_settings(problem, given))
         update = replace(
-            fit.update,
+            weights.update,
             learning_rate=check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
             power_t=check_within(self.power_t, "power_t", 0.0, LARGEST),
-            n_averaged=fit.update.n_averaged if check_boolean(self.average, "average") else 1,
+            n_averaged=weights.update.n_averaged if check_boolean(self.average, "average") else 1,
             radius=radius,
         )
-        settings = fit.settings
+        settings = weights.settings
         if self.penalty is None:
             settings = replace(settings, alpha=0.0, tie=0.0)
-        return replace(fit, update=update, rows=rows, settings=settings)
+        weights = replace(weights, update=update, settings=settings)
+        problem = rows.problem(task.loss, shape)
+        fit = {"problem": problem, "weights": weights}
+        return WeightsFit(rows=rows, **fit, excess=unit * weights.expected_excess(problem))
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges."""

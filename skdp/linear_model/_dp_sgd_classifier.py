@@ -52,22 +52,12 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a call of `fit` or of `partial_fit`, positive.
-    delta : float, default=1e-6
-        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
-    data_norm : float, default=1.0
-        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
-        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
-        on it. It must not be computed from the data.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept. It counts in a gradient's norm.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
+    {classes}
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
         "log_loss" is logistic regression, for several classes that of the softmax. The others
         fit one class against the rest, all of them jointly under one clip. The corner of "hinge"
@@ -76,72 +66,42 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         What is added to the mean loss: alpha times half the squared norm of `coef_`. The
         intercept is not penalised; in `fit` it is held to noisy class frequencies, which a share of
         epsilon pays for, as far as there is noise.
-    alpha : float or "auto", default="auto"
-        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
-        the noise.
+    {alpha}
     max_grad_norm : float or "auto", default="auto"
         The bound on the norm of a row's gradient, all classes and the intercept together: L2, or
         L1 with delta = 0. "auto" clips rows of norm `data_norm` whose residual exceeds that of
         zero weights.
-    sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
-        "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
-        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
-        rows where that is affordable or no `batch_size` less than all is given.
-    batch_size : int or "auto", default="auto"
-        Rows of a step, under "poisson" expected ones, at most the number of rows.
-    max_iter : int or "auto", default="auto"
-        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
-        many rows as there are. There is no early stopping.
-    optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
-        How gradients move the weights.
-    learning_rate : {"constant", "invscaling", "linear"}, default="constant"
-        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
-    eta0 : float or "auto", default="auto"
-        The first learning rate. "auto" takes what the curvature of the loss allows.
-    power_t : float, default=0.5
-        The exponent of "invscaling".
-    momentum : float or "auto", default="auto"
-        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
-    average : bool, default=True
-        Whether the weights are the mean of the iterates of the last half instead of the last.
+    {sampling}
+    {batch_size}
+    {max_iter}
+    {optimizer}
+    {learning_rate}
+    {eta0}
+    {power_t}
+    {momentum}
+    {average}
     projection_radius : float, default=None
         Weights are projected on the ball of this norm after each step. None: on none.
-    partial_fit_rows : {"any", "disjoint"}, default="any"
-        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
-        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
-        calls are parts of one partition, of which the worst counts (under "replace_one" the two
-        worst).
-    class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    {partial_fit_rows}
+    {class_weight}
     {accountant}
-    random_state : int or None, default=None
-        None draws batches and noise from the operating system's cryptographic generator. An int
-        makes them reproducible and the noise thereby removable by whoever knows it.
+    {random_state}
     {verbose}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Noisy coefficients.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Noisy intercepts, 0 without `fit_intercept`.
-    n_iter_ : int
-        The epochs that were planned.
+    {classes_}
+    {coef_}
+    {intercept_}
+    {n_iter_}
     alpha_, max_grad_norm_, eta0_, momentum_ : float
         The settings used.
-    batch_size_ : int
-        The batch size used.
-    sampling_ : str
-        The sampling used.
-    n_partial_fits_ : int
-        After `partial_fit`: how many calls there were.
+    {batch_size_}
+    {sampling_}
+    {n_partial_fits_}
     {n_features_in_}
     {feature_names_in_}
-    privacy_ : PrivacyStatement
-        What was guaranteed by the last call, and under which assumptions.
+    {privacy_}
 
     Raises
     ------
@@ -214,7 +174,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
             If the accountant refuses.
         """
         labels = _agreed(getattr(self, "classes_", None), self.classes, classes)
-        return self._go_on(X, y, groups, labels)
+        return self._go_on(X, y, groups, classes=labels)
 
     def _plan_call(self, shape, guarantee, centred=True):
         classes = self._planned_classes(shape)
@@ -267,8 +227,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
             Log-probabilities, in the order of `classes_`.
         """
         if self.loss == "modified_huber":
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X))
         return super().predict_log_proba(X)
 
 

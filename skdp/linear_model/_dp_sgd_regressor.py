@@ -1,13 +1,12 @@
 """Linear regression by noisy stochastic gradients."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from skdp._data._tables import RowsAndTarget
 from skdp._losses._numbers import HuberLoss, SquaredLoss
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import plan_rows
-from skdp.linear_model._dp_sgd import PrivateSGDModel, SGDFit
-from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
+from skdp.linear_model._dp_sgd import PrivateSGDModel
+from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.linear_model._ridge import TASK
 from skdp.utils._validation import check_choice, check_magnitude, check_positive, is_auto
 
@@ -28,19 +27,11 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a call of `fit` or of `partial_fit`, positive.
-    delta : float, default=1e-6
-        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
-    data_norm : float, default=1.0
-        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
-        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
-        on it. It must not be computed from the data.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept. It counts in a gradient's norm.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data.
@@ -50,72 +41,44 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         What is added to the mean loss: alpha times half the squared norm of `coef_`. The
         intercept is not penalised; in `fit` it is held to a noisy mean, which a share of epsilon
         pays for, as far as there is noise.
-    alpha : float or "auto", default="auto"
-        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
-        the noise.
+    {alpha}
     max_grad_norm : float or "auto", default="auto"
         The bound on the norm of a row's gradient, the intercept's included, for targets in units
         of half their range: L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm` whose
         residual exceeds a quarter of the range, or Huber's threshold.
-    sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
-        "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
-        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
-        rows where that is affordable or no `batch_size` less than all is given.
-    batch_size : int or "auto", default="auto"
-        Rows of a step, under "poisson" expected ones, at most the number of rows.
-    max_iter : int or "auto", default="auto"
-        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
-        many rows as there are. There is no early stopping.
-    optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
-        How gradients move the weights.
-    learning_rate : {"constant", "invscaling", "linear"}, default="constant"
-        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
-    eta0 : float or "auto", default="auto"
-        The first learning rate. "auto" takes what the curvature of the loss allows.
-    power_t : float, default=0.5
-        The exponent of "invscaling".
-    momentum : float or "auto", default="auto"
-        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
-    average : bool, default=True
-        Whether the weights are the mean of the iterates of the last half instead of the last.
+    {sampling}
+    {batch_size}
+    {max_iter}
+    {optimizer}
+    {learning_rate}
+    {eta0}
+    {power_t}
+    {momentum}
+    {average}
     projection_radius : float, default=None
         Weights, for targets in units of half their range, are projected on the ball of this norm
         after each step. None: on none.
-    partial_fit_rows : {"any", "disjoint"}, default="any"
-        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
-        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
-        calls are parts of one partition, of which the worst counts (under "replace_one" the two
-        worst).
+    {partial_fit_rows}
     huber_threshold : float or "auto", default="auto"
         In the units of targets, positive. "auto" is a tenth of their range.
     {accountant}
-    random_state : int or None, default=None
-        None draws batches and noise from the operating system's cryptographic generator. An int
-        makes them reproducible and the noise thereby removable by whoever knows it.
+    {random_state}
     {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Noisy coefficients.
-    intercept_ : float
-        Noisy intercept, 0 without `fit_intercept`.
-    target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
-    n_iter_ : int
-        The epochs that were planned.
+    {coef_}
+    {intercept_}
+    {target_bounds_}
+    {n_iter_}
     alpha_, max_grad_norm_, eta0_, momentum_ : float
         The settings used.
-    batch_size_ : int
-        The batch size used.
-    sampling_ : str
-        The sampling used.
-    n_partial_fits_ : int
-        After `partial_fit`: how many calls there were.
+    {batch_size_}
+    {sampling_}
+    {n_partial_fits_}
     {n_features_in_}
     {feature_names_in_}
-    privacy_ : PrivacyStatement
-        What was guaranteed by the last call, and under which assumptions.
+    {privacy_}
 
     Raises
     ------
@@ -181,37 +144,21 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         return self._go_on(X, y, groups)
 
     def _plan_call(self, shape, guarantee, centred=True):
-        scale = target_scale(self)
-        if max(abs(scale.low), abs(scale.high)) > 1e100:
+        units = self._units
+        if max(abs(units.low), abs(units.high)) > 1e100:
             raise ValueError("target_bounds must lie within -1e100 and 1e100")
         check_magnitude(self.data_norm, "data_norm")
         rows = plan_rows(self, shape.n_rows, guarantee)
         if centred:
             rows = with_mean_centre(rows, shape.n_rows)
-        fit = self._plan_sgd(self._task(scale), shape, rows)
-        return _RegressorFit(**vars(fit) | {"units": scale})
+        return self._plan_sgd(self._task(units), shape, rows, units.half**2)
 
-    def _task(self, scale):
+    def _task(self, units):
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
             return replace(TASK, loss=SquaredLoss())
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
-            threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half
+            threshold = check_positive(self.huber_threshold, "huber_threshold") / units.half
         if not 1e-50 <= threshold <= 1e50:
             raise ValueError(f"huber_threshold={self.huber_threshold!r} is out of range")
         return replace(TASK, loss=HuberLoss(threshold), slope=min(1.0, threshold))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RegressorFit(SGDFit):
-    """What a fit will release, from targets that are clipped and scaled."""
-
-    def run(self, table, source, **started):
-        units = self.units
-        table = RowsAndTarget(table.X, units.targets(table.y))
-        released = super().run(table, source, **started)
-        return released | {
-            "coef_": released["coef_"][0],
-            "intercept_": float(released["intercept_"][0]),
-            "target_bounds_": (units.low, units.high),
-        }

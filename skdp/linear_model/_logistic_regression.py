@@ -29,26 +29,12 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        with the number of weights.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
-        the intercept less and cost more noise in every weight.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
+    {classes}
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimiser. "objective": a random linear term
         is added to the objective, whose minimiser is released. "gradient": to each clipped
@@ -80,12 +66,9 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Noisy coefficients.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Noisy intercepts, 0 without `fit_intercept`.
+    {classes_}
+    {coef_}
+    {intercept_}
     C_ : float
         The regularisation used, from public quantities.
     mechanism_ : str
@@ -96,8 +79,7 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         "total" an estimate of the standard error about the coefficients that the regularised
         loss of the population has, if the model holds; large where the noisy Hessian cannot
         tell. See ``docs/standard_errors.md``.
-    data_norm_ : float
-        The given `data_norm`, or the released one.
+    {data_norm_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -194,4 +176,4 @@ class _LogisticFit(WeightsFit):
             terms = weights, self.weights, self.largest_weight
             errors = self.hessian.standard_error(hessian, *terms)[:, : rows.n_columns]
         errors = None if errors is None else errors / rows.unit
-        return {"mechanism_": self.kind, "coef_standard_error_": errors}
+        return {"mechanism_": self.kind, "C_": self.weights.C, "coef_standard_error_": errors}

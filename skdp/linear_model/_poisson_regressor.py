@@ -6,7 +6,7 @@ from sklearn.metrics import d2_tweedie_score
 from skdp._losses._numbers import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._centre import with_mean_centre
-from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism, descent_choice
 from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale
@@ -29,23 +29,11 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        with the number of weights.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
-        the intercept less and cost more noise in every weight.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
     target_bounds : tuple of (low, high)
         The range of targets, 0 <= low < high. It must be given and must not be computed from
         the data. The noise grows with high.
@@ -66,16 +54,12 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Noisy coefficients.
-    intercept_ : float
-        Noisy intercept, 0 without `fit_intercept`.
+    {coef_}
+    {intercept_}
     alpha_ : float
         The regularisation used, from public quantities.
-    target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
-    data_norm_ : float
-        The given `data_norm`, or the released one.
+    {target_bounds_}
+    {data_norm_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -120,7 +104,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         if alpha is not None and not 1e-100 <= alpha * shape.n_rows <= 1e100:
             raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
         C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
-        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        high = self._units.high
         loss, rows = ClippedPoissonLoss(high), plan_rows(self, shape.n_rows, guarantee)
         known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
         expected = Task(loss, *known, CHECKED * high, USUAL_CURVATURE * high)
@@ -131,12 +115,18 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         better = mechanism == "auto" and descent.expected <= output.expected
         if better or mechanism == "gradient":
-            rows, output = centred, descent
-        weights = output.plan()
-        public = {"alpha_": 1.0 / (shape.n_rows * weights.C)}
-        units = TargetScale(low, high, 0.0, 1.0)
-        fit = {"rows": rows, "loss": loss, "weights": weights, "excess": output.expected}
-        return TargetsFit(**fit, units=units, public=public)
+            return WeightsFit.of(descent, centred)
+        return WeightsFit.of(output, rows)
+
+    @property
+    def _units(self):
+        """Counts stay as they are."""
+        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        return TargetScale(low, high, 0.0, 1.0)
+
+    def _released(self, run, plan):
+        alpha = 1.0 / (plan.problem.n_rows * plan.weights.C)
+        return super()._released(run, plan) | {"alpha_": alpha}
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).

@@ -1,5 +1,6 @@
 """What linear models have in common: the fit by a plan; and regressors their predictions."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import kind_of, types_of
 from skdp._data._refusals import column_name, no_numbers
-from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
+from skdp._data._tables import RowsAndTarget, linear_scores, read_numeric_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
@@ -17,11 +18,49 @@ from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
 from skdp.utils._warnings import warn_user
 
 
+@dataclass(frozen=True)
+class TargetScale:
+    """Targets are clipped and fitted as (y - middle) / half."""
+
+    low: float
+    high: float
+    middle: float
+    half: float
+
+    def targets(self, y):
+        return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
+
+
 class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     """The parameters of linear models, and their fit by their plans.
 
-    A model reads by ``_read_table(X, y)``, which returns a `RowsAndTarget` with its shape, and says
-    in words by ``_assumptions()`` what it takes to be public.
+    A model reads by ``_read_target(y, n_rows)`` the classes that there can be, or None, and a
+    number a row, and says in words by ``_assumptions()`` what it takes to be public.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    data_norm : float or "auto", default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        with the number of weights.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values regularise
+        the intercept less and cost more noise in every weight.
+
+    Attributes
+    ----------
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     """
 
     delta: float = 1e-6
@@ -29,6 +68,9 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     fit_intercept: bool = True
     intercept_scaling: float = 0.3
     verbose: int = 0
+
+    # Codes of classes are not scaled.
+    _units = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 
     def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
@@ -52,6 +94,12 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         {raises}
         """
         return self._fit(X, y, groups)
+
+    def _read_table(self, X, y=None, reset=True, **declared):
+        self._look_at_types(X)
+        X = read_table(self, X, reset=reset, accept_sparse=True)
+        classes, targets = self._read_target(y, X.shape[0], **declared)
+        return ReadTable(rows=RowsAndTarget(X, targets), shape=self._shape_of(X, classes=classes))
 
     def _look_at_types(self, X):
         """Refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
@@ -83,6 +131,10 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         X = read_table(self, X, reset=False, accept_sparse=True)
         return linear_scores(X, np.atleast_2d(self.coef_), self.intercept_)
 
+    def _assumptions(self):
+        """Say in words what a fit takes to be public."""
+        return public_inputs(self, "data_norm")
+
     def _statement(self, plan):
         return {"public": self._assumptions(), "sampler": plan.sampler}
 
@@ -92,38 +144,51 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class TargetScale:
-    """Targets are clipped and fitted as (y - middle) / half."""
+class PrivateRegressorMixin(RegressorMixin):
+    """Targets, which plans take on the scale of the parameter `target_bounds`."""
 
-    low: float
-    high: float
-    middle: float
-    half: float
+    @property
+    def _units(self):
+        """The scale on which targets lie in [-1, 1]; without an intercept it keeps their 0."""
+        low, high = check_target_bounds(self.target_bounds)
+        middle = low + (high - low) / 2 if getattr(self, "fit_intercept", True) else 0.0
+        return TargetScale(low, high, middle, max(abs(high - middle), abs(low - middle)))
 
-    def targets(self, y):
-        return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
+    def _read_target(self, y, n_rows):
+        """Return that there are no classes, and the targets on their scale."""
+        return None, self._units.targets(read_numeric_target(self, y, n_rows))
+
+    def _assumptions(self):
+        return (*super()._assumptions(), "target_bounds")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
 
 
-def target_scale(estimator):
-    """Return the scale on which targets lie in [-1, 1]; without an intercept it keeps their 0."""
-    low, high = check_target_bounds(estimator.target_bounds)
-    middle = low + (high - low) / 2 if estimator.fit_intercept else 0.0
-    return TargetScale(low, high, middle, max(abs(high - middle), abs(low - middle)))
+class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
+    """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`.
 
-
-class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
-    """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Noisy coefficients.
+    intercept_ : float
+        Noisy intercept, 0 without `fit_intercept`.
+    target_bounds_ : tuple of (float, float)
+        The bounds that predictions are clipped to.
+    """
 
     target_bounds: tuple[float, float] | None = None
 
-    def _read_table(self, X, y=None, reset=True):
-        self._look_at_types(X)
-        X, y = read_rows_and_target(self, X, y, reset=reset, numeric=True)
-        return ReadTable(rows=RowsAndTarget(X, y), shape=self._shape_of(X))
-
-    def _assumptions(self):
-        return public_inputs(self, "data_norm", "target_bounds")
+    def _released(self, run, plan):
+        units = self._units
+        return run | {
+            "coef_": units.half * run["coef_"][0],
+            "intercept_": float(units.middle + units.half * run["intercept_"][0]),
+            "target_bounds_": (units.low, units.high),
+        }
 
     def predict(self, X):
         """Return the predicted targets of samples.
@@ -142,8 +207,3 @@ class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
 
     def _means(self, scores):
         return scores
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags

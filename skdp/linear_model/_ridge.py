@@ -6,9 +6,9 @@ from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._centre import with_mean_centre
-from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import descent_choice
-from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
+from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
@@ -22,7 +22,39 @@ WEIGHTS_NORM_OF_STATISTICS = 4.0
 
 
 class LeastSquaresRegressor(PrivateLinearRegressor):
-    """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
+    """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge.
+
+    Parameters
+    ----------
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        faster with the number of features.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        ``intercept_scaling * data_norm``.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values release the
+        means of X and y with less noise and all else with more.
+    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
+        "sufficient_statistics" releases the products of the columns and the targets once.
+        "gradient" releases the gradients of the steps of an accelerated descent, each row's
+        clipped at a share of its bound. "auto" takes the one with less expected loss, which
+        follows from public quantities: gradients, unless there is next to no noise. Gradients
+        raise the ridge to the one that balances regularisation against noise; the intercept has
+        none. Their last steps check the weights, which move back towards the noisy mean as far as
+        they explain no more than chance.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data. The noise grows with the range; without `fit_intercept`, with the larger
+        magnitude.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, from what was released alone.
+    intercept_ : float
+        Intercept, 0 without `fit_intercept`.
+    """
 
     mechanism: str = "auto"
     # No parameter, but of DPRidge.
@@ -30,20 +62,18 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
 
     def plan_fit(self, shape, guarantee):
         alpha = check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
-        units = target_scale(self)
+        unit = self._units.half**2
         rows = plan_rows(self, shape.n_rows, guarantee)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         centred = with_mean_centre(rows, shape.n_rows)
         descent = descent_choice(centred, shape, TASK, least_alpha=alpha / shape.n_rows)
-        excess, weights = math.inf, None
         if mechanism != "gradient":
-            weights = plan_adassp(rows, shape, alpha)
-            norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
-            excess = weights.expected_excess(rows.problem(TASK.loss, shape), norm)
-        if mechanism == "gradient" or (mechanism == "auto" and descent.expected <= excess):
-            rows, weights, excess = centred, descent.plan(), descent.expected
-        fit = {"rows": rows, "loss": TASK.loss, "weights": weights, "units": units}
-        return TargetsFit(**fit, excess=units.half**2 * excess)
+            problem, weights = rows.problem(TASK.loss, shape), plan_adassp(rows, shape, alpha)
+            excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
+            if mechanism != "auto" or excess < descent.expected:
+                fit = {"rows": rows, "problem": problem, "weights": weights}
+                return WeightsFit(**fit, excess=unit * excess)
+        return WeightsFit.of(descent, centred, unit)
 
 
 class DPLinearRegression(LeastSquaresRegressor):
@@ -55,49 +85,23 @@ class DPLinearRegression(LeastSquaresRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        faster with the number of features.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularised, by a constant feature of value
-        ``intercept_scaling * data_norm``.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values release the
-        means of X and y with less noise and all else with more.
-    target_bounds : tuple of (low, high)
-        The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range; without `fit_intercept`, with the larger
-        magnitude.
-    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
-        "sufficient_statistics" releases the products of the columns and the targets once.
-        "gradient" releases the gradients of the steps of an accelerated descent, each row's
-        clipped at a share of its bound. "auto" takes the one with less expected loss, which
-        follows from public quantities: gradients, unless there is next to no noise. Gradients
-        raise the ridge to the one that balances regularisation against noise; the intercept has
-        none. Their last steps check the weights, which move back towards the noisy mean as far as
-        they explain no more than chance.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
+    {target_bounds}
+    {mechanism}
     {accountant}
     {random_state}
     {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Coefficients, from what was released alone.
-    intercept_ : float
-        Intercept, 0 without `fit_intercept`.
-    target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
-    data_norm_ : float
-        The given `data_norm`, or the released one.
+    {coef_}
+    {intercept_}
+    {target_bounds_}
+    {data_norm_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -143,35 +147,13 @@ class DPRidge(LeastSquaresRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        faster with the number of features.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularised, by a constant feature of value
-        ``intercept_scaling * data_norm``.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values release the
-        means of X and y with less noise and all else with more.
-    target_bounds : tuple of (low, high)
-        The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range; without `fit_intercept`, with the larger
-        magnitude.
-    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
-        "sufficient_statistics" releases the products of the columns and the targets once.
-        "gradient" releases the gradients of the steps of an accelerated descent, each row's
-        clipped at a share of its bound. "auto" takes the one with less expected loss, which
-        follows from public quantities: gradients, unless there is next to no noise. Gradients
-        raise the ridge to the one that balances regularisation against noise; the intercept has
-        none. Their last steps check the weights, which move back towards the noisy mean as far as
-        they explain no more than chance.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
+    {target_bounds}
+    {mechanism}
     alpha : float, default=1.0
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.
@@ -181,14 +163,10 @@ class DPRidge(LeastSquaresRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Coefficients, from what was released alone.
-    intercept_ : float
-        Intercept, 0 without `fit_intercept`.
-    target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
-    data_norm_ : float
-        The given `data_norm`, or the released one.
+    {coef_}
+    {intercept_}
+    {target_bounds_}
+    {data_norm_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}

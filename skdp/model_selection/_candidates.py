@@ -209,7 +209,7 @@ class FitPlan:
         """What the fit costs."""
         return plan_event(self.charges)
 
-    def fitted(self, rows, allow, seeds=None):
+    def fitted(self, rows, allow, seeds):
         """Fit on paid allowances, one for each private step.
 
         Parameters
@@ -226,7 +226,7 @@ class FitPlan:
         """
         budget = self.guarantee.epsilon, self.guarantee.delta
         model = quiet(self.pipeline.with_budget(*budget, list(map(allow, self.charges))))
-        seeds = [None] * len(self.charges) if seeds is None else seeds
+
         seeded = {
             step.parameter("random_state"): seed
             for step, seed in zip(self.pipeline.steps, seeds, strict=True)

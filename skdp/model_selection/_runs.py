@@ -79,9 +79,9 @@ class SearchRun:
         return partial(Allowance, **terms)
 
     def seeds(self, fit):
-        """Return a seed for each private step of a fit, None unless the search is seeded."""
+        """Return for each private step of a fit a seed, or None unless the search is seeded."""
         if not self.source.seeded:
-            return None
+            return [None] * len(fit.charges)
         return [int(uniform_integers(2**31, 1, self.source.stream())[0]) for _ in fit.charges]
 
     def fit(self, numbers, keep=False):

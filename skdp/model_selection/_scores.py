@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
 from operator import attrgetter
-from typing import ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -38,10 +37,10 @@ class BoundedScore(ABC):
     own has a `sensitivity` of its own, and is not `monotonic` unless it says so itself.
     """
 
-    name: ClassVar[str]
+    name: str
     # The methods of an estimator of which one is needed, and whether targets are labels.
-    methods: ClassVar[tuple] = ("predict",)
-    of_labels: ClassVar[bool] = True
+    methods = ("predict",)
+    of_labels = True
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -199,9 +198,9 @@ class _MeanOverRows(BoundedScore):
 class Accuracy(_MeanOverRows):
     """The share of rows that are predicted correctly."""
 
-    name: ClassVar[str] = "accuracy"
+    name = "accuracy"
 
-    _bound: ClassVar[float] = 1.0
+    _bound = 1.0
 
     def _of_rows(self, estimator, X, y):
         return _correct(estimator, X, y)
@@ -214,7 +213,7 @@ class Accuracy(_MeanOverRows):
 class ErrorCount(BoundedScore):
     """Minus the number of rows that are predicted wrongly."""
 
-    name: ClassVar[str] = "neg_error_count"
+    name = "neg_error_count"
     monotonic = _MeanOverRows.monotonic
 
     def value(self, estimator, X, y, persons=None):
@@ -242,7 +241,7 @@ class BalancedAccuracy(Accuracy):
 
     class_counts: dict
 
-    name: ClassVar[str] = "balanced_accuracy"
+    name = "balanced_accuracy"
 
     def __post_init__(self):
         object.__setattr__(self, "class_counts", _check_counts(self.class_counts))
@@ -273,8 +272,8 @@ class LogLoss(_MeanOverRows):
 
     bound: float = 5.0
 
-    name: ClassVar[str] = "neg_log_loss"
-    methods: ClassVar[tuple] = ("predict_proba",)
+    name = "neg_log_loss"
+    methods = ("predict_proba",)
 
     def __post_init__(self):
         object.__setattr__(self, "bound", check_positive(self.bound, "bound"))
@@ -292,10 +291,10 @@ class LogLoss(_MeanOverRows):
 class BrierScore(_MeanOverRows):
     """Minus the mean over rows of half the squared distance of probabilities to the truth."""
 
-    name: ClassVar[str] = "neg_brier_score"
-    methods: ClassVar[tuple] = ("predict_proba",)
+    name = "neg_brier_score"
+    methods = ("predict_proba",)
 
-    _bound: ClassVar[float] = 1.0
+    _bound = 1.0
 
     def _of_rows(self, estimator, X, y):
         probabilities = estimator.predict_proba(X)
@@ -319,8 +318,8 @@ class ROCAUC(BoundedScore):
 
     class_counts: dict
 
-    name: ClassVar[str] = "roc_auc"
-    methods: ClassVar[tuple] = ("decision_function", "predict_proba")
+    name = "roc_auc"
+    methods = ("decision_function", "predict_proba")
 
     def __post_init__(self):
         counts = _check_counts(self.class_counts)
@@ -364,8 +363,8 @@ class MeanSquaredError(_MeanOverRows):
 
     target_bounds: tuple
 
-    name: ClassVar[str] = "neg_mean_squared_error"
-    of_labels: ClassVar[bool] = False
+    name = "neg_mean_squared_error"
+    of_labels = False
 
     def __post_init__(self):
         object.__setattr__(self, "target_bounds", check_target_bounds(self.target_bounds))
@@ -399,7 +398,7 @@ class R2(MeanSquaredError):
 
     target_variance: float | None = None
 
-    name: ClassVar[str] = "r2"
+    name = "r2"
 
     def __post_init__(self):
         super().__post_init__()

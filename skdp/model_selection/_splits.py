@@ -293,15 +293,14 @@ def hold_out(n_samples, ids=None):
     ValueError
         If there are fewer than two rows, or none on one of the sides.
     """
+    everyone = np.arange(n_samples)
     if ids is not None:
-        tested = label_hashes(ids, "hold out") < HELD_OUT * 2.0**64
-        sides = (_some(np.flatnonzero(side)) for side in (~tested, tested))
-        return Splits(*((side,) for side in sides), n_samples)
-    if n_samples < 2:
+        tested = _some(np.flatnonzero(label_hashes(ids, "hold out") < HELD_OUT * 2.0**64))
+    elif n_samples < 2:
         raise ValueError(f"n_samples={n_samples} is too few rows to hold one out")
-    order = shuffle(np.arange(n_samples), random_state=PUBLIC_SEED)
-    n_test = max(1, round(HELD_OUT * n_samples))
-    return Splits((np.sort(order[n_test:]),), (np.sort(order[:n_test]),), n_samples)
+    else:
+        tested = make_share(everyone, HELD_OUT)
+    return Splits((_some(np.setdiff1d(everyone, tested, True)),), (tested,), n_samples)
 
 
 def _some(persons):

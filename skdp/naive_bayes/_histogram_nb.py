@@ -253,6 +253,3 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     def plan_fit(self, shape, guarantee):
         n_classes = len(self._planned_classes(shape))
         return self._plan_of(HistogramNBPlan, shape, guarantee, n_classes=n_classes)
-
-    def _assumptions(self):
-        return (*super()._assumptions(), self._known_labels)

@@ -22,26 +22,12 @@ class DPLinearSVC(PrivateLinearClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        with the number of weights.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
-        the intercept less and cost more noise in every weight.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
+    {classes}
     C : float or "auto", default="auto"
         Inverse regularisation strength as in scikit-learn: the objective is the summed loss
         times C plus half the squared norm of all weights, the intercept's included. The noise
@@ -60,16 +46,12 @@ class DPLinearSVC(PrivateLinearClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Noisy coefficients.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Noisy intercepts, 0 without `fit_intercept`.
+    {classes_}
+    {coef_}
+    {intercept_}
     C_ : float
         The regularisation used, from public quantities.
-    data_norm_ : float
-        The given `data_norm`, or the released one.
+    {data_norm_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -119,3 +101,6 @@ class DPLinearSVC(PrivateLinearClassifier):
         rows = with_check(rows, shape)
         choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
         return WeightsFit.of(choice, rows, task=expected)
+
+    def _released(self, run, plan):
+        return run | {"C_": plan.weights.C}

@@ -1,7 +1,8 @@
 """What docstrings of estimators say alike, written once."""
 
+import re
 import textwrap
-from inspect import isfunction
+from inspect import cleandoc, isfunction
 
 # In a docstring a line that is one of these names in braces stands for the text.
 PARTS = {
@@ -40,9 +41,20 @@ BudgetExceededError
 }
 
 
+# What a docstring says of one parameter or attribute.
+ENTRY = re.compile(r"^(\w+) : .*(?:\n .*)*", re.MULTILINE)
+
+
 def complete_docstrings(cls):
-    """Fill in the parts of a class's docstrings; a method without one gets that of its base."""
-    cls.__doc__ = completed(cls.__doc__)
+    """Fill in the parts of a class's docstrings; a method without one gets that of its base.
+
+    Parts are also what docstrings of base classes say of their parameters and attributes.
+    """
+    described = {}
+    for base in reversed(cls.__mro__[1:]):
+        for entry in ENTRY.finditer(cleandoc(base.__doc__ or "")):
+            described[entry[1]] = entry[0]
+    cls.__doc__ = completed(cls.__doc__, PARTS | described)
     for name, method in vars(cls).items():
         if isfunction(method):
             method.__doc__ = completed(method.__doc__)

@@ -20,7 +20,13 @@ from skdp import (
 )
 from skdp._data._containers import as_cells
 from skdp._data._parts import read_block, row_blocks
-from skdp._data._tables import linear_scores, read_rows_and_target, read_table, target_array
+from skdp._data._tables import (
+    linear_scores,
+    read_numeric_target,
+    read_table,
+    read_target,
+    target_array,
+)
 from skdp.utils import ChunkedArray
 from tests._private import check_classes, label_codes
 
@@ -36,9 +42,10 @@ def chunked(X, at=130):
 def test_chunked_tables_are_checked_as_arrays_are():
     X, one, other = table(), BaseEstimator(), BaseEstimator()
     y = np.arange(300)
-    checked, target = read_rows_and_target(one, chunked(X), y[:, None].ravel().tolist())
+    checked = read_table(one, chunked(X))
     assert isinstance(checked, ChunkedArray) and one.n_features_in_ == 4
-    np.testing.assert_array_equal(target, read_rows_and_target(other, X, y)[1])
+    target = read_target(one, y[:, None].ravel().tolist(), 300)
+    np.testing.assert_array_equal(target, read_target(other, y, len(read_table(other, X))))
     assert read_table(one, chunked(X), reset=False).shape == (300, 4)
     assert not hasattr(one, "feature_names_in_")
 
@@ -81,7 +88,8 @@ def test_what_is_refused_of_an_array_is_refused_of_chunks(X, y, words):
 
     for container in (X, chunked(X)):
         with pytest.raises(ValueError, match=words):
-            read_rows_and_target(NeedsTarget(), container, y)
+            read = read_table(NeedsTarget(), container, accept_sparse=True)
+            read_target(NeedsTarget(), y, read.shape[0])
 
 
 def test_another_width_is_refused_when_predicting():
@@ -93,8 +101,7 @@ def test_another_width_is_refused_when_predicting():
 
 def test_numbers_as_objects_become_numbers():
     y = np.arange(300).astype(object)
-    for X in (table(), chunked(table())):
-        assert read_rows_and_target(BaseEstimator(), X, y, numeric=True)[1].dtype == np.float64
+    assert read_numeric_target(BaseEstimator(), y, 300).dtype == np.float64
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

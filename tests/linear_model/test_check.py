@@ -116,13 +116,13 @@ def test_what_is_not_checked():
     for make in (*given, *(partial(DPLogisticRegression, **one) for one in public)):
         plan = plan_of(make, 2)
         assert plan.rows.checking is None
-        assert not hasattr(plan.weights, "fit") or plan.weights.fit.check.n_steps == 0
+        assert not hasattr(plan.weights, "check") or plan.weights.check.n_steps == 0
     for n_columns in (1, 12):
         shape = TableShape(n_rows=N, n_columns=n_columns, classes=[0, 1])
         assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
     model, shape = DPSGDClassifier(classes=[0, 1]), TableShape(n_rows=1000, n_columns=D)
-    assert model.plan_fit(shape, meet(1.0, 1e-6)).check.n_steps > 0
-    assert model._plan_call(shape, meet(1.0, 1e-6), centred=False).check.n_steps == 0
+    assert model.plan_fit(shape, meet(1.0, 1e-6)).weights.check.n_steps > 0
+    assert model._plan_call(shape, meet(1.0, 1e-6), centred=False).weights.check.n_steps == 0
 
 
 def nothing_to_learn(n=400, d=40):

@@ -19,6 +19,7 @@ from skdp.linear_model._clipped_descent import _in_units
 from skdp.linear_model._ridge import TASK
 from skdp.noise import RandomSource
 from tests._guarantees import meet
+from tests._private import BoundedRows
 
 
 def make_table(n=4000, d=4, seed=0):
@@ -45,7 +46,7 @@ def test_the_loss_is_half_the_squared_error_up_to_its_bounds():
 def descent(regressor, n_rows, n_columns, relation="add_remove", delta=1e-6):
     classes = getattr(regressor, "classes", None)
     shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=classes)
-    return regressor.plan_fit(shape, meet(1.0, delta, relation)).weights.fit
+    return regressor.plan_fit(shape, meet(1.0, delta, relation)).weights
 
 
 REGRESSORS = (
@@ -126,7 +127,8 @@ def test_no_norm_that_is_found_leads_out_of_what_the_engine_takes():
     fit = descent(DPRidge(target_bounds=(0, 1), **params), 100, 3)
     for unit in (2.0**-100, 2.0**100):
         X, y = np.full((4, 3), 0.1 * unit), np.zeros(4)
-        assert np.isfinite(_in_units(fit, unit).weights(X, y, RandomSource(0), np.zeros(4))).all()
+        rows = BoundedRows(X, 1.0, fit.model.constant, unit)
+        assert np.isfinite(fit.run(fit.task.loss, rows, y, RandomSource(0))).all()
     with pytest.raises(ValueError, match="target_bounds"):
         descent(DPPoissonRegressor(target_bounds=(0, 1e30), **params), 100, 3)
 
@@ -257,4 +259,4 @@ def test_noise_that_can_be_drawn_in_the_planned_unit_can_be_in_every_unit(delta)
         except ValueError:
             refused = middle
     for eighths in range(8, 16):
-        _in_units(plan.weights.fit, eighths / 8.0)
+        _in_units(plan.weights, eighths / 8.0)

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from skdp import BudgetExceededError, DPSGDClassifier, PrivacyAccountant
 from skdp.audit import audit_epsilon
 from skdp.exceptions import PrivacyViolationWarning
-from skdp.linear_model import _dp_sgd
+from skdp.linear_model import _clipped_descent
 from skdp.utils import ChunkedArray
 from tests._private import (
     HuberLoss,
@@ -324,7 +324,7 @@ def test_interrupt_midway(sampling, monkeypatch):
         if taken == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("skdp.linear_model._dp_sgd.tell_steps", lambda *of: interrupt)
+    monkeypatch.setattr("skdp.linear_model._clipped_descent.tell_steps", lambda *of: interrupt)
     before = weights_of(model)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, y)
@@ -533,6 +533,6 @@ def test_one_run_audit_finds_a_lack_of_noise(settings, monkeypatch):
         noise = dataclasses.replace(plan.noise, scale=plan.noise.scale / 1000)
         return dataclasses.replace(plan, noise=noise)
 
-    monkeypatch.setattr(_dp_sgd, "plan_sgd", careless)
+    monkeypatch.setattr(_clipped_descent, "plan_sgd", careless)
     with pytest.warns(PrivacyViolationWarning):
         assert one_run_audit(settings).violation

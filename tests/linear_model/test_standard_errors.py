@@ -197,11 +197,11 @@ def test_little_noise_leaves_the_sampling_error_of_the_textbook(mechanism, n_cla
 def test_noise_of_descent_is_that_of_its_linear_recursion(n_steps):
     problem = of_rows(LOSSES["binary"], 50, 1, 1.0)
     plan = plan_weights("gradient", problem, 1.0, meet(1.0, 1e-5))
-    sgd, update = plan.mechanism, plan.fit.update
+    sgd, update = plan.mechanism, plan.update
     averaged = max(1, n_steps // 2)
     update = replace(update, n_steps=n_steps, n_averaged=averaged)
-    plan = replace(plan, fit=replace(plan.fit, sgd=replace(sgd, n_steps=n_steps), update=update))
-    curvature, alpha = np.array([0.0, 3.0]), plan.fit.settings.alpha
+    plan = replace(plan, sgd=replace(sgd, n_steps=n_steps), update=update)
+    curvature, alpha = np.array([0.0, 3.0]), plan.settings.alpha
     responses = []
     for impulse in range(n_steps):
         point = previous = np.zeros(2)

@@ -693,7 +693,7 @@ MUTATIONS = [
     Mutation(
         "rows-not-clipped",
         "_data._bounded",
-        "BoundedRows.__init__",
+        "BoundedRows._factor",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "a long row moves the weights by its length",
@@ -701,7 +701,7 @@ MUTATIONS = [
     Mutation(
         "rows-clipped-without-margin",
         "_data._bounded",
-        "BoundedRows.__init__",
+        "BoundedRows._factor",
         rules.put_for("margin", "1.0"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "rounding lets a row pass the bound",
@@ -870,25 +870,25 @@ MUTATIONS = [
     Mutation(
         "classes-from-the-labels",
         "linear_model._classifier",
-        "PrivateLinearClassifier._read_table",
+        "PrivateClassifierMixin._read_target",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
         "a label that one row has is published though others were declared",
     ),
     Mutation(
         "scaled-before-the-charge",
-        "linear_model._classifier",
-        "PrivateLinearClassifier._read_table",
-        rules.inserted("X = X / abs(X).max()", "check_classes(_, y)"),
+        "linear_model._regressor",
+        "PrivateLinearModel._read_table",
+        rules.inserted("X = X / abs(X).max()", "self._read_target"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
-        "linear_model._classifier",
-        "PrivateLinearClassifier._read_table",
+        "linear_model._regressor",
+        "PrivateLinearModel._read_table",
         rules.inserted(
-            "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]", "check_classes(_, y)"
+            "X, targets = X[[*range(len(y))] * 2], targets[[*range(len(y))] * 2]", "ReadTable"
         ),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "a row moves the weights by twice what is priced",
