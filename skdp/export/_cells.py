@@ -28,8 +28,9 @@ def holding(plain, names=None, **released):
         The columns of the table that the model was fitted to, if it had names.
     **released : dict
     """
-    known = {} if names is None else {"feature_names_in_": names}
-    vars(plain[0] if hasattr(plain, "steps") else plain).update(known, **released)
+    vars(plain).update(released)
+    if names is not None:
+        vars(plain[0] if hasattr(plain, "steps") else plain)["feature_names_in_"] = names
     return plain
 
 
@@ -62,44 +63,26 @@ def matrix(weights):
     return holding(TruncatedSVD(len(weights)), **known)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The cells of a column.
-
-    Parameters
-    ----------
-    encoder : estimator
-        Plain; one-hot.
-    examples : list
-        A value without a cell, or of the first one; and then a value of each cell.
-    """
-
-    encoder: object
-    examples: list
-
-
-def label_cells(categories, missing=False):
-    """Return the `Cells` of a column of labels; a missing one has a cell if it is asked for."""
-    labels = categories.tolist()
+def label_encoder(categories, missing):
+    """Return a plain one-hot encoder of categories, and of what is missing if that is asked for."""
+    # Without a category, one that changes nothing.
+    labels = categories.tolist() or ["?"]
     if all(isinstance(label, Real) for label in labels):
         labels = np.sort(np.array([*labels, *[np.nan] * missing], dtype=np.float64))
     else:
         labels = objects([*dict.fromkeys([*labels, None]), np.nan] if missing else labels)
     known = {"categories": [labels], "handle_unknown": "ignore", "sparse_output": False}
-    unknown = "?".join(map(str, ["", *labels]))
-    return Cells(OneHotEncoder(**known).fit(labels[:1, np.newaxis]), [unknown, *labels])
+    return OneHotEncoder(**known).fit(labels[:1, np.newaxis])
 
 
-def number_cells(edges, missing=False):
-    """Return the `Cells` of a column of numbers; a missing one has a cell if it is asked for."""
-    middles = edges[:-1] + 0.5 * np.diff(edges)
+def number_encoder(edges, missing):
+    """Return a plain one-hot encoder of bins, and of what is missing if that is asked for."""
     if not missing:
-        return Cells(binning([edges]), [middles[0], *middles])
+        return binning([edges])
     scaler = clipping(edges[:1], edges[-1:])
     starts = scaler.transform(edges[:-1, np.newaxis])[:, 0]
     filled = SimpleImputer().fit([[MISSING]])
-    encoder = make_pipeline(scaler, filled, binning([np.append(starts, [FROM, MISSING])]))
-    return Cells(encoder, [middles[0], *middles, np.nan])
+    return make_pipeline(scaler, filled, binning([np.append(starts, [FROM, MISSING])]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -119,28 +102,45 @@ class CellSum:
     intercept_: np.ndarray
 
     @classmethod
-    def of(cls, model, cells, evaluate):
-        """Return the sum that ``evaluate(model, X)`` is, from its values at a made row a cell."""
-        first = [own.examples[0] for own in cells]
+    def of(cls, model, limits, kinds, missing, evaluate):
+        """Return the sum that a model computes, by its values at a made row for each cell.
+
+        Parameters
+        ----------
+        model : estimator
+        limits : list of ndarray
+            The edges of each column's bins, or its categories.
+        kinds : list of str
+            Of each column: "label" if it has categories.
+        missing : bool
+            Whether a missing value is in a cell of its own.
+        evaluate : callable
+            Of a model and rows.
+        """
+        names, parts, examples = getattr(model, "feature_names_in_", None), [], []
+        for j, (own, kind) in enumerate(zip(limits, kinds, strict=True)):
+            if kind == "label":
+                part = label_encoder(own, missing)
+                (labels,) = part.categories_
+                values = ["?".join(map(str, ["", *labels])), *labels]
+            else:
+                part, middles = number_encoder(own, missing), own[:-1] + 0.5 * np.diff(own)
+                values = [middles[0], *middles, *[np.nan] * missing]
+            parts.append((f"cells{j}", holding(part, None if names is None else names[[j]]), [j]))
+            examples.append(values)
+        first = [values[0] for values in examples]
         rows = [first]
-        for j, own in enumerate(cells):
-            rows += [[*first[:j], value, *first[j + 1 :]] for value in own.examples[1:]]
+        for j, values in enumerate(examples):
+            rows += [[*first[:j], value, *first[j + 1 :]] for value in values[1:]]
         rows = np.array(rows, dtype=object)
-        values = evaluate(nameless(model), rows)
-        names = getattr(model, "feature_names_in_", None)
-        parts = [
-            (f"cells{j}", holding(own.encoder, None if names is None else names[j : j + 1]), [j])
-            for j, own in enumerate(cells)
-            if own.examples[1:]
-        ]
+        made = evaluate(nameless(model), rows)
+        made = (made.toarray() if hasattr(made, "toarray") else np.asarray(made)).reshape(
+            len(rows), -1
+        )
         frozen = [(name, FrozenEstimator(part), place) for name, part, place in parts]
         encoder = ColumnTransformer(frozen, sparse_threshold=0.0, verbose_feature_names_out=False)
-        encoder.fit(rows[:1])
-        return cls(
-            encoder=holding(encoder, names, transformers=parts, transformers_=parts),
-            coef_=(values[1:] - values[0]).T,
-            intercept_=values[0],
-        )
+        encoder = holding(encoder.fit(rows[:1]), names, transformers=parts, transformers_=parts)
+        return cls(encoder=encoder, coef_=(made[1:] - made[0]).T, intercept_=made[0])
 
     def transformer(self):
         """Return a plain transformer that computes it."""

@@ -3,37 +3,15 @@
 import copy
 
 import numpy as np
-from sklearn.cluster import KMeans
+from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing, svm
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import (
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    SGDClassifier,
-)
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
-from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
-from skdp.export._cells import (
-    CellSum,
-    binning,
-    clipping,
-    holding,
-    label_cells,
-    matrix,
-    nameless,
-    number_cells,
-)
+from skdp.export._cells import CellSum, binning, clipping, holding, matrix, nameless
 from skdp.pipeline._steps import holds_private
-
-SMALLEST = np.nextafter(0.0, 1.0)
 
 
 def to_sklearn(model):
@@ -85,12 +63,10 @@ def to_sklearn(model):
     check_is_fitted(model)
     if hasattr(model, "best_estimator_"):
         return to_sklearn(model.best_estimator_)
-    if type(model) in CONTAINERS:
-        return CONTAINERS[type(model)](model)
     if type(model) in RULES:
         return holding(RULES[type(model)](model), getattr(model, "feature_names_in_", None))
     if holds_private(model):
-        raise _refusal(model, "scikit-learn has no estimator that predicts the same")
+        raise _refusal(model, "no estimator of scikit-learn predicts the same")
     return model
 
 
@@ -99,7 +75,7 @@ def _refusal(model, why):
 
 
 def _parts(named):
-    """Return named parts with plain estimators; what a part of no columns is was never fitted."""
+    """Return named parts with plain estimators; a part of no columns was never fitted."""
     return [
         (name, "drop" if columns and not np.size(columns[0]) else to_sklearn(part), *columns)
         for name, part, *columns in named
@@ -109,46 +85,53 @@ def _parts(named):
 def _columns(model):
     fitted = _parts(model.transformers_)
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
-    transformers = [part for part in fitted if part[0] != "remainder"]
-    known = {"transformers": transformers, "transformers_": fitted, "remainder": remainder}
+    named = [part for part in fitted if part[0] != "remainder"]
+    known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
     return holding(copy.copy(model), **known)
 
 
 def _taken(plain, model, *names):
-    """Return a plain estimator with some of a model's attributes."""
     return holding(plain, **{name: getattr(model, name) for name in (*names, "n_features_in_")})
 
 
-def _linear(plain, weights, classes):
-    known = {"coef_": np.atleast_2d(weights.coef_), "classes_": classes}
-    known["intercept_"] = np.zeros(len(known["coef_"])) + weights.intercept_
-    return holding(plain, **known, n_features_in_=known["coef_"].shape[1])
-
-
-def _within(weights, low, high, link=None, before=()):
-    """Return scores that are clipped, and then linked: by the identity if no link is given."""
-    known = {"scale_": np.ones(1), "min_": np.ravel(weights.intercept_), "n_features_in_": 1}
-    clip = holding(MinMaxScaler((low, high), clip=True), **known)
-    link = holding(link or LinearRegression(), coef_=np.ones(1), intercept_=0.0)
-    return make_pipeline(*before, matrix(np.atleast_2d(weights.coef_)), clip, link)
+def _classifier(plain, model, cells=None):
+    """Return a plain classifier of linear scores, of cells if there are any."""
+    scores = cells or model
+    coef = np.atleast_2d(scores.coef_)
+    known = {"coef_": coef, "intercept_": np.zeros(len(coef)) + scores.intercept_}
+    known |= {"classes_": model.classes_, "n_features_in_": coef.shape[1]}
+    plain = holding(plain, **known)
+    return plain if cells is None else make_pipeline(cells.encoder, plain)
 
 
 def _sgd(model):
-    logistic = model.loss == "log_loss"
-    plain = LogisticRegression() if logistic else SGDClassifier(loss=model.loss)
-    return _linear(plain, model, model.classes_)
+    if model.loss == "log_loss":
+        return _classifier(linear_model.LogisticRegression(), model)
+    return _classifier(linear_model.SGDClassifier(loss=model.loss), model)
 
 
-def _poisson(model):
-    # A fit makes the link known, here to rows that have no say in anything else.
-    link = PoissonRegressor(alpha=0.0).fit(np.zeros((2, 1)), np.ones(2))
-    return _within(model, *np.log(np.maximum(model.target_bounds_, SMALLEST)), link)
+def _regressor(model, cells=None):
+    """Return a plain regressor of linear scores that are clipped, and then linked."""
+    scores, (low, high), link = (
+        cells or model,
+        model.target_bounds_,
+        linear_model.LinearRegression(),
+    )
+    if type(model) is skdp.DPPoissonRegressor:
+        low, high = np.log(np.maximum([low, high], np.nextafter(0.0, 1.0)))
+        # A fit makes the link known, here to rows that have no say in anything else.
+        link = linear_model.PoissonRegressor(alpha=0.0).fit(np.zeros((2, 1)), np.ones(2))
+    known = {"scale_": np.ones(1), "min_": np.ravel(scores.intercept_), "n_features_in_": 1}
+    clip = holding(preprocessing.MinMaxScaler((low, high), clip=True), **known)
+    link = holding(link, coef_=np.ones(1), intercept_=0.0)
+    before = [] if cells is None else [cells.encoder]
+    return make_pipeline(*before, matrix(np.atleast_2d(scores.coef_)), clip, link)
 
 
-def _scaled(model):
-    """Return a scaler that clips to the bounds: what becomes of them says the rest."""
+def _scaler(model):
+    """Return a scaler that clips to the bounds; what becomes of the bounds says the rest."""
     ends = holding(nameless(model), clip=False).transform(np.array(model.bounds_))
-    plain = MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
+    plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
     plain.set_params(clip=getattr(model, "clip", False))
     known = {"scale_": ends[1] - ends[0], "min_": ends[0]}
     return make_pipeline(clipping(*model.bounds_), holding(plain, **known))
@@ -157,127 +140,101 @@ def _scaled(model):
 def _gaussian(model):
     low, high = model.bounds_
     known = {"theta_": (model.theta_ - low) / (high - low), "var_": model.var_ / (high - low) ** 2}
-    plain = _taken(GaussianNB(), model, "classes_", "class_prior_", "class_count_")
-    return make_pipeline(clipping(low, high), holding(plain, **known))
-
-
-def _mean(model):
-    known = {"mean_": model.mean_, "scale_": None, "n_features_in_": model.n_features_in_}
-    return holding(StandardScaler(with_std=False), **known)
+    plain = holding(naive_bayes.GaussianNB(), class_prior_=model.class_prior_, **known)
+    return make_pipeline(clipping(low, high), holding(plain, classes_=model.classes_))
 
 
 def _quantiles(model):
-    params = {"n_quantiles": model.n_quantiles_, "output_distribution": model.output_distribution}
-    names = ("quantiles_", "references_", "n_quantiles_")
-    return _taken(QuantileTransformer(**params), model, *names)
+    plain = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
+    return _taken(plain, model, "quantiles_", "references_", "n_quantiles_")
 
 
 def _pca(model):
-    names = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")
-    return _taken(PCA(model.n_components_), model, *names, "n_components_")
-
-
-def _kmeans(model):
-    centers = model.cluster_centers_
-    plain = KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
-    return holding(plain, cluster_centers_=centers)
+    names = ("components_", "mean_", "explained_variance_", "n_components_")
+    return _taken(decomposition.PCA(model.n_components_), model, *names)
 
 
 def _imputer(model):
     strategy = "most_frequent" if model.strategy == "constant" else model.strategy
     made = np.tile(model.statistics_, (1 + model.add_indicator, 1))
     made[1:] = np.nan
-    return SimpleImputer(strategy=strategy, add_indicator=model.add_indicator).fit(made)
+    return impute.SimpleImputer(strategy=strategy, add_indicator=model.add_indicator).fit(made)
+
+
+def _kmeans(model):
+    centers = model.cluster_centers_
+    plain = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
+    return holding(plain, cluster_centers_=centers)
+
+
+def _transformer(model, limits, kinds, missing=True):
+    return _cells(model, limits, kinds, missing, lambda m, X: m.transform(X)).transformer()
+
+
+def _encoder(model):
+    drops = getattr(model, "other", "") is None
+    limits = model._kept() if drops else model.categories_
+    return _transformer(model, limits, ["label"] * len(limits), missing=False)
 
 
 def _histogram(model):
-    kinds = {True: number_cells, False: label_cells}
-    numeric = any(each.is_numeric for each in model._bins)
-    if model.interactions or (model.encode == "cumulative" and numeric):
+    kinds = ["number" if each.is_numeric else "label" for each in model._bins]
+    if model.interactions or (model.encode == "cumulative" and "number" in kinds):
         raise _refusal(model, "its output is no sum of what the cell of each column adds")
-    cells = [kinds[each.is_numeric](each.limits) for each in model._bins]
-    return CellSum.of(model, cells, _transformed).transformer()
+    return _transformer(model, model.bin_edges_, kinds, missing=False)
 
 
-def _encoded(model):
-    drops = getattr(model, "other", "") is None
-    kept = model._kept() if drops else model.categories_
-    return CellSum.of(model, list(map(label_cells, kept)), _transformed).transformer()
-
-
-def _vectorized(model):
+def _vectorizer(model):
     if model.counts_ is None and set(model.kinds_) != {"label"}:
         raise _refusal(model, "it scales numbers; numbers='bins' has one")
-    cells = _raw_cells(model, model.bin_edges_, model.kinds_)
-    return CellSum.of(model, cells, _transformed).transformer()
+    return _transformer(model, model.bin_edges_, model.kinds_)
 
 
-def _sum_of_curves(model):
+def _curves(model):
     shapes = model.shape_functions_
     if any(len(shape.features) > 1 for shape in shapes):
         raise _refusal(model, "it has interactions; interactions=0 has one")
-    limits, kinds = zip(*((shape.edges[0], shape.kinds[0]) for shape in shapes), strict=True)
-    return CellSum.of(model, _raw_cells(model, limits, kinds), _scores)
+    edges, kinds = [shape.edges[0] for shape in shapes], [shape.kinds[0] for shape in shapes]
+    return _cells(model, edges, kinds, True, lambda m, X: m.explain(X).sum(axis=1) + m.intercept_)
 
 
-def _raw_cells(model, limits, kinds):
+def _cells(model, limits, kinds, missing, evaluate):
     if {"date", "duration"} & set(kinds):
         raise _refusal(model, "it reads dates; of numbers made of them it has one")
-    cells_of = {True: label_cells, False: number_cells}
-    pairs = zip(limits, kinds, strict=True)
-    return [cells_of[kind == "label"](own, missing=True) for own, kind in pairs]
-
-
-def _classifier_of_cells(plain, model):
-    cells = _sum_of_curves(model)
-    return make_pipeline(cells.encoder, _linear(plain, cells, model.classes_))
-
-
-def _regressor_of_cells(model):
-    cells = _sum_of_curves(model)
-    return _within(cells, *model.target_bounds_, before=[cells.encoder])
-
-
-def _transformed(model, X):
-    made = model.transform(X)
-    return made.toarray() if hasattr(made, "toarray") else np.asarray(made, dtype=np.float64)
-
-
-def _scores(model, X):
-    return (model.explain(X).sum(axis=1) + model.intercept_).reshape(len(X), -1)
+    return CellSum.of(model, limits, kinds, missing, evaluate)
 
 
 # What maps, by the very class: one that is derived may predict otherwise.
-CONTAINERS = {
+RULES = {
     Pipeline: lambda m: holding(copy.copy(m), steps=_parts(m.steps)),
     FeatureUnion: lambda m: holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
     ColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
-}
-RULES = {
-    skdp.DPAdditiveClassifier: lambda m: _classifier_of_cells(LinearSVC(), m),
-    skdp.DPAdditiveRegressor: _regressor_of_cells,
+    skdp.DPAdditiveClassifier: lambda m: _classifier(svm.LinearSVC(), m, _curves(m)),
+    skdp.DPAdditiveRegressor: lambda m: _regressor(m, _curves(m)),
     skdp.DPGaussianNB: _gaussian,
-    skdp.DPHistogramNB: lambda m: _classifier_of_cells(LogisticRegression(), m),
+    skdp.DPHistogramNB: lambda m: _classifier(linear_model.LogisticRegression(), m, _curves(m)),
     skdp.DPHistogramTransformer: _histogram,
     skdp.DPKBinsDiscretizer: lambda m: binning(m.bin_edges_, m.encode),
     skdp.DPKMeans: _kmeans,
-    skdp.DPLinearRegression: lambda m: _within(m, *m.target_bounds_),
-    skdp.DPLinearSVC: lambda m: _linear(LinearSVC(), m, m.classes_),
-    skdp.DPLogisticRegression: lambda m: _linear(LogisticRegression(), m, m.classes_),
-    skdp.DPMaxAbsScaler: _scaled,
-    skdp.DPMeanTransformer: _mean,
-    skdp.DPMinMaxScaler: _scaled,
-    skdp.DPOneHotEncoder: _encoded,
+    skdp.DPLinearRegression: _regressor,
+    skdp.DPLinearSVC: lambda m: _classifier(svm.LinearSVC(), m),
+    skdp.DPLogisticRegression: lambda m: _classifier(linear_model.LogisticRegression(), m),
+    skdp.DPMaxAbsScaler: _scaler,
+    skdp.DPMeanTransformer: lambda m: _taken(
+        preprocessing.StandardScaler(with_std=False), m, "mean_"
+    ),
+    skdp.DPMinMaxScaler: _scaler,
+    skdp.DPOneHotEncoder: _encoder,
     skdp.DPPCA: _pca,
-    skdp.DPPoissonRegressor: _poisson,
+    skdp.DPPoissonRegressor: _regressor,
     skdp.DPQuantileTransformer: _quantiles,
-    skdp.DPRidge: lambda m: _within(m, *m.target_bounds_),
-    skdp.DPRobustScaler: _scaled,
+    skdp.DPRidge: _regressor,
+    skdp.DPRobustScaler: _scaler,
     skdp.DPSGDClassifier: _sgd,
-    skdp.DPSGDRegressor: lambda m: _within(m, *m.target_bounds_),
+    skdp.DPSGDRegressor: _regressor,
     skdp.DPSimpleImputer: _imputer,
-    skdp.DPStandardScaler: _scaled,
-    skdp.DPTableVectorizer: _vectorized,
-    skdp.DPTargetEncoder: _encoded,
+    skdp.DPStandardScaler: _scaler,
+    skdp.DPTableVectorizer: _vectorizer,
+    skdp.DPTargetEncoder: _encoder,
 }
