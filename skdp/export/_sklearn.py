@@ -10,8 +10,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
-from skdp.export._cells import CellSum, binning, clipping, holding, matrix, nameless
 from skdp.pipeline._steps import holds_private
+
+BY_BIN = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
 def to_sklearn(model):
@@ -64,7 +65,11 @@ def to_sklearn(model):
     if hasattr(model, "best_estimator_"):
         return to_sklearn(model.best_estimator_)
     if type(model) in RULES:
-        return holding(RULES[type(model)](model), getattr(model, "feature_names_in_", None))
+        plain = RULES[type(model)](model)
+        if hasattr(model, "feature_names_in_"):
+            first = plain[0] if hasattr(plain, "steps") else plain
+            _holding(first, feature_names_in_=model.feature_names_in_)
+        return plain
     if holds_private(model):
         raise _refusal(model, "no estimator of scikit-learn predicts the same")
     return model
@@ -72,6 +77,16 @@ def to_sklearn(model):
 
 def _refusal(model, why):
     return ValueError(f"{type(model).__name__} has no plain counterpart: {why}")
+
+
+def _holding(plain, **released):
+    """Return a plain estimator with released values as its fitted attributes."""
+    vars(plain).update(released)
+    return plain
+
+
+def _taken(plain, model, *names):
+    return _holding(plain, **{name: getattr(model, name) for name in (*names, "n_features_in_")})
 
 
 def _parts(named):
@@ -87,21 +102,13 @@ def _columns(model):
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
-    return holding(copy.copy(model), **known)
+    return _holding(copy.copy(model), **known)
 
 
-def _taken(plain, model, *names):
-    return holding(plain, **{name: getattr(model, name) for name in (*names, "n_features_in_")})
-
-
-def _classifier(plain, model, cells=None):
-    """Return a plain classifier of linear scores, of cells if there are any."""
-    scores = cells or model
-    coef = np.atleast_2d(scores.coef_)
-    known = {"coef_": coef, "intercept_": np.zeros(len(coef)) + scores.intercept_}
-    known |= {"classes_": model.classes_, "n_features_in_": coef.shape[1]}
-    plain = holding(plain, **known)
-    return plain if cells is None else make_pipeline(cells.encoder, plain)
+def _classifier(plain, model):
+    coef = np.atleast_2d(model.coef_)
+    intercept = np.zeros(len(coef)) + model.intercept_
+    return _holding(_taken(plain, model, "classes_"), coef_=coef, intercept_=intercept)
 
 
 def _sgd(model):
@@ -110,38 +117,50 @@ def _sgd(model):
     return _classifier(linear_model.SGDClassifier(loss=model.loss), model)
 
 
-def _regressor(model, cells=None):
-    """Return a plain regressor of linear scores that are clipped, and then linked."""
-    scores, (low, high), link = (
-        cells or model,
-        model.target_bounds_,
-        linear_model.LinearRegression(),
-    )
-    if type(model) is skdp.DPPoissonRegressor:
-        low, high = np.log(np.maximum([low, high], np.nextafter(0.0, 1.0)))
-        # A fit makes the link known, here to rows that have no say in anything else.
-        link = linear_model.PoissonRegressor(alpha=0.0).fit(np.zeros((2, 1)), np.ones(2))
-    known = {"scale_": np.ones(1), "min_": np.ravel(scores.intercept_), "n_features_in_": 1}
-    clip = holding(preprocessing.MinMaxScaler((low, high), clip=True), **known)
-    link = holding(link, coef_=np.ones(1), intercept_=0.0)
-    before = [] if cells is None else [cells.encoder]
-    return make_pipeline(*before, matrix(np.atleast_2d(scores.coef_)), clip, link)
+def _regressor(model):
+    """Return the scores, clipped to the bounds of the target, and a link that is the identity."""
+    return _clipped_scores(model, *model.target_bounds_, linear_model.LinearRegression())
+
+
+def _poisson(model):
+    """Return the scores, clipped to the bounds' logarithms, and a link that is the exponential."""
+    low, high = np.log(np.maximum(model.target_bounds_, np.nextafter(0.0, 1.0)))
+    # A fit makes the link known, here to rows that have no say in anything else.
+    link = linear_model.PoissonRegressor(alpha=0.0).fit(np.zeros((2, 1)), np.ones(2))
+    return _clipped_scores(model, low, high, link)
+
+
+def _clipped_scores(model, low, high, link):
+    score = _taken(decomposition.TruncatedSVD(1), model)
+    score = _holding(score, components_=np.atleast_2d(model.coef_))
+    clip = preprocessing.MinMaxScaler((low, high), clip=True)
+    clip = _holding(clip, scale_=np.ones(1), min_=np.ravel(model.intercept_), n_features_in_=1)
+    return make_pipeline(score, clip, _holding(link, coef_=np.ones(1), intercept_=0.0))
+
+
+def _to_unit(model):
+    """Return a plain scaler that clips to a model's bounds, and maps the bounds to 0 and 1."""
+    low, high = model.bounds_
+    scale = 1.0 / (high - low)
+    plain = _taken(preprocessing.MinMaxScaler(clip=True), model)
+    return _holding(plain, scale_=scale, min_=-low * scale)
 
 
 def _scaler(model):
     """Return a scaler that clips to the bounds; what becomes of the bounds says the rest."""
-    ends = holding(nameless(model), clip=False).transform(np.array(model.bounds_))
+    unclipped = _holding(copy.copy(model), clip=False)
+    vars(unclipped).pop("feature_names_in_", None)
+    ends = unclipped.transform(np.array(model.bounds_))
     plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
     plain.set_params(clip=getattr(model, "clip", False))
-    known = {"scale_": ends[1] - ends[0], "min_": ends[0]}
-    return make_pipeline(clipping(*model.bounds_), holding(plain, **known))
+    return make_pipeline(_to_unit(model), _holding(plain, scale_=ends[1] - ends[0], min_=ends[0]))
 
 
 def _gaussian(model):
     low, high = model.bounds_
     known = {"theta_": (model.theta_ - low) / (high - low), "var_": model.var_ / (high - low) ** 2}
-    plain = holding(naive_bayes.GaussianNB(), class_prior_=model.class_prior_, **known)
-    return make_pipeline(clipping(low, high), holding(plain, classes_=model.classes_))
+    plain = _taken(naive_bayes.GaussianNB(), model, "class_prior_", "classes_")
+    return make_pipeline(_to_unit(model), _holding(plain, **known))
 
 
 def _quantiles(model):
@@ -164,58 +183,58 @@ def _imputer(model):
 def _kmeans(model):
     centers = model.cluster_centers_
     plain = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
-    return holding(plain, cluster_centers_=centers)
+    return _holding(plain, cluster_centers_=centers)
 
 
-def _transformer(model, limits, kinds, missing=True):
-    return _cells(model, limits, kinds, missing, lambda m, X: m.transform(X)).transformer()
-
-
-def _encoder(model):
-    drops = getattr(model, "other", "") is None
-    limits = model._kept() if drops else model.categories_
-    return _transformer(model, limits, ["label"] * len(limits), missing=False)
+def _bins(model, encode):
+    sizes = model.n_bins_
+    plain = preprocessing.KBinsDiscretizer(np.maximum(sizes, 2), encode=encode, strategy="uniform")
+    # A constant column gets one bin.
+    return _holding(plain.fit([0 * sizes, sizes > 1]), bin_edges_=model.bin_edges_)
 
 
 def _histogram(model):
-    kinds = ["number" if each.is_numeric else "label" for each in model._bins]
-    if model.interactions or (model.encode == "cumulative" and "number" in kinds):
-        raise _refusal(model, "its output is no sum of what the cell of each column adds")
-    return _transformer(model, model.bin_edges_, kinds, missing=False)
+    if model.categories is not None or model.interactions or model.encode not in BY_BIN:
+        raise _refusal(model, "categories, pairs, densities and shares below are its own")
+    width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
+    scale = _holding(preprocessing.MaxAbsScaler(), scale_=np.full(width, 1.0 / model._factor()))
+    return make_pipeline(_bins(model, BY_BIN[model.encode]), scale)
 
 
-def _vectorizer(model):
-    if model.counts_ is None and set(model.kinds_) != {"label"}:
-        raise _refusal(model, "it scales numbers; numbers='bins' has one")
-    return _transformer(model, model.bin_edges_, model.kinds_)
+def _one_hot(model):
+    if model.other is not None:
+        raise _refusal(model, "no plain encoder gives undeclared values the column of other=")
+    options = {"handle_unknown": "ignore", "sparse_output": model.sparse_output}
+    return _of_categories(preprocessing.OneHotEncoder(**options), model, model._kept())
 
 
-def _curves(model):
-    shapes = model.shape_functions_
-    if any(len(shape.features) > 1 for shape in shapes):
-        raise _refusal(model, "it has interactions; interactions=0 has one")
-    edges, kinds = [shape.edges[0] for shape in shapes], [shape.kinds[0] for shape in shapes]
-    return _cells(model, edges, kinds, True, lambda m, X: m.explain(X).sum(axis=1) + m.intercept_)
+def _target_means(model):
+    labels = (0.0, 0.5) if model.classes_ is None else model.classes_
+    plain = preprocessing.TargetEncoder(target_type=model.target_type_)
+    plain = _of_categories(plain, model, model.categories_, labels)
+    return _holding(plain, encodings_=model.encodings_, target_mean_=model.target_mean_)
 
 
-def _cells(model, limits, kinds, missing, evaluate):
-    if {"date", "duration"} & set(kinds):
-        raise _refusal(model, "it reads dates; of numbers made of them it has one")
-    return CellSum.of(model, limits, kinds, missing, evaluate)
+def _of_categories(plain, model, categories, labels=()):
+    """Return a plain encoder of categories, fitted to made rows that hold each of them."""
+    for own in categories:
+        if not len(own) or (own.dtype.kind in "biuf" and (np.diff(own) < 0).any()):
+            raise _refusal(model, "a plain encoder has categories, and numbers in ascending order")
+    size = max(len(labels), *map(len, categories))
+    made = np.column_stack([np.resize(own.astype(object), size) for own in categories])
+    plain.set_params(categories=categories).fit(made, np.resize(labels, size))
+    return _holding(plain, categories_=categories)
 
 
 # What maps, by the very class: one that is derived may predict otherwise.
 RULES = {
-    Pipeline: lambda m: holding(copy.copy(m), steps=_parts(m.steps)),
-    FeatureUnion: lambda m: holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
+    Pipeline: lambda m: _holding(copy.copy(m), steps=_parts(m.steps)),
+    FeatureUnion: lambda m: _holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
     ColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
-    skdp.DPAdditiveClassifier: lambda m: _classifier(svm.LinearSVC(), m, _curves(m)),
-    skdp.DPAdditiveRegressor: lambda m: _regressor(m, _curves(m)),
     skdp.DPGaussianNB: _gaussian,
-    skdp.DPHistogramNB: lambda m: _classifier(linear_model.LogisticRegression(), m, _curves(m)),
     skdp.DPHistogramTransformer: _histogram,
-    skdp.DPKBinsDiscretizer: lambda m: binning(m.bin_edges_, m.encode),
+    skdp.DPKBinsDiscretizer: lambda m: _bins(m, m.encode),
     skdp.DPKMeans: _kmeans,
     skdp.DPLinearRegression: _regressor,
     skdp.DPLinearSVC: lambda m: _classifier(svm.LinearSVC(), m),
@@ -225,9 +244,9 @@ RULES = {
         preprocessing.StandardScaler(with_std=False), m, "mean_"
     ),
     skdp.DPMinMaxScaler: _scaler,
-    skdp.DPOneHotEncoder: _encoder,
+    skdp.DPOneHotEncoder: _one_hot,
     skdp.DPPCA: _pca,
-    skdp.DPPoissonRegressor: _regressor,
+    skdp.DPPoissonRegressor: _poisson,
     skdp.DPQuantileTransformer: _quantiles,
     skdp.DPRidge: _regressor,
     skdp.DPRobustScaler: _scaler,
@@ -235,6 +254,5 @@ RULES = {
     skdp.DPSGDRegressor: _regressor,
     skdp.DPSimpleImputer: _imputer,
     skdp.DPStandardScaler: _scaler,
-    skdp.DPTableVectorizer: _vectorizer,
-    skdp.DPTargetEncoder: _encoder,
+    skdp.DPTargetEncoder: _target_means,
 }
