@@ -135,7 +135,7 @@ def _clipped_scores(model, low, high, link):
     score = _holding(score, components_=np.atleast_2d(model.coef_))
     clip = preprocessing.MinMaxScaler((low, high), clip=True)
     clip = _holding(clip, scale_=np.ones(1), min_=np.ravel(model.intercept_), n_features_in_=1)
-    return make_pipeline(score, clip, _holding(link, coef_=np.ones(1), intercept_=0.0))
+    return make_pipeline(score, clip, _holding(link, coef_=np.ones(1), intercept_=np.float64(0.0)))
 
 
 def _to_unit(model):
@@ -154,6 +154,11 @@ def _scaler(model):
     plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
     plain.set_params(clip=getattr(model, "clip", False))
     return make_pipeline(_to_unit(model), _holding(plain, scale_=ends[1] - ends[0], min_=ends[0]))
+
+
+def _centring(model):
+    plain = preprocessing.StandardScaler(with_std=False)
+    return _holding(_taken(plain, model, "mean_"), scale_=None)
 
 
 def _gaussian(model):
@@ -197,7 +202,8 @@ def _histogram(model):
     if model.categories is not None or model.interactions or model.encode not in BY_BIN:
         raise _refusal(model, "categories, pairs, densities and shares below are its own")
     width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
-    scale = _holding(preprocessing.MaxAbsScaler(), scale_=np.full(width, 1.0 / model._factor()))
+    largest = np.full(width, 1.0 / model._factor())
+    scale = _holding(preprocessing.MaxAbsScaler(), max_abs_=largest, scale_=largest)
     return make_pipeline(_bins(model, BY_BIN[model.encode]), scale)
 
 
@@ -240,9 +246,7 @@ RULES = {
     skdp.DPLinearSVC: lambda m: _classifier(svm.LinearSVC(), m),
     skdp.DPLogisticRegression: lambda m: _classifier(linear_model.LogisticRegression(), m),
     skdp.DPMaxAbsScaler: _scaler,
-    skdp.DPMeanTransformer: lambda m: _taken(
-        preprocessing.StandardScaler(with_std=False), m, "mean_"
-    ),
+    skdp.DPMeanTransformer: _centring,
     skdp.DPMinMaxScaler: _scaler,
     skdp.DPOneHotEncoder: _one_hot,
     skdp.DPPCA: _pca,
