@@ -102,19 +102,20 @@ def _columns(model):
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
-    return _holding(copy.copy(model), **known)
+    # Beside these, private estimators that were not fitted are in nothing that predictions need.
+    kept = {name: value for name, value in vars(model).items() if not holds_private(value)}
+    return _holding(ColumnTransformer(named), **kept | known)
 
 
-def _classifier(plain, model):
+def _classifier(model):
+    plain = linear_model.LogisticRegression()
+    if type(model) is skdp.DPLinearSVC:
+        plain = svm.LinearSVC()
+    elif getattr(model, "loss", "log_loss") != "log_loss":
+        plain = linear_model.SGDClassifier(loss=model.loss)
     coef = np.atleast_2d(model.coef_)
     intercept = np.zeros(len(coef)) + model.intercept_
     return _holding(_taken(plain, model, "classes_"), coef_=coef, intercept_=intercept)
-
-
-def _sgd(model):
-    if model.loss == "log_loss":
-        return _classifier(linear_model.LogisticRegression(), model)
-    return _classifier(linear_model.SGDClassifier(loss=model.loss), model)
 
 
 def _regressor(model):
@@ -238,25 +239,21 @@ RULES = {
     FeatureUnion: lambda m: _holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
     ColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
-    skdp.DPGaussianNB: _gaussian,
-    skdp.DPHistogramTransformer: _histogram,
-    skdp.DPKBinsDiscretizer: lambda m: _bins(m, m.encode),
-    skdp.DPKMeans: _kmeans,
-    skdp.DPLinearRegression: _regressor,
-    skdp.DPLinearSVC: lambda m: _classifier(svm.LinearSVC(), m),
-    skdp.DPLogisticRegression: lambda m: _classifier(linear_model.LogisticRegression(), m),
-    skdp.DPMaxAbsScaler: _scaler,
-    skdp.DPMeanTransformer: _centring,
-    skdp.DPMinMaxScaler: _scaler,
-    skdp.DPOneHotEncoder: _one_hot,
-    skdp.DPPCA: _pca,
+    **dict.fromkeys(
+        [skdp.DPLinearSVC, skdp.DPLogisticRegression, skdp.DPSGDClassifier], _classifier
+    ),
+    **dict.fromkeys([skdp.DPLinearRegression, skdp.DPRidge, skdp.DPSGDRegressor], _regressor),
     skdp.DPPoissonRegressor: _poisson,
+    skdp.DPGaussianNB: _gaussian,
+    skdp.DPKMeans: _kmeans,
+    **dict.fromkeys([skdp.DPStandardScaler, skdp.DPRobustScaler], _scaler),
+    **dict.fromkeys([skdp.DPMinMaxScaler, skdp.DPMaxAbsScaler], _scaler),
+    skdp.DPMeanTransformer: _centring,
     skdp.DPQuantileTransformer: _quantiles,
-    skdp.DPRidge: _regressor,
-    skdp.DPRobustScaler: _scaler,
-    skdp.DPSGDClassifier: _sgd,
-    skdp.DPSGDRegressor: _regressor,
+    skdp.DPPCA: _pca,
     skdp.DPSimpleImputer: _imputer,
-    skdp.DPStandardScaler: _scaler,
+    skdp.DPKBinsDiscretizer: lambda m: _bins(m, m.encode),
+    skdp.DPHistogramTransformer: _histogram,
+    skdp.DPOneHotEncoder: _one_hot,
     skdp.DPTargetEncoder: _target_means,
 }
