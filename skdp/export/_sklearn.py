@@ -3,7 +3,7 @@
 import copy
 
 import numpy as np
-from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing, svm
+from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
@@ -108,11 +108,10 @@ def _columns(model):
 
 
 def _classifier(model):
-    plain = linear_model.LogisticRegression()
-    if type(model) is skdp.DPLinearSVC:
-        plain = svm.LinearSVC()
-    elif getattr(model, "loss", "log_loss") != "log_loss":
-        plain = linear_model.SGDClassifier(loss=model.loss)
+    # Not LinearSVC: skl2onnx does not convert it in double precision, nor in a pipeline.
+    loss = "hinge" if type(model) is skdp.DPLinearSVC else getattr(model, "loss", "log_loss")
+    logistic = loss == "log_loss"
+    plain = linear_model.LogisticRegression() if logistic else linear_model.SGDClassifier(loss=loss)
     coef = np.atleast_2d(model.coef_)
     intercept = np.zeros(len(coef)) + model.intercept_
     return _holding(_taken(plain, model, "classes_"), coef_=coef, intercept_=intercept)

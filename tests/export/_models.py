@@ -15,7 +15,9 @@ from skdp import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPKMeans,
+    DPLinearRegression,
     DPLogisticRegression,
+    DPMeanTransformer,
     DPOneHotEncoder,
     DPPoissonRegressor,
     DPQuantileTransformer,
@@ -26,7 +28,6 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.pipeline import step_kind
 from tests._private import Case
 from tests.test_contract import ESTIMATORS
 
@@ -101,11 +102,12 @@ PIPELINES = {
     "scaler": lambda: make_pipeline(SCALER, DPLogisticRegression()),
     "columns": lambda: make_pipeline(_columns(), DPLogisticRegression()),
     "union": lambda: make_pipeline(
-        FeatureUnion([("frozen", _frozen()), ("as they are", "passthrough")]),
-        "passthrough",
-        DPSGDClassifier(loss="modified_huber"),
+        FeatureUnion([("frozen", _frozen()), ("centred", DPMeanTransformer(bounds=(0, 90)))]),
+        DPSGDClassifier(),
     ),
-    "means": lambda: make_pipeline(DPTargetEncoder(categories=[0, 1, 2]), DPLogisticRegression()),
+    "means": lambda: make_pipeline(
+        DPTargetEncoder(categories=[0, 1, 2], **NUMBER), DPLinearRegression(**NUMBER)
+    ),
     "bins": lambda: make_pipeline(DPKBinsDiscretizer(encode="onehot-dense"), DPRidge(**NUMBER)),
     "cells": lambda: make_pipeline(DPHistogramTransformer(n_bins=6), DPLogisticRegression()),
     "quantiles": lambda: make_pipeline(DPQuantileTransformer(bounds=(0, 90)), COUNTS),
@@ -128,5 +130,7 @@ def model(name):
     return pipeline_model(name) if name in PIPELINES else contract_model(name)
 
 
-NAMES = [repr(e) for e in ESTIMATORS if step_kind(e) == "private"]
-PREDICTORS = [repr(e) for e in ESTIMATORS if hasattr(e, "predict")] + list(PIPELINES)
+# One of each class: what further parameters change is no question of formats.
+FIRST = {type(e): e for e in reversed(ESTIMATORS)}.values()
+NAMES = [repr(e) for e in FIRST]
+PREDICTORS = [*(repr(e) for e in FIRST if hasattr(e, "predict")), *PIPELINES]
