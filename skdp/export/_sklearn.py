@@ -71,7 +71,7 @@ def to_sklearn(model):
             _holding(first, feature_names_in_=model.feature_names_in_)
         return plain
     if holds_private(model):
-        raise _refusal(model, "no estimator of scikit-learn predicts the same")
+        raise _refusal(model, "scikit-learn has no estimator of its kind")
     return model
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
 
 from skdp import PrivacyAccountant
 from skdp.export import to_sklearn
 from tests.export._models import NAMES, PIPELINES, PREDICTORS, accountant, answers, model
 
-# skl2onnx 1.20 and the runtime take these in single precision alone.
+# Imputers, bins and means of the target: skl2onnx 1.20 and the runtime take single precision alone.
 SINGLE = {"columns", "means", "bins", "cells"}
 ROOT = Path(__file__).parents[2]
 FORMATS = ("pickle", "joblib", "skops")
@@ -113,7 +114,7 @@ def onnx_answers(plain, X, number):
         (n, (tensors.StringTensorType if a.dtype.kind == "O" else of_number)([None, a.shape[1]]))
         for n, a in feed.items()
     ]
-    options = {id(plain): {"zipmap": False}} if hasattr(plain, "predict_proba") else None
+    options = {id(plain): {"zipmap": False}} if is_classifier(plain) else None
     converted = skl2onnx.to_onnx(plain, initial_types=types, options=options)
     session = runtime.InferenceSession(converted.SerializeToString())
     names = [output.name for output in session.get_outputs()]
