@@ -1899,6 +1899,14 @@ MUTATIONS = [
         "a value outside the bounds moves a sum without limit",
     ),
     Mutation(
+        "a-plain-scaler-that-clips-nothing",
+        "export._sklearn",
+        "_to_unit",
+        rules.put_for("clip=True", "clip=False"),
+        ("export/test_to_sklearn.py::test_answers_are_equal",),
+        "a wild value moves what the plain model predicts without limit",
+    ),
+    Mutation(
         "a-check-that-cannot-fail",
         "testing._charges",
         "check_charge_before_touch",
