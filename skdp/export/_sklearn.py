@@ -150,9 +150,9 @@ def _scaler(model):
     """Return a scaler that clips to the bounds; what becomes of the bounds says the rest."""
     unclipped = _holding(copy.copy(model), clip=False)
     vars(unclipped).pop("feature_names_in_", None)
-    ends = unclipped.transform(np.array(model.bounds_))
+    ends = np.asarray(unclipped.transform(np.array(model.bounds_)))
     plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
-    plain.set_params(clip=getattr(model, "clip", False))
+    plain = _taken(plain.set_params(clip=getattr(model, "clip", False)), model)
     return make_pipeline(_to_unit(model), _holding(plain, scale_=ends[1] - ends[0], min_=ends[0]))
 
 
@@ -202,9 +202,10 @@ def _histogram(model):
     if model.categories is not None or model.interactions or model.encode not in BY_BIN:
         raise _refusal(model, "categories, pairs, densities and shares below are its own")
     width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
-    largest = np.full(width, 1.0 / model._factor())
-    scale = _holding(preprocessing.MaxAbsScaler(), max_abs_=largest, scale_=largest)
-    return make_pipeline(_bins(model, BY_BIN[model.encode]), scale)
+    scale = np.full(width, 1.0 / model._factor())
+    known = {"max_abs_": scale, "scale_": scale, "n_features_in_": width}
+    scaler = _holding(preprocessing.MaxAbsScaler(), **known)
+    return make_pipeline(_bins(model, BY_BIN[model.encode]), scaler)
 
 
 def _one_hot(model):

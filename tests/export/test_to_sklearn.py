@@ -7,12 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp import DPGaussianNB, DPLogisticRegression, DPOneHotEncoder, DPSGDClassifier
+from skdp import (
+    DPGaussianNB,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPSGDClassifier,
+    DPStandardScaler,
+)
 from skdp.export import to_sklearn
 from tests.export._models import (
     ESTIMATORS,
@@ -102,11 +109,37 @@ def test_a_frame_is_taken_by_the_names_of_its_columns():
     assert encoder.get_feature_names_out().tolist() == ["work_state", "work_firm"]
 
 
-def test_nothing_of_the_model_is_shared_and_none_of_it_changes():
+def test_the_private_model_stays_as_it_is():
     fitted = model("columns").fitted
     before = pickle.dumps(fitted)
     to_sklearn(fitted)
     assert pickle.dumps(fitted) == before
+
+
+def test_steps_name_what_comes_out():
+    private, plain = model("scaler").fitted, to_sklearn(model("scaler").fitted)
+    assert plain[:-1].get_feature_names_out().tolist() == ["age", "rooms"]
+    assert private[:-1].get_feature_names_out().tolist() == ["age", "rooms"]
+
+
+def test_a_scaler_that_makes_frames_is_exported():
+    X = people()[0][["age", "rooms"]]
+    scaler = DPStandardScaler(bounds=(0, 90)).set_output(transform="pandas").fit(X)
+    found = to_sklearn(scaler).transform(X)
+    np.testing.assert_allclose(found, scaler.transform(X).to_numpy(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [csr_array, np.float32])
+@pytest.mark.parametrize("name", ["DPLogisticRegression()", "DPSGDClassifier", "DPRidge"])
+def test_tables_may_be_sparse_or_of_single_precision(name, form):
+    name = next(known for known in map(repr, ESTIMATORS) if known.startswith(name))
+    private = contract_model(name)
+    plain, X = to_sklearn(private.fitted), form(private.X)
+    found = plain.predict(X)
+    if hasattr(private.fitted, "target_bounds"):
+        np.testing.assert_allclose(found, private.answers["predict"], rtol=1e-5, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(found, private.answers["predict"])
 
 
 @pytest.mark.parametrize(
