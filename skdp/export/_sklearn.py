@@ -55,7 +55,7 @@ def to_sklearn(model):
     >>> pipe = make_pipeline(DPStandardScaler(bounds=(17, 90)), DPLogisticRegression())
     >>> plain = to_sklearn(pipe.fit(X, X[:, 0] > 40))
     >>> [type(step).__name__ for step in plain[0]], type(plain[1]).__name__
-    (['MinMaxScaler', 'StandardScaler'], 'LogisticRegression')
+    (['MinMaxScaler', 'MinMaxScaler'], 'LogisticRegression')
     >>> bool(np.allclose(plain.predict_proba(X), pipe.predict_proba(X)))
     True
     """
