@@ -102,9 +102,11 @@ def _columns(model):
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
-    # Beside these, private estimators that were not fitted are in nothing that predictions need.
-    kept = {name: value for name, value in vars(model).items() if not holds_private(value)}
-    return _holding(ColumnTransformer(named), **kept | known)
+    # What else holds a private estimator is the remainder among its name and its columns.
+    for name, value in vars(model).items():
+        if name not in known and holds_private(value):
+            known[name] = tuple(remainder if holds_private(part) else part for part in value)
+    return _holding(copy.copy(model), **known)
 
 
 def _classifier(model):
@@ -131,8 +133,7 @@ def _poisson(model):
 
 
 def _clipped_scores(model, low, high, link):
-    score = _taken(decomposition.TruncatedSVD(1), model)
-    score = _holding(score, components_=np.atleast_2d(model.coef_))
+    score = _holding(decomposition.TruncatedSVD(1), components_=np.atleast_2d(model.coef_))
     clip = preprocessing.MinMaxScaler((low, high), clip=True)
     clip = _holding(clip, scale_=np.ones(1), min_=np.ravel(model.intercept_), n_features_in_=1)
     return make_pipeline(score, clip, _holding(link, coef_=np.ones(1), intercept_=np.float64(0.0)))

@@ -1920,7 +1920,7 @@ MUTATIONS = [
         "a-plain-step-that-keeps-the-accountant",
         "export._sklearn",
         "_columns",
-        rules.put_for("holds_private(value)", "False"),
+        rules.decided("holds_private(value)", False),
         (f"{PLAIN}[columns]",),
         "where the ledger is goes out with a model that is to be plain",
     ),
