@@ -16,6 +16,7 @@ TESTS = Path(__file__).parent
 # A package may import from the ones behind it.
 ORDER = [
     "testing",
+    "export",
     "model_selection",
     "__main__",
     "_command_line",

@@ -10,6 +10,8 @@ def checked(estimator, check):
     return f"{CONTRACT}[{estimator}-{check}]"
 
 
+PLAIN = "export/test_to_sklearn.py::test_answers_are_equal"
+
 MUTATIONS = [
     # accounting
     Mutation(
@@ -1930,6 +1932,38 @@ MUTATIONS = [
         rules.call_dropped("clip"),
         ("impute/test_simple_imputer.py::test_brute_force_sensitivity_of_the_mean",),
         "a value outside the bounds moves a sum without limit",
+    ),
+    Mutation(
+        "a-plain-scaler-that-clips-nothing",
+        "export._sklearn",
+        "_to_unit",
+        rules.put_for("True", "False"),
+        (f"{PLAIN}[DPStandardScaler()]",),
+        "a wild value moves what the plain model predicts without limit",
+    ),
+    Mutation(
+        "a-plain-regressor-that-clips-nothing",
+        "export._sklearn",
+        "_clipped_scores",
+        rules.put_for("True", "False"),
+        (f"{PLAIN}[DPSGDRegressor(target_bounds=(-10, 10))]",),
+        "a plain model predicts what the private one never would",
+    ),
+    Mutation(
+        "a-plain-step-that-keeps-the-accountant",
+        "export._sklearn",
+        "_columns",
+        rules.decided("holds_private(value)", False),
+        (f"{PLAIN}[columns]",),
+        "where the ledger is goes out with a model that is to be plain",
+    ),
+    Mutation(
+        "what-is-private-inside-passes-as-plain",
+        "export._sklearn",
+        "to_sklearn",
+        rules.decided("holds_private(model)", False),
+        ("export/test_to_sklearn.py::test_what_does_not_map_is_refused_by_name",),
+        "where the ledger is goes out with a model that is to be plain",
     ),
     Mutation(
         "a-check-that-cannot-fail",

@@ -1,0 +1,260 @@
+"""The plain scikit-learn model of each private one."""
+
+import copy
+
+import numpy as np
+from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+import skdp
+from skdp.pipeline._steps import holds_private
+
+BY_BIN = {"onehot": "onehot-dense", "ordinal": "ordinal"}
+
+
+def to_sklearn(model):
+    """Return a plain scikit-learn model that predicts what a private one predicts.
+
+    It is made of what the fit released, costs nothing and is as private as the fitted model is. To
+    load it and to predict one needs scikit-learn alone, and converters such as skl2onnx know it.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted: an estimator of skdp, a search, a `Pipeline`, a `ColumnTransformer` or a
+        `FeatureUnion`. Of estimators that are not skdp's those are returned which hold none.
+
+    Returns
+    -------
+    estimator
+        It has no `privacy_`: keep that of the model with it. Outputs are those for doubles, as
+        arrays: single precision, and what `set_output` asked for, are the plain estimators' own.
+
+    Raises
+    ------
+    ValueError
+        If scikit-learn has no such estimator; the message names it and says why.
+    NotFittedError
+        If the model is not fitted.
+
+    Notes
+    -----
+    Predictions are a function of the released values (post-processing). Which estimator becomes
+    what, and what converters make of it, is in ``docs/serving.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp import DPLogisticRegression, DPStandardScaler
+    >>> from skdp.export import to_sklearn
+    >>> X = np.random.default_rng(0).uniform(17, 90, size=(1000, 2))
+    >>> pipe = make_pipeline(DPStandardScaler(bounds=(17, 90)), DPLogisticRegression())
+    >>> plain = to_sklearn(pipe.fit(X, X[:, 0] > 40))
+    >>> [type(step).__name__ for step in plain[0]], type(plain[1]).__name__
+    (['MinMaxScaler', 'MinMaxScaler'], 'LogisticRegression')
+    >>> bool(np.allclose(plain.predict_proba(X), pipe.predict_proba(X)))
+    True
+    """
+    if isinstance(model, str | None):
+        return model
+    check_is_fitted(model)
+    if hasattr(model, "best_estimator_"):
+        return to_sklearn(model.best_estimator_)
+    if type(model) in RULES:
+        plain = RULES[type(model)](model)
+        if hasattr(model, "feature_names_in_"):
+            first = plain[0] if hasattr(plain, "steps") else plain
+            _holding(first, feature_names_in_=model.feature_names_in_)
+        return plain
+    if holds_private(model):
+        raise _refusal(model, "scikit-learn has no estimator of its kind")
+    return model
+
+
+def _refusal(model, why):
+    return ValueError(f"{type(model).__name__} has no plain counterpart: {why}")
+
+
+def _holding(plain, **released):
+    """Return a plain estimator with released values as its fitted attributes."""
+    vars(plain).update(released)
+    return plain
+
+
+def _taken(plain, model, *names):
+    return _holding(plain, **{name: getattr(model, name) for name in (*names, "n_features_in_")})
+
+
+def _parts(named):
+    """Return named parts with plain estimators; a part of no columns was never fitted."""
+    return [
+        (name, "drop" if columns and not np.size(columns[0]) else to_sklearn(part), *columns)
+        for name, part, *columns in named
+    ]
+
+
+def _columns(model):
+    fitted = _parts(model.transformers_)
+    remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
+    named = [part for part in fitted if part[0] != "remainder"]
+    known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
+    # What else holds a private estimator is the remainder among its name and its columns.
+    for name, value in vars(model).items():
+        if name not in known and holds_private(value):
+            known[name] = tuple(remainder if holds_private(part) else part for part in value)
+    return _holding(copy.copy(model), **known)
+
+
+def _classifier(model):
+    # Not LinearSVC: skl2onnx does not convert it in double precision, nor in a pipeline.
+    loss = "hinge" if type(model) is skdp.DPLinearSVC else getattr(model, "loss", "log_loss")
+    logistic = loss == "log_loss"
+    plain = linear_model.LogisticRegression() if logistic else linear_model.SGDClassifier(loss=loss)
+    coef = np.atleast_2d(model.coef_)
+    intercept = np.zeros(len(coef)) + model.intercept_
+    return _holding(_taken(plain, model, "classes_"), coef_=coef, intercept_=intercept)
+
+
+def _regressor(model):
+    """Return the scores, clipped to the bounds of the target, and a link that is the identity."""
+    return _clipped_scores(model, *model.target_bounds_, linear_model.LinearRegression())
+
+
+def _poisson(model):
+    """Return the scores, clipped to the bounds' logarithms, and a link that is the exponential."""
+    low, high = np.log(np.maximum(model.target_bounds_, np.nextafter(0.0, 1.0)))
+    # A fit makes the link known, here to rows that have no say in anything else.
+    link = linear_model.PoissonRegressor(alpha=0.0).fit(np.zeros((2, 1)), np.ones(2))
+    return _clipped_scores(model, low, high, link)
+
+
+def _clipped_scores(model, low, high, link):
+    score = _holding(decomposition.TruncatedSVD(1), components_=np.atleast_2d(model.coef_))
+    clip = preprocessing.MinMaxScaler((low, high), clip=True)
+    clip = _holding(clip, scale_=np.ones(1), min_=np.ravel(model.intercept_), n_features_in_=1)
+    return make_pipeline(score, clip, _holding(link, coef_=np.ones(1), intercept_=np.float64(0.0)))
+
+
+def _to_unit(model):
+    """Return a plain scaler that clips to a model's bounds, and maps the bounds to 0 and 1."""
+    low, high = model.bounds_
+    scale = 1.0 / (high - low)
+    plain = _taken(preprocessing.MinMaxScaler(clip=True), model)
+    return _holding(plain, scale_=scale, min_=-low * scale)
+
+
+def _scaler(model):
+    """Return a scaler that clips to the bounds; what becomes of the bounds says the rest."""
+    unclipped = _holding(copy.copy(model), clip=False)
+    vars(unclipped).pop("feature_names_in_", None)
+    ends = np.asarray(unclipped.transform(np.array(model.bounds_)))
+    plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
+    plain = _taken(plain.set_params(clip=getattr(model, "clip", False)), model)
+    return make_pipeline(_to_unit(model), _holding(plain, scale_=ends[1] - ends[0], min_=ends[0]))
+
+
+def _centring(model):
+    plain = preprocessing.StandardScaler(with_std=False)
+    return _holding(_taken(plain, model, "mean_"), scale_=None)
+
+
+def _gaussian(model):
+    low, high = model.bounds_
+    known = {"theta_": (model.theta_ - low) / (high - low), "var_": model.var_ / (high - low) ** 2}
+    plain = _taken(naive_bayes.GaussianNB(), model, "class_prior_", "classes_")
+    return make_pipeline(_to_unit(model), _holding(plain, **known))
+
+
+def _quantiles(model):
+    plain = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
+    return _taken(plain, model, "quantiles_", "references_", "n_quantiles_")
+
+
+def _pca(model):
+    names = ("components_", "mean_", "explained_variance_", "n_components_")
+    return _taken(decomposition.PCA(model.n_components_), model, *names)
+
+
+def _imputer(model):
+    strategy = "most_frequent" if model.strategy == "constant" else model.strategy
+    made = np.tile(model.statistics_, (1 + model.add_indicator, 1))
+    made[1:] = np.nan
+    return impute.SimpleImputer(strategy=strategy, add_indicator=model.add_indicator).fit(made)
+
+
+def _kmeans(model):
+    centers = model.cluster_centers_
+    plain = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
+    return _holding(plain, cluster_centers_=centers)
+
+
+def _bins(model, encode):
+    sizes = model.n_bins_
+    plain = preprocessing.KBinsDiscretizer(np.maximum(sizes, 2), encode=encode, strategy="uniform")
+    # A constant column gets one bin.
+    return _holding(plain.fit([0 * sizes, sizes > 1]), bin_edges_=model.bin_edges_)
+
+
+def _histogram(model):
+    if model.categories is not None or model.interactions or model.encode not in BY_BIN:
+        raise _refusal(model, "categories, pairs, densities and shares below are its own")
+    width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
+    scale = np.full(width, 1.0 / model._factor())
+    known = {"max_abs_": scale, "scale_": scale, "n_features_in_": width}
+    scaler = _holding(preprocessing.MaxAbsScaler(), **known)
+    return make_pipeline(_bins(model, BY_BIN[model.encode]), scaler)
+
+
+def _one_hot(model):
+    if model.other is not None:
+        raise _refusal(model, "no plain encoder gives undeclared values the column of other=")
+    options = {"handle_unknown": "ignore", "sparse_output": model.sparse_output}
+    return _of_categories(preprocessing.OneHotEncoder(**options), model, model._kept())
+
+
+def _target_means(model):
+    labels = (0.0, 0.5) if model.classes_ is None else model.classes_
+    plain = preprocessing.TargetEncoder(target_type=model.target_type_)
+    plain = _of_categories(plain, model, model.categories_, labels)
+    return _holding(plain, encodings_=model.encodings_, target_mean_=model.target_mean_)
+
+
+def _of_categories(plain, model, categories, labels=()):
+    """Return a plain encoder of categories, fitted to made rows that hold each of them."""
+    for own in categories:
+        if not len(own) or (own.dtype.kind in "biuf" and (np.diff(own) < 0).any()):
+            raise _refusal(model, "a plain encoder has categories, and numbers in ascending order")
+    size = max(len(labels), *map(len, categories))
+    made = np.column_stack([np.resize(own.astype(object), size) for own in categories])
+    plain.set_params(categories=categories).fit(made, np.resize(labels, size))
+    return _holding(plain, categories_=categories)
+
+
+# What maps, by the very class: one that is derived may predict otherwise.
+RULES = {
+    Pipeline: lambda m: _holding(copy.copy(m), steps=_parts(m.steps)),
+    FeatureUnion: lambda m: _holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
+    ColumnTransformer: _columns,
+    FrozenEstimator: lambda m: to_sklearn(m.estimator),
+    **dict.fromkeys(
+        [skdp.DPLinearSVC, skdp.DPLogisticRegression, skdp.DPSGDClassifier], _classifier
+    ),
+    **dict.fromkeys([skdp.DPLinearRegression, skdp.DPRidge, skdp.DPSGDRegressor], _regressor),
+    skdp.DPPoissonRegressor: _poisson,
+    skdp.DPGaussianNB: _gaussian,
+    skdp.DPKMeans: _kmeans,
+    **dict.fromkeys([skdp.DPStandardScaler, skdp.DPRobustScaler], _scaler),
+    **dict.fromkeys([skdp.DPMinMaxScaler, skdp.DPMaxAbsScaler], _scaler),
+    skdp.DPMeanTransformer: _centring,
+    skdp.DPQuantileTransformer: _quantiles,
+    skdp.DPPCA: _pca,
+    skdp.DPSimpleImputer: _imputer,
+    skdp.DPKBinsDiscretizer: lambda m: _bins(m, m.encode),
+    skdp.DPHistogramTransformer: _histogram,
+    skdp.DPOneHotEncoder: _one_hot,
+    skdp.DPTargetEncoder: _target_means,
+}
