@@ -1,17 +1,18 @@
 """Membership inference: was a row among those that an estimator was fitted to?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from joblib import delayed
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import roc_curve
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import check_consistent_length, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data._persons import read_persons
 from skdp.audit import _scores
-from skdp.audit._outputs import fit_persons, per_row_statistic, seeds, without_accountant
+from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, without_accountant
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
@@ -52,6 +53,10 @@ class MembershipInference(PrintedDocument):
         The model's own score on its rows and on the others; the gap is what over-fitting shows.
     confidence : float
         Of the intervals.
+    by_group : dict
+        The same of each group of `sensitive_features`, by its value. Each figure's intervals hold
+        for all groups together with the confidence of the whole: those of a group have a
+        confidence of 1 - (1 - confidence) / number of groups (Bonferroni).
     """
 
     attack: str
@@ -67,6 +72,7 @@ class MembershipInference(PrintedDocument):
     train_score: float
     test_score: float
     confidence: float
+    by_group: dict = field(default_factory=dict)
 
     note = (
         "These figures say what this attack found, not how private the estimator is; they were "
@@ -108,6 +114,7 @@ class MembershipInference(PrintedDocument):
             "auc": vars(self.auc),
             "tpr_at_fpr": {f"{rate:g}": vars(value) for rate, value in self.tpr_at.items()},
             "accuracy": vars(self.accuracy),
+            "by_group": {str(group): found.to_dict() for group, found in self.by_group.items()},
         }
 
     def __str__(self):
@@ -123,8 +130,13 @@ class MembershipInference(PrintedDocument):
             f"  score on members, others  {self.train_score:.4g}, {self.test_score:.4g}  "
             f"(gap {self.gap:.4g})",
             f"  intervals at {self.confidence:.0%} confidence",
-            f"  {self.note}",
         ]
+        for group, found in self.by_group.items():
+            rate = found.tpr_at[0.01]
+            lines.append(f"  group {group!s}  area {found.auc}, found at 1.0% {rate}")
+        if self.by_group:
+            lines.append(f"  intervals of all groups together at {self.confidence:.0%} confidence")
+        lines.append(f"  {self.note}")
         return "\n".join(lines)
 
 
@@ -134,6 +146,8 @@ def membership_inference(
     y,
     *,
     groups=None,
+    sensitive_features=None,
+    releases=None,
     attack="lira",
     access="probabilities",
     members=None,
@@ -161,6 +175,15 @@ def membership_inference(
     groups : array-like of shape (n_samples,), default=None
         An id of the person of each row. The attack then looks for persons, by the means over
         their rows: all rows of a person are in a half or none.
+    sensitive_features : array-like of shape (n_samples,), default=None
+        The group of each row, its class (`y`) say: figures of each group are in `by_group`. All
+        rows of a person must be of one group.
+    releases : callable, default=None
+        What is published is a sequence of models, and the attacker sees them all:
+        ``releases(estimator, X, y, members)`` takes an unfitted clone and the mask of the rows
+        that are in the table, and yields the fitted models one by one, in a fixed number. The same
+        object may be yielded again: it is asked before the next one is made. For "lira" alone,
+        without `offline` and `members`.
     attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
         "loss": a threshold on the row's loss (Yeom et al. 2018), which needs no shadow models.
         "shadow": a classifier that learnt on shadow models (Shokri et al. 2017). "lira": the
@@ -195,7 +218,7 @@ def membership_inference(
     Raises
     ------
     ValueError
-        If an option is not as described, or `members` names no row or every row.
+        If an option is not as described, or `members` names no row or every row, in a group too.
     NotFittedError
         If `members` is given for an estimator that is not fitted.
 
@@ -224,58 +247,76 @@ def membership_inference(
     check_choice(attack, "attack", ("loss", "shadow", "lira", "rmia"))
     check_choice(access, "access", ("probabilities", "labels", "parameters"))
     check_choice(variance, "variance", ("auto", "row", "global"))
+    if releases is not None and (attack != "lira" or offline or members is not None):
+        raise ValueError("releases are attacked by attack='lira', without offline and members")
     X, y = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
     # Without groups each row is a person's only one.
     codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
     n_units, groups = codes.max() + 1, groups if groups is None else codes
+    features = _group_of_units(sensitive_features, codes)
     random = check_random_state(random_state)
+    observe = partial(
+        _observed, X=X, y=y, access=access, groups=groups, codes=codes, releases=releases
+    )
     if members is None:
-        members = _halves(n_units, 1, random)[0]
-        estimator = _fit(estimator, X, y, members[codes], groups)
+        members = halves(n_units, 1, random)[0]
+        model, target = observe(without_accountant(estimator), members)
     else:
         rows = _check_members(members, len(y))
         members = np.bincount(codes, rows) > 0
         if not np.array_equal(members[codes], rows):
             raise ValueError("members must name all rows of a person, or none")
         check_is_fitted(estimator)
-
-    target = _statistic(estimator, X, y, access, codes)
+        model, target = estimator, _statistic(estimator, X, y, access, codes)
     if attack == "loss":
         scores = target
     else:
-        fitted = _halves(n_units, n_shadow, random)
+        fitted = halves(n_units, n_shadow, random)
         drawn = random.randint(np.iinfo(np.int32).max, size=n_shadow)
         runs = (
-            delayed(_shadow_statistic)(estimator, X, y, mask[codes], access, seed, groups, codes)
+            delayed(_shadow_statistic)(observe, estimator, mask, seed)
             for mask, seed in zip(fitted, drawn, strict=True)
         )
         what = "membership_inference: {} of {} shadow models"
         options = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
         shadows = np.array(run_jobs(runs, sizes=[1] * n_shadow, **options))
-        by_label = groups is None and is_classifier(estimator)
+        by_label = groups is None and is_classifier(model)
         labels = np.asarray(y) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
-    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
-    train_score, test_score = (
-        float(estimator.score(take_rows(X, rows), take_rows(y, rows)))
-        for rows in (members[codes], ~members[codes])
-    )
-    return MembershipInference(
-        attack=attack,
-        access=access,
-        members=members,
-        scores=scores,
-        fpr=fpr,
-        tpr=tpr,
-        auc=area_under_curve(members, scores, confidence),
-        tpr_at={rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
-        advantage=float(np.max(tpr - fpr)),
-        accuracy=attack_accuracy(members, scores, confidence),
-        train_score=train_score,
-        test_score=test_score,
-        confidence=confidence,
-    )
+
+    def judged(units, confidence, by_group):
+        own, found = members[units], scores[units]
+        fpr, tpr, _ = roc_curve(own, found, drop_intermediate=False)
+        train_score, test_score = (
+            float(model.score(take_rows(X, rows), take_rows(y, rows)))
+            for rows in ((units & side)[codes] for side in (members, ~members))
+        )
+        return MembershipInference(
+            attack=attack,
+            access=access,
+            members=own,
+            scores=found,
+            fpr=fpr,
+            tpr=tpr,
+            auc=area_under_curve(own, found, confidence),
+            tpr_at={rate: rate_at(own, found, rate, confidence) for rate in (0.001, 0.01)},
+            advantage=float(np.max(tpr - fpr)),
+            accuracy=attack_accuracy(own, found, confidence),
+            train_score=train_score,
+            test_score=test_score,
+            confidence=confidence,
+            by_group=by_group,
+        )
+
+    values = np.unique(features)
+    masks = {value: features == value for value in values.tolist()}
+    for value, units in masks.items():
+        if not 0 < members[units].sum() < units.sum():
+            raise ValueError(f"group {value!r} needs rows that are members, and others")
+    each = 1.0 - (1.0 - confidence) / max(len(values), 1)
+    by_group = {value: judged(units, each, {}) for value, units in masks.items()}
+    return judged(np.full(n_units, True), confidence, by_group)
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
@@ -288,18 +329,29 @@ def _score(attack, target, shadows, fitted, labels, offline, variance):
     return _scores.lira(target, shadows, fitted, offline=offline, variance=variance)
 
 
-def _halves(n_rows, n_models, random):
-    """Return which rows each model is fitted to: half of them, each row in half of the models."""
-    masks = np.zeros((n_models, n_rows), dtype=bool)
-    for i in range(0, n_models, 2):
-        masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
-        masks[i + 1 : i + 2] = ~masks[i]
-    return masks
+def _group_of_units(sensitive_features, codes):
+    """Return the group of each person, of rows without persons the row's; none without groups."""
+    if sensitive_features is None:
+        return np.empty(0)
+    features = column_or_1d(sensitive_features)
+    check_consistent_length(features, codes)
+    of_units = features[np.unique(codes, return_index=True)[1]]
+    if not np.array_equal(of_units[codes], features):
+        raise ValueError("all rows of a person must be of one group of sensitive_features")
+    return of_units
 
 
-def _fit(estimator, X, y, mask, groups):
-    rows = (each if each is None else take_rows(each, mask) for each in (X, y, groups))
-    return fit_persons(without_accountant(estimator), *rows)
+def _observed(estimator, mask, *, X, y, access, groups, codes, releases):
+    """Fit an estimator to some persons; return it with its statistic of all, or one a release."""
+    model, rows = estimator, mask[codes]
+    if releases is None:
+        own = (each if each is None else take_rows(each, rows) for each in (X, y, groups))
+        model = fit_persons(model, *own)
+        return model, _statistic(model, X, y, access, codes)
+    seen = []
+    for model in releases(model, X, y, rows):
+        seen.append(_statistic(model, X, y, access, codes))
+    return model, np.array(seen)
 
 
 def _statistic(estimator, X, y, access, codes):
@@ -307,15 +359,8 @@ def _statistic(estimator, X, y, access, codes):
     return np.bincount(codes, per_row_statistic(estimator, X, y, access)) / np.bincount(codes)
 
 
-def _shadow_statistic(estimator, X, y, mask, access, seed, groups, codes):
-    """Return a shadow's statistic of all rows. A shadow gets a seed of its own.
-
-    If all shadows had the target's seed, their noise would be the target's and hide nothing.
-    """
-    parameters = estimator.get_params()
-    own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
-    shadow = clone(estimator).set_params(**own) if own else estimator
-    return _statistic(_fit(shadow, X, y, mask, groups), X, y, access, codes)
+def _shadow_statistic(observe, estimator, mask, seed):
+    return observe(shadow(estimator, seed), mask)[1]
 
 
 def _check_members(members, n_rows):

@@ -70,6 +70,26 @@ def without_accountant(estimator):
     return estimator.set_params(**nobody) if nobody else estimator
 
 
+def shadow(estimator, seed):
+    """Return a clone that charges nobody and has a seed of its own, if the estimator has one.
+
+    If all shadows had the target's seed, their noise would be the target's and hide nothing.
+    """
+    estimator = without_accountant(estimator)
+    parameters = estimator.get_params()
+    own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
+    return estimator.set_params(**own)
+
+
+def halves(n_rows, n_models, random):
+    """Return which rows each model is fitted to: half of them, each row in half of the models."""
+    masks = np.zeros((n_models, n_rows), dtype=bool)
+    for i in range(0, n_models, 2):
+        masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
+        masks[i + 1 : i + 2] = ~masks[i]
+    return masks
+
+
 def _with_nobody(value):
     """Return a parameter with nobody in the place of each accountant."""
     if type(value) is dict:

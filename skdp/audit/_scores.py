@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
-from scipy.stats import norm, rankdata
+from scipy.stats import multivariate_normal, norm, rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_curve
 
@@ -24,11 +24,13 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
 
     Parameters
     ----------
-    target : ndarray of shape (n_rows,)
-    shadows : ndarray of shape (n_shadow, n_rows)
+    target : ndarray of shape (n_rows,) or (n_releases, n_rows)
+        Of several releases it is the ratio of Gaussians of so many dimensions, whose covariances
+        all rows share: what noise and other rows do to all releases alike cancels.
+    shadows : ndarray of shape (n_shadow, n_rows) or (n_shadow, n_releases, n_rows)
     fitted : ndarray of bool, shape (n_shadow, n_rows)
     offline : bool, default=False
-        Use the shadows that were not fitted to a row alone.
+        Use the shadows that were not fitted to a row alone; of one release.
     variance : {"row", "global"}, default="row"
         Whether each row has variances of its own, or all rows share theirs, which is better
         with few shadows.
@@ -42,6 +44,8 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
     N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, sections V
     and VI.
     """
+    if target.ndim == 2:
+        return np.subtract(*(_joint_density(target, shadows, mask) for mask in (fitted, ~fitted)))
     mean_out, deviation_out = _gaussian(shadows, ~fitted, variance)
     if offline:
         return norm.logcdf(target, mean_out, deviation_out)
@@ -73,8 +77,8 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
     S. Zarifzadeh, P. Liu, R. Shokri, "Low-Cost High-Power Membership Inference Attacks", 2024.
     """
     p = expit(shadows)
-    out = _mean(p, ~fitted)
-    inside = offline_scale * out + 1.0 - offline_scale if offline else _mean(p, fitted)
+    out = mean_of(p, ~fitted)
+    inside = offline_scale * out + 1.0 - offline_scale if offline else mean_of(p, fitted)
     prior = 0.5 * (inside + out)
     ratio = expit(target) / np.maximum(prior, np.finfo(float).tiny)
     order = np.sort(ratio)
@@ -122,13 +126,23 @@ def _features(statistic):
     return np.column_stack([statistic, statistic**2])
 
 
-def _mean(values, mask):
+def mean_of(values, mask):
+    """Return the means of values over the shadows of a mask, row by row."""
     counts = np.maximum(mask.sum(axis=0), 1)
     return np.where(mask, values, 0.0).sum(axis=0) / counts
 
 
+def _joint_density(target, shadows, mask):
+    """Return the logarithm of a density of several releases, about the mean of each row."""
+    mean = mean_of(shadows, mask[:, None])
+    gaps = np.where(mask[:, None], shadows - mean, 0.0)
+    covariance = np.einsum("str,sur->tu", gaps, gaps) / max(mask.sum(), 1)
+    covariance += LEAST_DEVIATION**2 * np.eye(len(target))
+    return multivariate_normal(cov=covariance).logpdf((target - mean).T)
+
+
 def _gaussian(shadows, mask, variance):
-    mean = _mean(shadows, mask)
+    mean = mean_of(shadows, mask)
     squares = np.where(mask, (shadows - mean) ** 2, 0.0)
     if variance == "global":
         return mean, max(np.sqrt(squares.sum() / max(mask.sum(), 1)), LEAST_DEVIATION)
