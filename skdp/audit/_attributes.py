@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from joblib import delayed
 from scipy.special import stdtrit
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -12,12 +11,11 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import column_or_1d
 
-from skdp.audit._outputs import LEAST_PROBABILITY, halves, per_row_statistic, shadow
+from skdp.audit._outputs import LEAST_PROBABILITY, halves, of_shadows, per_row_statistic
 from skdp.audit._scores import Interval, mean_of
 from skdp.audit._tables import as_table, column_of, coordinates, with_constant
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
-from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
 
 MOST_VALUES = 50
@@ -184,16 +182,15 @@ def attribute_inference(
     guess = np.log(np.maximum(guess, LEAST_PROBABILITY))
 
     fitted = halves(len(y), n_models, random)
-    drawn = random.randint(np.iinfo(np.int32).max, size=n_models)
     options = [with_constant(table, place, row) for row in first]
-    runs = (
-        delayed(_statistics)(estimator, X, y, mask, options, access, seed)
-        for mask, seed in zip(fitted, drawn, strict=True)
-    )
+
+    def told(model, mask):
+        model.fit(take_rows(X, mask), take_rows(y, mask))
+        return [per_row_statistic(model, each, y, access) for each in options]
+
     what = "attribute_inference: {} of {} models"
     terms = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
-    seen = np.array(run_jobs(runs, sizes=[1] * n_models, **terms))
-
+    seen = of_shadows(told, estimator, fitted, random, **terms)
     right = []
     for pair in range(n_models // 2):
         own = np.arange(n_models) // 2 == pair
@@ -215,12 +212,6 @@ def attribute_inference(
         n_models=n_models,
         confidence=confidence,
     )
-
-
-def _statistics(estimator, X, y, mask, options, access, seed):
-    """Return what a model that was fitted to some rows says of all with each value in turn."""
-    model = shadow(estimator, seed).fit(take_rows(X, mask), take_rows(y, mask))
-    return [per_row_statistic(model, each, y, access) for each in options]
 
 
 def _weights(guess, excess, fitted, codes):

@@ -1,10 +1,9 @@
 """Membership inference: was a row among those that an estimator was fitted to?"""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from joblib import delayed
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_curve
 from sklearn.utils import check_consistent_length, check_random_state, indexable
@@ -12,11 +11,16 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data._persons import read_persons
 from skdp.audit import _scores
-from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, without_accountant
+from skdp.audit._outputs import (
+    fit_persons,
+    halves,
+    of_shadows,
+    per_row_statistic,
+    without_accountant,
+)
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
-from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
 
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
@@ -53,10 +57,6 @@ class MembershipInference(PrintedDocument):
         The model's own score on its rows and on the others; the gap is what over-fitting shows.
     confidence : float
         Of the intervals.
-    by_group : dict
-        The same of each group of `sensitive_features`, by its value. Each figure's intervals hold
-        for all groups together with the confidence of the whole: those of a group have a
-        confidence of 1 - (1 - confidence) / number of groups (Bonferroni).
     """
 
     attack: str
@@ -72,7 +72,6 @@ class MembershipInference(PrintedDocument):
     train_score: float
     test_score: float
     confidence: float
-    by_group: dict = field(default_factory=dict)
 
     note = (
         "These figures say what this attack found, not how private the estimator is; they were "
@@ -100,6 +99,48 @@ class MembershipInference(PrintedDocument):
         order = np.argsort(-self.scores, kind="stable")
         return order[self.members[order]][: check_integer(n, "n", 1)]
 
+    def by_group(self, sensitive_features):
+        """Return the figures of each class or group by itself: disparate vulnerability.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_rows,)
+            The group of each row (each person): `y` for the classes.
+
+        Returns
+        -------
+        dict of MembershipInference
+            By the group's value. A figure's intervals hold for all groups together: each has a
+            confidence of 1 - (1 - confidence) / number of groups (Bonferroni). The model's scores
+            are those on all rows.
+
+        Raises
+        ------
+        ValueError
+            If a group has no members or no others.
+
+        Notes
+        -----
+        A claim bounds the attack on every row alike, so on every group's mean. Figures of a group
+        are no guarantee for it: they say how much this attack found of it.
+
+        References
+        ----------
+        B. Kulynych, M. Yaghini, G. Cherubin, M. Veale, C. Troncoso, "Disparate Vulnerability to
+        Membership Inference Attacks", 2022.
+        """
+        features = column_or_1d(sensitive_features)
+        check_consistent_length(features, self.members)
+        values, found = np.unique(features), {}
+        confidence = 1.0 - (1.0 - self.confidence) / len(values)
+        for value in values.tolist():
+            rows = features == value
+            members, scores = self.members[rows], self.scores[rows]
+            if not 0 < members.sum() < len(members):
+                raise ValueError(f"group {value!r} needs rows that are members, and others")
+            found[value] = replace(self, **_figures(members, scores, confidence))
+        return found
+
     def to_dict(self):
         """Return the figures as JSON values, without the rows' scores.
 
@@ -114,7 +155,6 @@ class MembershipInference(PrintedDocument):
             "auc": vars(self.auc),
             "tpr_at_fpr": {f"{rate:g}": vars(value) for rate, value in self.tpr_at.items()},
             "accuracy": vars(self.accuracy),
-            "by_group": {str(group): found.to_dict() for group, found in self.by_group.items()},
         }
 
     def __str__(self):
@@ -129,14 +169,9 @@ class MembershipInference(PrintedDocument):
             f"  largest advantage         {self.advantage:.4g}",
             f"  score on members, others  {self.train_score:.4g}, {self.test_score:.4g}  "
             f"(gap {self.gap:.4g})",
-            f"  intervals at {self.confidence:.0%} confidence",
+            f"  intervals at {self.confidence:.4g} confidence",
+            f"  {self.note}",
         ]
-        for group, found in self.by_group.items():
-            rate = found.tpr_at[0.01]
-            lines.append(f"  group {group!s}  area {found.auc}, found at 1.0% {rate}")
-        if self.by_group:
-            lines.append(f"  intervals of all groups together at {self.confidence:.0%} confidence")
-        lines.append(f"  {self.note}")
         return "\n".join(lines)
 
 
@@ -146,7 +181,6 @@ def membership_inference(
     y,
     *,
     groups=None,
-    sensitive_features=None,
     releases=None,
     attack="lira",
     access="probabilities",
@@ -175,9 +209,6 @@ def membership_inference(
     groups : array-like of shape (n_samples,), default=None
         An id of the person of each row. The attack then looks for persons, by the means over
         their rows: all rows of a person are in a half or none.
-    sensitive_features : array-like of shape (n_samples,), default=None
-        The group of each row, its class (`y`) say: figures of each group are in `by_group`. All
-        rows of a person must be of one group.
     releases : callable, default=None
         What is published is a sequence of models, and the attacker sees them all:
         ``releases(estimator, X, y, members)`` takes an unfitted clone and the mask of the rows
@@ -218,7 +249,7 @@ def membership_inference(
     Raises
     ------
     ValueError
-        If an option is not as described, or `members` names no row or every row, in a group too.
+        If an option is not as described, or `members` names no row or every row.
     NotFittedError
         If `members` is given for an estimator that is not fitted.
 
@@ -254,7 +285,6 @@ def membership_inference(
     # Without groups each row is a person's only one.
     codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
     n_units, groups = codes.max() + 1, groups if groups is None else codes
-    features = _group_of_units(sensitive_features, codes)
     random = check_random_state(random_state)
     observe = partial(
         _observed, X=X, y=y, access=access, groups=groups, codes=codes, releases=releases
@@ -273,50 +303,40 @@ def membership_inference(
         scores = target
     else:
         fitted = halves(n_units, n_shadow, random)
-        drawn = random.randint(np.iinfo(np.int32).max, size=n_shadow)
-        runs = (
-            delayed(_shadow_statistic)(observe, estimator, mask, seed)
-            for mask, seed in zip(fitted, drawn, strict=True)
-        )
         what = "membership_inference: {} of {} shadow models"
         options = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
-        shadows = np.array(run_jobs(runs, sizes=[1] * n_shadow, **options))
+        statistic = partial(_statistic_of, observe)
+        shadows = of_shadows(statistic, estimator, fitted, random, **options)
         by_label = groups is None and is_classifier(model)
         labels = np.asarray(y) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
 
-    def judged(units, confidence, by_group):
-        own, found = members[units], scores[units]
-        fpr, tpr, _ = roc_curve(own, found, drop_intermediate=False)
-        train_score, test_score = (
-            float(model.score(take_rows(X, rows), take_rows(y, rows)))
-            for rows in ((units & side)[codes] for side in (members, ~members))
-        )
-        return MembershipInference(
-            attack=attack,
-            access=access,
-            members=own,
-            scores=found,
-            fpr=fpr,
-            tpr=tpr,
-            auc=area_under_curve(own, found, confidence),
-            tpr_at={rate: rate_at(own, found, rate, confidence) for rate in (0.001, 0.01)},
-            advantage=float(np.max(tpr - fpr)),
-            accuracy=attack_accuracy(own, found, confidence),
-            train_score=train_score,
-            test_score=test_score,
-            confidence=confidence,
-            by_group=by_group,
-        )
+    train_score, test_score = (
+        float(model.score(take_rows(X, rows), take_rows(y, rows)))
+        for rows in (members[codes], ~members[codes])
+    )
+    return MembershipInference(
+        attack=attack,
+        access=access,
+        train_score=train_score,
+        test_score=test_score,
+        **_figures(members, scores, confidence),
+    )
 
-    values = np.unique(features)
-    masks = {value: features == value for value in values.tolist()}
-    for value, units in masks.items():
-        if not 0 < members[units].sum() < units.sum():
-            raise ValueError(f"group {value!r} needs rows that are members, and others")
-    each = 1.0 - (1.0 - confidence) / max(len(values), 1)
-    by_group = {value: judged(units, each, {}) for value, units in masks.items()}
-    return judged(np.full(n_units, True), confidence, by_group)
+
+def _figures(members, scores, confidence):
+    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
+    return {
+        "members": members,
+        "scores": scores,
+        "fpr": fpr,
+        "tpr": tpr,
+        "auc": area_under_curve(members, scores, confidence),
+        "tpr_at": {rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
+        "advantage": float(np.max(tpr - fpr)),
+        "accuracy": attack_accuracy(members, scores, confidence),
+        "confidence": confidence,
+    }
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
@@ -327,18 +347,6 @@ def _score(attack, target, shadows, fitted, labels, offline, variance):
     if variance == "auto":
         variance = "row" if len(shadows) >= SHADOWS_FOR_ROW_VARIANCE else "global"
     return _scores.lira(target, shadows, fitted, offline=offline, variance=variance)
-
-
-def _group_of_units(sensitive_features, codes):
-    """Return the group of each person, of rows without persons the row's; none without groups."""
-    if sensitive_features is None:
-        return np.empty(0)
-    features = column_or_1d(sensitive_features)
-    check_consistent_length(features, codes)
-    of_units = features[np.unique(codes, return_index=True)[1]]
-    if not np.array_equal(of_units[codes], features):
-        raise ValueError("all rows of a person must be of one group of sensitive_features")
-    return of_units
 
 
 def _observed(estimator, mask, *, X, y, access, groups, codes, releases):
@@ -359,8 +367,8 @@ def _statistic(estimator, X, y, access, codes):
     return np.bincount(codes, per_row_statistic(estimator, X, y, access)) / np.bincount(codes)
 
 
-def _shadow_statistic(observe, estimator, mask, seed):
-    return observe(shadow(estimator, seed), mask)[1]
+def _statistic_of(observe, estimator, mask):
+    return observe(estimator, mask)[1]
 
 
 def _check_members(members, n_rows):

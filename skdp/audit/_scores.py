@@ -219,7 +219,9 @@ def attack_accuracy(members, scores, confidence):
     """Return how often a threshold tells members from others, both weighted equally.
 
     Each half of the rows is judged with the threshold that is best on the other half: the best
-    threshold on the rows that it is judged on would beat guessing on pure noise.
+    threshold on the rows that it is judged on would beat guessing on pure noise. The limits are
+    those of two independent rates together, whose distances add as squares (Newcombe 1998), each
+    by exact limits (Clopper and Pearson 1934).
     """
     half = np.zeros(len(members), dtype=bool)
     half[np.flatnonzero(members)[::2]] = half[np.flatnonzero(~members)[::2]] = True
@@ -231,23 +233,10 @@ def attack_accuracy(members, scores, confidence):
         fpr, tpr, thresholds = roc_curve(members[others], scores[others])
         threshold = thresholds[np.argmax(tpr - fpr)]
         right[judged] = (scores[judged] >= threshold) == members[judged]
-    rates = right[members].mean(), right[~members].mean()
-    sizes = members.sum(), (~members).sum()
-    quantile = -float(ndtri((1.0 - confidence) / 2.0))
-    widths = [_half_widths(r, n, quantile) for r, n in zip(rates, sizes, strict=True)]
-    below, above = (math.hypot(*side) / 2.0 for side in zip(*widths, strict=True))
-    value = float(sum(rates)) / 2.0
-    return Interval(value, max(0.0, value - below), min(1.0, value + above))
-
-
-def _half_widths(rate, n, quantile):
-    """Return how far the limits of a rate are below and above it.
-
-    They are the normal ones, or Wilson's (1927) where the rate is 0 or 1 and the normal ones have
-    no width; independent parts' widths add as squares (Newcombe 1998).
-    """
-    if 0.0 < rate < 1.0:
-        half = quantile * math.sqrt(rate * (1.0 - rate) / n)
-        return half, half
-    far = quantile**2 / (n + quantile**2)
-    return (far, 0.0) if rate else (0.0, far)
+    value, squares = 0.0, np.zeros(2)
+    for hits in (right[members], right[~members]):
+        rate, limits = hits.mean(), clopper_pearson(int(hits.sum()), len(hits), confidence)
+        value += rate / 2.0
+        squares += np.square(rate - limits)
+    below, above = np.sqrt(squares) / 2.0
+    return Interval(float(value), max(0.0, value - below), min(1.0, value + above))

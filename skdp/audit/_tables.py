@@ -329,9 +329,10 @@ def usual_row(X):
 
 
 def other_tables(worlds):
-    """Return for each world two tables of its size of one repeated row, and their neighbour.
+    """Return two tables of the larger one's size, of one repeated row, and its neighbour.
 
-    A number that is the same in all fits to these follows from the number of rows alone.
+    A number that is the same in all fits to these and to the larger table follows from the number
+    of rows alone.
 
     Parameters
     ----------
@@ -339,16 +340,12 @@ def other_tables(worlds):
 
     Returns
     -------
-    inside, outside : list of tuple of (X, y)
+    list of tuple of (X, y)
     """
-    X, y, usual, found = worlds.X_in, worlds.y_in, usual_row(worlds.X_out), []
-    canary = len(y) - 1
-    for n in (len(y), len(worlds.y_out)):
-        same = [np.full(n, canary), np.full(n, usual)]
-        near = np.append(np.arange(n - 1) % canary, usual if n > canary else canary)
-        tables = [(take_rows(X, rows), _other_targets(y[:n])) for rows in same]
-        found.append([*tables, (take_rows(X, near), y[near])])
-    return tuple(found)
+    n, near = len(worlds.y_in), with_as_many_rows(worlds)
+    rows = (np.full(n, n - 1), np.full(n, usual_row(worlds.X_out)))
+    same = [(take_rows(worlds.X_in, each), _other_targets(worlds.y_in)) for each in rows]
+    return [*same, (near.X_out, near.y_out)]
 
 
 def _other_targets(y):
