@@ -45,7 +45,7 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
     and VI.
     """
     if target.ndim == 2:
-        return np.subtract(*(_joint_density(target, shadows, mask) for mask in (fitted, ~fitted)))
+        return _joint_ratio(target, shadows, fitted)
     mean_out, deviation_out = _gaussian(shadows, ~fitted, variance)
     if offline:
         return norm.logcdf(target, mean_out, deviation_out)
@@ -132,13 +132,24 @@ def mean_of(values, mask):
     return np.where(mask, values, 0.0).sum(axis=0) / counts
 
 
-def _joint_density(target, shadows, mask):
-    """Return the logarithm of a density of several releases, about the mean of each row."""
-    mean = mean_of(shadows, mask[:, None])
-    gaps = np.where(mask[:, None], shadows - mean, 0.0)
-    covariance = np.einsum("str,sur->tu", gaps, gaps) / max(mask.sum(), 1)
-    covariance += LEAST_DEVIATION**2 * np.eye(len(target))
-    return multivariate_normal(cov=covariance).logpdf((target - mean).T)
+def _joint_ratio(target, shadows, fitted):
+    """Return the likelihood ratio of several releases together.
+
+    How far a row's presence moves its own statistics is drawn towards the mean over rows, by the
+    share of the moves' variance that so few shadows leave to chance (James and Stein 1961).
+    """
+    masks = fitted[:, None], ~fitted[:, None]
+    means = [mean_of(shadows, mask) for mask in masks]
+    gaps = [np.where(mask, shadows - mean, 0.0) for mask, mean in zip(masks, means, strict=True)]
+    laws = [np.einsum("str,sur->tu", each, each) / fitted.sum() for each in gaps]
+    moves = np.subtract(*means)
+    common = moves.mean(axis=1, keepdims=True)
+    chance = sum(map(np.trace, laws)) / (len(shadows) / 2)
+    kept = max(0.0, 1.0 - chance / max(np.var(moves, axis=1).sum(), LEAST_DEVIATION**2))
+    half, rest = (common + kept * (moves - common)) / 2.0, target - sum(means) / 2.0
+    least = LEAST_DEVIATION**2 * np.eye(len(target))
+    inside, outside = (multivariate_normal(cov=law + least) for law in laws)
+    return inside.logpdf((rest - half).T) - outside.logpdf((rest + half).T)
 
 
 def _gaussian(shadows, mask, variance):
