@@ -22,10 +22,12 @@ X = rng.integers(0, 2, size=(n_rows, n_columns)).astype(float)
 minority = rng.random(n_rows) < 0.1
 # Of the minority the label is all but chance.
 y = (X[:, 1:6].sum(axis=1) + rng.normal(0.0, np.where(minority, 8.0, 0.5)) > 2.5).astype(int)
-epsilon = 0.5
+epsilon = 0.25
 models = {
     "forest": RandomForestClassifier(25, random_state=0),
-    f"private, ε = {epsilon}": DPLogisticRegression(epsilon, delta=0.0, data_norm=3.5),
+    f"private, ε = {epsilon}": DPLogisticRegression(
+        epsilon, delta=0.0, mechanism="output", C=0.1, data_norm=3.5
+    ),
 }
 
 # %%

@@ -2,20 +2,20 @@
 
 Usage: SKDP_DATA=folder python docs/benchmarks/denoising.py [fits]
 
-A noisy mean gradient is y = g + noise of a known standard deviation s, entry by entry. The posterior
-mean of g under the prior tau·t(3) shrinks small entries most. It is a function of what was released,
-so that epsilon stays the same. The scale tau of the prior is
+A noisy mean gradient is y = g + noise of a known standard deviation s, entry by entry. The
+posterior mean of g under the prior tau·t(3) shrinks small entries most. It is a function of what was
+released, so that epsilon stays the same. The scale tau of the prior is
 
-- constant: the clip over the root of the number of entries ("wide"), or a tenth of that ("narrow");
+- constant: the clip over the root of the number of entries ("wide"), or a tenth of it ("narrow");
 - or found from noisy gradients alone: tau² = max(mean of y² over the steps so far - s², s²/100),
   by a moving average with a weight of a tenth.
 
 Rows are the training rows of Adult (every fourth of them held out) and scikit-learn's digits (the
 split of ``digits.py``, every fourth training row held out): test rows are not read. delta = 1e-5.
-"defaults" are those of DPSGDClassifier: all rows a step, Nesterov's method, averaged, with a check at
-the end; the other runs take Poisson batches of 256 rows for five epochs, plain steps or Adam's, each
-at the best of three learning rates for its own column. Accuracy, the mean of `fits` (10) fits, with
-the standard error of the difference from none, from runs that share no noise.
+"defaults" are those of DPSGDClassifier: all rows a step, Nesterov's method, averaged, with a check
+at the end; the other runs take Poisson batches of 256 rows for five epochs, plain steps or Adam's,
+each at the best of three learning rates for its own column. Accuracy, the mean of `fits` (10) fits,
+with the standard error of the difference from none, from runs that share no noise.
 """
 
 import os

@@ -7,7 +7,6 @@ An honest estimator is called a violation with a probability of at most 1e-6 an 
 import itertools
 import time
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
