@@ -34,8 +34,8 @@ models = {
 # Membership by group
 # -------------------
 #
-# ``by_group`` takes the group of each row, or `y` for the classes. Its intervals hold for all groups
-# together: they are wider the more groups there are.
+# ``by_group`` takes the group of each row, or `y` for the classes. Its intervals hold for all
+# groups together: they are wider the more groups there are.
 
 found = {
     name: membership_inference(model, X, y, n_shadow=24, random_state=0)
@@ -67,9 +67,9 @@ for result in secrets.values():
 #
 # Left: the forest gives away members of the minority far more often than others, because it must
 # learn each of them by heart. Of the private model every group stays near guessing. Right: the
-# forest tells the secret of most rows that it was fitted to, and of others no more often than a coin
-# does. The private model gains nothing. The mark is the most that any attack could reach at this ε,
-# where a row that takes part does so in the place of another.
+# forest tells the secret of most rows that it was fitted to, and of others no more often than a
+# coin does. The private model gains nothing. The mark is the most that any attack could reach at
+# this ε, where a row that takes part does so in the place of another.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for shift, (name, by_group) in zip((-0.1, 0.1), exposed.items(), strict=True):

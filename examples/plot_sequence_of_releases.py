@@ -32,8 +32,8 @@ y = (X[:, 0] > 0).astype(int) ^ (rng.random(n_rows) < 0.3)
 # ---------------
 #
 # ``releases`` says what is published: a function that fits a clone to the members and yields one
-# model after another. Here it makes sixteen epochs and keeps the last few for the attacker to see. The
-# attacker repeats the whole sequence with 32 shadows of his own (LiRA, of several releases
+# model after another. Here it makes sixteen epochs and keeps the last few for the attacker to see.
+# The attacker repeats the whole sequence with shadows of his own (LiRA, of several releases
 # together). An epoch of the private model costs ε = 1/16, so that all cost ε = 1.
 
 N_EPOCHS = 16

@@ -3,8 +3,8 @@
 Usage: SKDP_DATA=folder python docs/benchmarks/denoising.py [fits]
 
 A noisy mean gradient is y = g + noise of a known standard deviation s, entry by entry. The
-posterior mean of g under the prior tau·t(3) shrinks small entries most. It is a function of what was
-released, so that epsilon stays the same. The scale tau of the prior is
+posterior mean of g under the prior tau·t(3) shrinks small entries most. It is a function of what
+was released, so that epsilon stays the same. The scale tau of the prior is
 
 - constant: the clip over the root of the number of entries ("wide"), or a tenth of it ("narrow");
 - or found from noisy gradients alone: tau² = max(mean of y² over the steps so far - s², s²/100),

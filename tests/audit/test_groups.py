@@ -125,13 +125,13 @@ def test_observed_epochs_give_away_more_than_the_last():
 
 
 def test_a_claim_for_a_sequence_stands_and_a_leaky_one_breaks_it():
-    """At 99.99 %: false alarms of the private sequence below 1e-4, as each fit has a sixth of 0.2.
+    """At 99.99 %: false alarms below 1e-4. Each private fit has a sixth of 0.1.
 
-    An attack is right with a probability of at most 1 / (1 + e^-0.4), members being so many.
+    An attack is right with a probability of at most 1 / (1 + e^-0.2), members being so many.
     """
     X, y = table()
-    private = DPLogisticRegression(0.2 / 6, delta=0.0, mechanism="output", C=0.1)
-    most = 1.0 / (1.0 + np.exp(-0.4))
+    private = DPLogisticRegression(0.1 / 6, delta=0.0, mechanism="output", C=0.1)
+    most = 1.0 / (1.0 + np.exp(-0.2))
     options = {"releases": months, "n_shadow": 16, "confidence": 0.9999, "random_state": 0}
     plain = membership_inference(LogisticRegression(C=10.0), X, y, **options)
     assert plain.accuracy.low > most
