@@ -106,11 +106,10 @@ of_late = {
 # -----------
 #
 # Left: the more epochs of the plain model are seen, the better members are told from others (means
-# of four targets, two of the private one, with standard errors). The private sequence stays near guessing, with one model
-# seen or all. Right: among
-# those who joined late, six plain models give away several times as many as the last one alone. The
-# curve of the six private models stays in the region that ε = 1 for all of them allows, but for
-# chance among so few rows.
+# of four targets, two of the private one, with standard errors). The private sequence stays near
+# guessing, with one model seen or all. Right: among those who joined late, six plain models give
+# away several times as many as the last one alone. The curve of the six private models stays in the
+# region that ε = 1 for all of them allows, but for chance among so few rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for (name, found), marker in zip(areas.items(), ("-o", "-x"), strict=True):

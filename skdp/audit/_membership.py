@@ -351,20 +351,14 @@ def _score(attack, target, shadows, fitted, labels, offline, variance):
 
 def _observed(estimator, mask, *, X, y, access, groups, codes, releases):
     """Fit an estimator to some persons; return it with its statistic of all, or one a release."""
-    model, rows = estimator, mask[codes]
+    rows, seen = mask[codes], []
     if releases is None:
         own = (each if each is None else take_rows(each, rows) for each in (X, y, groups))
-        model = fit_persons(model, *own)
+        model = fit_persons(estimator, *own)
         return model, _statistic(model, X, y, access, codes)
-    seen = []
-    for model in releases(model, X, y, rows):
+    for model in releases(estimator, X, y, rows):
         seen.append(_statistic(model, X, y, access, codes))
     return model, np.array(seen)
-
-
-def _statistic(estimator, X, y, access, codes):
-    """Return one number a person, the mean over the rows."""
-    return np.bincount(codes, per_row_statistic(estimator, X, y, access)) / np.bincount(codes)
 
 
 def _statistic_of(observe, estimator, mask):

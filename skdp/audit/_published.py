@@ -91,14 +91,15 @@ def as_matrix(observations):
     for seen in observations:
         for name, numbers in seen.items():
             widths[name] = max(len(numbers), widths.get(name, 0))
-    starts = np.cumsum([0, *widths.values()])
-    places = {name: (start, i - len(widths)) for i, (name, start) in enumerate(zip(widths, starts))}
-    values = np.zeros((len(observations), starts[-1] + len(widths)))
-    values[:, starts[-1] :] = -1.0
-    for row, seen in zip(values, observations, strict=True):
+    starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
+    values = np.zeros((len(observations), sum(widths.values())))
+    sizes = np.full((len(observations), len(widths)), -1.0)
+    places = {name: place for place, name in enumerate(widths)}
+    for row, seen in enumerate(observations):
         for name, numbers in seen.items():
-            start, length = places[name]
-            row[start : start + len(numbers)], row[length] = numbers, len(numbers)
+            values[row, starts[name] : starts[name] + len(numbers)] = numbers
+            sizes[row, places[name]] = len(numbers)
+    values = np.hstack([values, sizes])
     names = [f"{n}[{i}]" if width > 1 else n for n, width in widths.items() for i in range(width)]
     names += [f"how many numbers there are in {name}" for name in widths]
     # Numbers whose squares can be summed, and one for what is none.

@@ -32,13 +32,13 @@ class Reconstruction(PrintedDocument):
     n_answers: int
     estimates: np.ndarray
 
-    def success(self, secrets, tolerance=0.5):
+    def success(self, truth, tolerance=0.5):
         """Return the share of persons whose secret is nearer to its estimate than a tolerance.
 
         Parameters
         ----------
-        secrets : array-like of shape (n_persons,)
-            The true ones.
+        truth : array-like of shape (n_persons,)
+            The true secrets.
         tolerance : float, default=0.5
             The default is for bits.
 
@@ -46,7 +46,7 @@ class Reconstruction(PrintedDocument):
         -------
         float
         """
-        return float(np.mean(np.abs(self.estimates - column_or_1d(secrets)) < tolerance))
+        return float(np.mean(np.abs(self.estimates - column_or_1d(truth)) < tolerance))
 
     def __str__(self):
         n, quartiles = len(self.estimates), np.quantile(self.estimates, (0.25, 0.5, 0.75))
@@ -55,7 +55,7 @@ class Reconstruction(PrintedDocument):
                 f"Reconstruction by {self.attack}",
                 f"  persons    {n}, from {self.n_answers} answers",
                 "  estimates  quartiles " + ", ".join(f"{each:.4g}" for each in quartiles),
-                "  How many of them are right: success(secrets).",
+                "  How many of them are right: success(truth).",
             ]
         )
 
@@ -118,7 +118,7 @@ def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
         bounds=[tuple(bounds)] * n_persons + [(0.0, None)] * n_answers,
     )
     if not found.success:
-        raise ValueError(f"no secrets fit the answers best: {found.message}")
+        raise ValueError(f"no values fit the answers best: {found.message}")
     return Reconstruction("linear programming", n_answers, found.x[:n_persons])
 
 
