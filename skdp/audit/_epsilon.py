@@ -341,11 +341,7 @@ def _fitted(estimator, persons, X, y, rows=1, own=ROWS_OF_A_PERSON):
 def _one_run(estimator, canaries, persons, *, delta, confidence, gaussian):
     fitted = _fitted(estimator, persons, canaries.X, canaries.y)
     m = len(canaries.coins)
-    *answers, null = _scores(fitted, canaries.rows)
-    scores = _canary_scores(
-        np.transpose(answers - null), canaries.labels, getattr(fitted, "classes_", None)
-    )
-    order = np.argsort(scores, kind="stable")
+    order = np.argsort(_canary_scores(fitted, canaries), kind="stable")
     certify = one_run_gaussian_epsilon if gaussian else one_run_epsilon
     each = 1.0 - (1.0 - confidence) / len(GUESSED)
     bounds = []
@@ -356,27 +352,20 @@ def _one_run(estimator, canaries, persons, *, delta, confidence, gaussian):
     return Verdict(max(bounds), f"{m} canaries in columns of their own, by the model's answers")
 
 
-def _scores(fitted, rows):
-    """Return a model's answers to rows, a row of them each."""
+def _canary_scores(fitted, canaries):
+    """Return how far each canary pulled the model's answer to itself to its label."""
     names = ("predict",) if is_regressor(fitted) else ("decision_function", "predict_proba")
-    for name in names:
-        if hasattr(fitted, name):
-            answers = np.asarray(getattr(fitted, name)(rows), dtype=float)
-            answers = answers.reshape(len(answers), -1)
-            two = name == "predict_proba" and answers.shape[1] == 2
-            return answers[:, 1:] if two else answers
-    raise ValueError("method='one_run' needs a model with scores of rows")
-
-
-def _canary_scores(pulls, labels, classes):
-    """Return how far each canary pulled the answer to itself to its label."""
-    if classes is None:
-        return pulls[0] * np.sign(labels)
-    codes = np.searchsorted(classes, labels)
-    if len(pulls) == 1:
-        return pulls[0] * (2 * codes - 1)
-    own = pulls[codes, np.arange(pulls.shape[1])]
-    return own - (pulls.sum(axis=0) - own) / (len(pulls) - 1)
+    name = next((name for name in names if hasattr(fitted, name)), None)
+    if name is None:
+        raise ValueError("method='one_run' needs a model with scores of rows")
+    answers = np.asarray(getattr(fitted, name)(canaries.rows), dtype=float)
+    pulls = (answers[:-1] - answers[-1]).reshape(len(canaries.coins), -1)
+    if is_regressor(fitted):
+        return pulls[:, 0] * np.sign(canaries.labels)
+    if pulls.shape[1] == 1:
+        pulls = np.hstack([-pulls, pulls])
+    own = pulls[np.arange(len(pulls)), np.searchsorted(fitted.classes_, canaries.labels)]
+    return own - (pulls.sum(axis=1) - own) / (pulls.shape[1] - 1)
 
 
 def _relation(estimator):

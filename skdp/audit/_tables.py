@@ -9,7 +9,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from skdp._data._containers import as_numbers
 from skdp.audit._outputs import parameter
-from skdp.utils._frames import take_rows
+from skdp.utils._frames import columns_of, take_rows
 
 
 def as_table(X):
@@ -170,11 +170,7 @@ def is_numeric(values):
 
 def column_of(table, place):
     """Return one column of a table that is not sparse, by position."""
-    if hasattr(table, "iloc"):
-        return table.iloc[:, place].tolist()
-    if hasattr(table, "columns"):
-        return table[list(table.columns)[place]].to_list()
-    return table[:, place]
+    return columns_of(table)[place].to_list() if hasattr(table, "columns") else table[:, place]
 
 
 def _holds(kind, value):

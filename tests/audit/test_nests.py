@@ -19,7 +19,6 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp import DPMeanTransformer
 from skdp.audit import audit_epsilon
 from skdp.audit._epsilon import _turns
-from skdp.audit._published import as_matrix
 from skdp.exceptions import PrivacyViolationWarning
 from tests.audit._nests import LEAKS, LEDGERS, make_case, make_leak, no_noise, subjects
 
