@@ -72,10 +72,10 @@ class AttributeInference(PrintedDocument):
     def __str__(self):
         lines = [
             f"Attribute inference, column {self.column!s}, {self.n_values} values",
-            f"  told rightly without a model       {self.baseline:.4g}",
-            f"  with a model of other rows         {self.without_row}",
-            f"  with a model of the row and others  {self.with_row}",
-            f"  gain from the row in the table     {self.gain}",
+            f"  told rightly without a model   {self.baseline:.4g}",
+            f"  with a model of other rows     {self.without_row}",
+            f"  with a model of the row, too   {self.with_row}",
+            f"  gain from the row in the table  {self.gain}",
             f"  {self.n_models} models, each interval at {self.confidence:.0%} confidence",
             f"  {self.note}",
         ]
