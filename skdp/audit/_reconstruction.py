@@ -16,7 +16,7 @@ from skdp.utils._frames import take_rows
 class Reconstruction(PrintedDocument):
     """What answers about many persons tell of each of them.
 
-    Printing gives text, a notebook shows HTML.
+    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
 
     Parameters
     ----------
@@ -26,6 +26,13 @@ class Reconstruction(PrintedDocument):
         From how many answers.
     estimates : ndarray of shape (n_persons,)
         What the attacker takes for the secrets.
+
+    Examples
+    --------
+    >>> from skdp.audit import differencing
+    >>> found = differencing(sum, [1, 0, 1])
+    >>> found.n_answers, found.success([1, 0, 1])
+    (6, 1.0)
     """
 
     attack: str
@@ -47,6 +54,16 @@ class Reconstruction(PrintedDocument):
         float
         """
         return float(np.mean(np.abs(self.estimates - column_or_1d(truth)) < tolerance))
+
+    def to_dict(self):
+        """Return what is told without anybody's estimate, as JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        sizes = {"n_answers": self.n_answers, "n_persons": len(self.estimates)}
+        return {"attack": self.attack} | sizes
 
     def __str__(self):
         n, quartiles = len(self.estimates), np.quantile(self.estimates, (0.25, 0.5, 0.75))
@@ -101,8 +118,9 @@ def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
     >>> from skdp.audit import linear_reconstruction
     >>> rng = np.random.default_rng(0)
     >>> secrets, groups = rng.integers(0, 2, 50), rng.integers(0, 2, size=(200, 50))
-    >>> linear_reconstruction(groups, groups @ secrets + rng.normal(size=200)).success(secrets)
-    1.0
+    >>> noisy = groups @ secrets + rng.normal(size=200)
+    >>> linear_reconstruction(groups, noisy).success(secrets) > 0.9
+    True
     """
     queries = csr_array(check_array(queries, accept_sparse=True, dtype=float))
     answers = column_or_1d(check_array(answers, ensure_2d=False, dtype=float))
