@@ -123,7 +123,9 @@ def gaussian():
             )
             for assumed in bounds:
                 options = {"delta": DELTA, "confidence": 0.95, "gaussian": assumed}
-                bounds[assumed].append(distinguish(inside, outside, **options).epsilon)
+                bounds[assumed].append(
+                    distinguish(inside, outside, names=["sum"], **options).epsilon
+                )
         for assumed, name in ((False, "Clopper-Pearson"), (True, "mu-GDP")):
             found = np.array(bounds[assumed])
             print(

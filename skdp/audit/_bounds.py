@@ -190,6 +190,44 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     return gdp_to_epsilon(_largest(rejected, LARGEST_MU), delta)
 
 
+def success_bound(without, epsilon, delta=0.0):
+    """Return how often an attack can succeed that succeeds so often without the row.
+
+    Differential privacy bounds what a row's presence adds to any attack: on its membership (the
+    true-positive rate by the false-positive rate), on an attribute (the share of values that are
+    told rightly by the share without the row), or on anything else that an attacker wants.
+
+    Parameters
+    ----------
+    without : float or ndarray
+        The probability of success, from 0 to 1, where the row is not in the table.
+    epsilon, delta : float
+        The claim for what changes between the two tables: of a row that is removed under
+        "add_remove", or replaced by another one under "replace_one".
+
+    Returns
+    -------
+    float or ndarray
+        The largest probability with the row. It bounds a mean over rows by the mean without them,
+        too, as the bound is concave.
+
+    References
+    ----------
+    P. Kairouz, S. Oh, P. Viswanath, "The Composition Theorem for Differential Privacy", 2015.
+    T. Humphries et al., "Investigating Membership Inference Attacks under Data Dependencies",
+    2023, of the largest difference, (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+
+    Examples
+    --------
+    >>> from skdp.audit import success_bound
+    >>> round(float(success_bound(0.5, epsilon=0.1)), 3)
+    0.548
+    """
+    p = np.asarray(without)
+    below = np.minimum(np.exp(epsilon) * p + delta, 1.0)
+    return np.minimum(below, 1.0 - np.exp(-epsilon) * (1.0 - delta - p))
+
+
 def clopper_pearson(hits, n, confidence):
     """Return the exact two-sided limits of binomial rates.
 

@@ -4,6 +4,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import compress
 
 import numpy as np
 from joblib import delayed
@@ -22,8 +23,6 @@ from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
-
-PAIRS_A_JOB = 50
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -276,32 +275,32 @@ def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
 
     With a claim for a removed row the worlds differ by a removal and an addition.
     """
-    tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
-    sizes = [min(PAIRS_A_JOB, n_fits - i) for i in range(0, n_fits, PAIRS_A_JOB)]
     probe = take_rows(worlds.X_in, np.array([len(worlds.y_in) - 1, 0]))
-    jobs = (delayed(_observed_pairs)(fit, tables, probe, size) for size in sizes)
-    worlds_seen = zip(*run(jobs, sizes=[2 * size for size in sizes]), strict=True)
-    runs = [seen for world in worlds_seen for job in world for seen in job]
+    seen = partial(_observed, fit, probe)
+    tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
+    turns = _turns(n_fits)
+    jobs = (delayed(seen)(*tables[world], **({"own": 1} if world else {})) for world in turns)
+    fits = run(jobs, sizes=[1] * len(turns))
+    runs = [fits[turn] for turn in np.argsort(turns, kind="stable")]
     values, names = as_matrix(runs)
     private = ~_same_in_all(values)
     steady = _same_in_all(values[:n_fits]) & _same_in_all(values[n_fits:])
     if len(worlds.y_in) > len(worlds.y_out) and np.any(private & steady):
-        # What is public of persons is the same however many rows they have.
-        fit = partial(fit, rows=2)
-        others = [_seen_in(fit, tables, probe) for tables in _tables.other_tables(worlds)]
-        values, names = as_matrix([*runs, *others[0], *others[1]])
-        ends = np.cumsum([n_fits, n_fits, len(others[0])])
-        inside, outside, other_in, other_out = np.split(values, ends)
-        known = _same_in_all(np.vstack([inside, other_in]))
-        known &= _same_in_all(np.vstack([outside, other_out]))
+        others = []
+        for X, y in _tables.other_tables(worlds):
+            # A table that is refused is left out.
+            with suppress(ValueError):
+                # What is public of persons is the same however many rows they have.
+                others += [seen(X, y, rows=2) for _ in range(2)]
+        values, names = as_matrix([*runs, *others])
+        known = _same_in_all(np.delete(values, np.s_[n_fits : 2 * n_fits], axis=0))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
-    columns = _distinct(values[: 2 * n_fits], np.flatnonzero(private))
-    inside, outside = np.split(values[: 2 * n_fits, columns], 2)
+    inside, outside = np.split(values[: 2 * n_fits, private], 2)
     bounded, apart = {"confidence": confidence, "gaussian": gaussian}, delta
     if claim is not None:
         _, apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)
-    shown = [names[column] for column in columns]
-    verdict = distinguish(inside, outside, delta=apart, names=shown, **bounded)
+    shown = list(compress(names, private))
+    verdict = distinguish(inside, outside, names=shown, delta=apart, **bounded)
     verdict = replace(verdict, states=any("privacy_." in name for name in names))
     if claim is None or not verdict.counts:
         return verdict
@@ -312,22 +311,17 @@ def _same_in_all(values):
     return np.all(values == values[0], axis=0)
 
 
-def _seen_in(fit, tables, probe):
-    """Return what two fits to each of some tables show; a table that is refused is left out."""
-    seen = []
-    for table in tables:
-        with suppress(ValueError):
-            seen += [observe(fit(*table), probe) for _ in range(2)]
-    return seen
+def _turns(n_fits):
+    """Return the worlds, 0 and 1, in the order in which they are fitted.
 
-
-def _distinct(values, columns):
-    """Return the columns without those that repeat an earlier one.
-
-    A nest shows a number in many places, and a discriminant has so many weights only.
+    The worlds alternate, and so does the order in a pair. Otherwise a time that a fit records
+    would tell the worlds apart.
     """
-    first = {values[:, column].tobytes(): column for column in columns[::-1]}
-    return np.array(sorted(first.values()), dtype=int)
+    return [world for pair in range(n_fits) for world in ((0, 1) if pair // 2 % 2 else (1, 0))]
+
+
+def _observed(fit, probe, X, y, **counts):
+    return observe(fit(X, y, **counts), probe)
 
 
 def _fitted(estimator, persons, X, y, rows=1, own=ROWS_OF_A_PERSON):
@@ -347,11 +341,7 @@ def _fitted(estimator, persons, X, y, rows=1, own=ROWS_OF_A_PERSON):
 def _one_run(estimator, canaries, persons, *, delta, confidence, gaussian):
     fitted = _fitted(estimator, persons, canaries.X, canaries.y)
     m = len(canaries.coins)
-    *answers, null = _scores(fitted, canaries.rows)
-    scores = _canary_scores(
-        np.transpose(answers - null), canaries.labels, getattr(fitted, "classes_", None)
-    )
-    order = np.argsort(scores, kind="stable")
+    order = np.argsort(_canary_scores(fitted, canaries), kind="stable")
     certify = one_run_gaussian_epsilon if gaussian else one_run_epsilon
     each = 1.0 - (1.0 - confidence) / len(GUESSED)
     bounds = []
@@ -362,41 +352,20 @@ def _one_run(estimator, canaries, persons, *, delta, confidence, gaussian):
     return Verdict(max(bounds), f"{m} canaries in columns of their own, by the model's answers")
 
 
-def _scores(fitted, rows):
-    """Return a model's answers to rows, a row of them each."""
+def _canary_scores(fitted, canaries):
+    """Return how far each canary pulled the model's answer to itself to its label."""
     names = ("predict",) if is_regressor(fitted) else ("decision_function", "predict_proba")
-    for name in names:
-        if hasattr(fitted, name):
-            answers = np.asarray(getattr(fitted, name)(rows), dtype=float)
-            answers = answers.reshape(len(answers), -1)
-            two = name == "predict_proba" and answers.shape[1] == 2
-            return answers[:, 1:] if two else answers
-    raise ValueError("method='one_run' needs a model with scores of rows")
-
-
-def _canary_scores(pulls, labels, classes):
-    """Return how far each canary pulled the answer to itself to its label."""
-    if classes is None:
-        return pulls[0] * np.sign(labels)
-    codes = np.searchsorted(classes, labels)
-    if len(pulls) == 1:
-        return pulls[0] * (2 * codes - 1)
-    own = pulls[codes, np.arange(pulls.shape[1])]
-    return own - (pulls.sum(axis=0) - own) / (len(pulls) - 1)
-
-
-def _observed_pairs(fit, tables, probe, n_pairs):
-    """Return what fits to either table show, as two lists.
-
-    The worlds alternate, and so does the order in a pair. Otherwise a time that a fit records
-    would tell the worlds apart.
-    """
-    seen = [], []
-    for pair in range(n_pairs):
-        for world in (0, 1) if pair // 2 % 2 else (1, 0):
-            one_row = {"own": 1} if world else {}
-            seen[world].append(observe(fit(*tables[world], **one_row), probe))
-    return seen
+    name = next((name for name in names if hasattr(fitted, name)), None)
+    if name is None:
+        raise ValueError("method='one_run' needs a model with scores of rows")
+    answers = np.asarray(getattr(fitted, name)(canaries.rows), dtype=float)
+    pulls = (answers[:-1] - answers[-1]).reshape(len(canaries.coins), -1)
+    if is_regressor(fitted):
+        return pulls[:, 0] * np.sign(canaries.labels)
+    if pulls.shape[1] == 1:
+        pulls = np.hstack([-pulls, pulls])
+    own = pulls[np.arange(len(pulls)), np.searchsorted(fitted.classes_, canaries.labels)]
+    return own - (pulls.sum(axis=1) - own) / (pulls.shape[1] - 1)
 
 
 def _relation(estimator):

@@ -1,21 +1,26 @@
 """Membership inference: was a row among those that an estimator was fitted to?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-from joblib import delayed
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import roc_curve
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import check_consistent_length, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data._persons import read_persons
 from skdp.audit import _scores
-from skdp.audit._outputs import fit_persons, per_row_statistic, seeds, without_accountant
+from skdp.audit._outputs import (
+    fit_persons,
+    halves,
+    of_shadows,
+    per_row_statistic,
+    without_accountant,
+)
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
-from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
 
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
@@ -94,6 +99,48 @@ class MembershipInference(PrintedDocument):
         order = np.argsort(-self.scores, kind="stable")
         return order[self.members[order]][: check_integer(n, "n", 1)]
 
+    def by_group(self, sensitive_features):
+        """Return the figures of each class or group by itself: disparate vulnerability.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_rows,)
+            The group of each row (each person): `y` for the classes.
+
+        Returns
+        -------
+        dict of MembershipInference
+            By the group's value. A figure's intervals hold for all groups together: each has a
+            confidence of 1 - (1 - confidence) / number of groups (Bonferroni). The model's scores
+            are those on all rows.
+
+        Raises
+        ------
+        ValueError
+            If a group has no members or no others.
+
+        Notes
+        -----
+        A claim bounds the attack on every row alike, so on every group's mean. Figures of a group
+        are no guarantee for it: they say how much this attack found of it.
+
+        References
+        ----------
+        B. Kulynych, M. Yaghini, G. Cherubin, M. Veale, C. Troncoso, "Disparate Vulnerability to
+        Membership Inference Attacks", 2022.
+        """
+        features = column_or_1d(sensitive_features)
+        check_consistent_length(features, self.members)
+        values, found = np.unique(features), {}
+        confidence = 1.0 - (1.0 - self.confidence) / len(values)
+        for value in values.tolist():
+            rows = features == value
+            members, scores = self.members[rows], self.scores[rows]
+            if not 0 < members.sum() < len(members):
+                raise ValueError(f"group {value!r} needs rows that are members, and others")
+            found[value] = replace(self, **_figures(members, scores, confidence))
+        return found
+
     def to_dict(self):
         """Return the figures as JSON values, without the rows' scores.
 
@@ -122,7 +169,7 @@ class MembershipInference(PrintedDocument):
             f"  largest advantage         {self.advantage:.4g}",
             f"  score on members, others  {self.train_score:.4g}, {self.test_score:.4g}  "
             f"(gap {self.gap:.4g})",
-            f"  intervals at {self.confidence:.0%} confidence",
+            f"  intervals at {self.confidence:.4g} confidence",
             f"  {self.note}",
         ]
         return "\n".join(lines)
@@ -134,6 +181,7 @@ def membership_inference(
     y,
     *,
     groups=None,
+    releases=None,
     attack="lira",
     access="probabilities",
     members=None,
@@ -161,6 +209,12 @@ def membership_inference(
     groups : array-like of shape (n_samples,), default=None
         An id of the person of each row. The attack then looks for persons, by the means over
         their rows: all rows of a person are in a half or none.
+    releases : callable, default=None
+        What is published is a sequence of models, and the attacker sees them all:
+        ``releases(estimator, X, y, members)`` takes an unfitted clone and the mask of the rows
+        that are in the table, and yields the fitted models one by one, in a fixed number. The same
+        object may be yielded again: it is asked before the next one is made. For "lira" alone,
+        without `offline` and `members`.
     attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
         "loss": a threshold on the row's loss (Yeom et al. 2018), which needs no shadow models.
         "shadow": a classifier that learnt on shadow models (Shokri et al. 2017). "lira": the
@@ -224,58 +278,66 @@ def membership_inference(
     check_choice(attack, "attack", ("loss", "shadow", "lira", "rmia"))
     check_choice(access, "access", ("probabilities", "labels", "parameters"))
     check_choice(variance, "variance", ("auto", "row", "global"))
+    if releases is not None and (attack != "lira" or offline or members is not None):
+        raise ValueError("releases are attacked by attack='lira', without offline and members")
     X, y = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
     # Without groups each row is a person's only one.
     codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
     n_units, groups = codes.max() + 1, groups if groups is None else codes
     random = check_random_state(random_state)
+    observe = partial(
+        _observed, X=X, y=y, access=access, groups=groups, codes=codes, releases=releases
+    )
     if members is None:
-        members = _halves(n_units, 1, random)[0]
-        estimator = _fit(estimator, X, y, members[codes], groups)
+        members = halves(n_units, 1, random)[0]
+        model, target = observe(without_accountant(estimator), members)
     else:
         rows = _check_members(members, len(y))
         members = np.bincount(codes, rows) > 0
         if not np.array_equal(members[codes], rows):
             raise ValueError("members must name all rows of a person, or none")
         check_is_fitted(estimator)
-
-    target = _statistic(estimator, X, y, access, codes)
+        model, target = estimator, _statistic(estimator, X, y, access, codes)
     if attack == "loss":
         scores = target
     else:
-        fitted = _halves(n_units, n_shadow, random)
-        drawn = random.randint(np.iinfo(np.int32).max, size=n_shadow)
-        runs = (
-            delayed(_shadow_statistic)(estimator, X, y, mask[codes], access, seed, groups, codes)
-            for mask, seed in zip(fitted, drawn, strict=True)
-        )
+        fitted = halves(n_units, n_shadow, random)
         what = "membership_inference: {} of {} shadow models"
         options = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
-        shadows = np.array(run_jobs(runs, sizes=[1] * n_shadow, **options))
-        by_label = groups is None and is_classifier(estimator)
+        shadows = of_shadows(
+            lambda model, mask: observe(model, mask)[1], estimator, fitted, random, **options
+        )
+        by_label = groups is None and is_classifier(model)
         labels = np.asarray(y) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
-    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
+
     train_score, test_score = (
-        float(estimator.score(take_rows(X, rows), take_rows(y, rows)))
+        float(model.score(take_rows(X, rows), take_rows(y, rows)))
         for rows in (members[codes], ~members[codes])
     )
     return MembershipInference(
         attack=attack,
         access=access,
-        members=members,
-        scores=scores,
-        fpr=fpr,
-        tpr=tpr,
-        auc=area_under_curve(members, scores, confidence),
-        tpr_at={rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
-        advantage=float(np.max(tpr - fpr)),
-        accuracy=attack_accuracy(members, scores, confidence),
         train_score=train_score,
         test_score=test_score,
-        confidence=confidence,
+        **_figures(members, scores, confidence),
     )
+
+
+def _figures(members, scores, confidence):
+    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
+    return {
+        "members": members,
+        "scores": scores,
+        "fpr": fpr,
+        "tpr": tpr,
+        "auc": area_under_curve(members, scores, confidence),
+        "tpr_at": {rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
+        "advantage": float(np.max(tpr - fpr)),
+        "accuracy": attack_accuracy(members, scores, confidence),
+        "confidence": confidence,
+    }
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
@@ -288,34 +350,21 @@ def _score(attack, target, shadows, fitted, labels, offline, variance):
     return _scores.lira(target, shadows, fitted, offline=offline, variance=variance)
 
 
-def _halves(n_rows, n_models, random):
-    """Return which rows each model is fitted to: half of them, each row in half of the models."""
-    masks = np.zeros((n_models, n_rows), dtype=bool)
-    for i in range(0, n_models, 2):
-        masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
-        masks[i + 1 : i + 2] = ~masks[i]
-    return masks
-
-
-def _fit(estimator, X, y, mask, groups):
-    rows = (each if each is None else take_rows(each, mask) for each in (X, y, groups))
-    return fit_persons(without_accountant(estimator), *rows)
+def _observed(estimator, mask, *, X, y, access, groups, codes, releases):
+    """Fit an estimator to some persons; return it with its statistic of all, or one a release."""
+    rows, seen = mask[codes], []
+    if releases is None:
+        own = (each if each is None else take_rows(each, rows) for each in (X, y, groups))
+        model = fit_persons(estimator, *own)
+        return model, _statistic(model, X, y, access, codes)
+    for model in releases(estimator, X, y, rows):
+        seen.append(_statistic(model, X, y, access, codes))
+    return model, np.array(seen)
 
 
 def _statistic(estimator, X, y, access, codes):
     """Return one number a person, the mean over the rows."""
     return np.bincount(codes, per_row_statistic(estimator, X, y, access)) / np.bincount(codes)
-
-
-def _shadow_statistic(estimator, X, y, mask, access, seed, groups, codes):
-    """Return a shadow's statistic of all rows. A shadow gets a seed of its own.
-
-    If all shadows had the target's seed, their noise would be the target's and hide nothing.
-    """
-    parameters = estimator.get_params()
-    own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
-    shadow = clone(estimator).set_params(**own) if own else estimator
-    return _statistic(_fit(shadow, X, y, mask, groups), X, y, access, codes)
 
 
 def _check_members(members, n_rows):

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from joblib import delayed
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
@@ -15,6 +15,7 @@ from skdp.accounting import Spend
 from skdp.accounting._state import NotCopied, Terms
 from skdp.base import UNACCOUNTED, neighbours_of
 from skdp.utils._labels import category_codes
+from skdp.utils._progress import run_jobs
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -68,6 +69,50 @@ def without_accountant(estimator):
     estimator = clone(estimator)
     nobody = {n: _with_nobody(v) for n, v in estimator.get_params().items() if _within(v)}
     return estimator.set_params(**nobody) if nobody else estimator
+
+
+def shadow(estimator, seed):
+    """Return a clone that charges nobody and has a seed of its own, if the estimator has one.
+
+    If all shadows had the target's seed, their noise would be the target's and hide nothing.
+    """
+    estimator = without_accountant(estimator)
+    parameters = estimator.get_params()
+    own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
+    return estimator.set_params(**own)
+
+
+def of_shadows(seen, estimator, fitted, random, **options):
+    """Return what is seen of shadows that are fitted to the rows of some masks.
+
+    Parameters
+    ----------
+    seen : callable
+        Of a shadow, unfitted, and a mask.
+    estimator : estimator
+    fitted : ndarray of bool, shape (n_shadow, n_rows)
+    random : RandomState
+        Of seeds.
+    **options
+        Of `run_jobs`.
+
+    Returns
+    -------
+    ndarray of shape (n_shadow, ...)
+    """
+    drawn = random.randint(np.iinfo(np.int32).max, size=len(fitted))
+    pairs = zip(drawn, fitted, strict=True)
+    runs = (delayed(seen)(shadow(estimator, seed), mask) for seed, mask in pairs)
+    return np.array(run_jobs(runs, sizes=[1] * len(fitted), **options))
+
+
+def halves(n_rows, n_models, random):
+    """Return which rows each model is fitted to: half of them, each row in half of the models."""
+    masks = np.zeros((n_models, n_rows), dtype=bool)
+    for i in range(0, n_models, 2):
+        masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
+        masks[i + 1 : i + 2] = ~masks[i]
+    return masks
 
 
 def _with_nobody(value):
@@ -165,16 +210,13 @@ def _residual_norm(estimator, X, y):
 def _gradient_scale(estimator, X):
     final = estimator
     while not hasattr(final, "coef_"):
+        inner = getattr(final, "best_estimator_", getattr(final, "estimator", None))
         if hasattr(final, "steps"):
-            for _, step in final.steps[:-1]:
-                X = step.transform(X) if hasattr(step, "transform") else X
-            final = final[-1]
-        elif hasattr(final, "best_estimator_"):
-            final = final.best_estimator_
-        elif isinstance(final, FrozenEstimator):
-            final = final.estimator
-        else:
+            X = final[:-1].transform(X) if len(final) > 1 else X
+            inner = final[-1]
+        if inner is None:
             raise ValueError("access='parameters' needs a linear model with coef_")
+        final = inner
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     constant = float(np.any(getattr(final, "intercept_", 0.0)))
     return np.sqrt(np.einsum("ij,ij->i", X, X) + constant)

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -24,24 +23,6 @@ from skdp.audit import _bounds
 LARGEST = 1e140
 ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
 CODE = type | types.ModuleType | types.BuiltinFunctionType
-
-
-@dataclass(frozen=True, eq=False)
-class Observation:
-    """What one fit shows.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Where the numbers are.
-    sizes : tuple of int
-        How many there are in each place.
-    values : ndarray of shape (sum of sizes,)
-    """
-
-    names: tuple
-    sizes: tuple
-    values: np.ndarray
 
 
 def walk(value):
@@ -81,14 +62,14 @@ def observe(estimator, probe=None):
 
     Returns
     -------
-    Observation
+    dict of str to ndarray
+        Where the numbers are, and the numbers.
     """
     found = [(f"published number {name.lstrip('.')}", part) for name, part in walk(estimator)]
     if probe is not None:
         answers = walk(_answers(estimator, probe))
         found += [(f"the model's answer to the canary{name}", part) for name, part in answers]
-    names, numbers = zip(*found, strict=True) if found else ((), ())
-    return Observation(names, tuple(map(len, numbers)), np.array(list(chain(*numbers)), float))
+    return {name: np.array(numbers) for name, numbers in found}
 
 
 def as_matrix(observations):
@@ -98,29 +79,27 @@ def as_matrix(observations):
 
     Parameters
     ----------
-    observations : list of Observation
+    observations : list of dict
+        From `observe`.
 
     Returns
     -------
     values : ndarray of shape (n_fits, n_columns)
     names : list of str
     """
-    rows = {}
-    for row, seen in enumerate(observations):
-        rows.setdefault((seen.names, seen.sizes), []).append(row)
     widths = {}
-    for layout in rows:
-        for name, size in zip(*layout, strict=True):
-            widths[name] = max(size, widths.get(name, 0))
+    for seen in observations:
+        for name, numbers in seen.items():
+            widths[name] = max(len(numbers), widths.get(name, 0))
     starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
-    n_numbers = sum(widths.values())
-    values = np.zeros((len(observations), n_numbers + len(widths)))
-    for layout, fits in rows.items():
-        places = [starts[n] + np.arange(size) for n, size in zip(*layout, strict=True)]
-        columns = np.concatenate([np.empty(0, dtype=int), *places])
-        values[np.ix_(fits, columns)] = [observations[fit].values for fit in fits]
-        lengths = dict(zip(*layout, strict=True))
-        values[fits, n_numbers:] = [lengths.get(name, -1) for name in widths]
+    values = np.zeros((len(observations), sum(widths.values())))
+    sizes = np.full((len(observations), len(widths)), -1.0)
+    places = {name: place for place, name in enumerate(widths)}
+    for row, seen in enumerate(observations):
+        for name, numbers in seen.items():
+            values[row, starts[name] : starts[name] + len(numbers)] = numbers
+            sizes[row, places[name]] = len(numbers)
+    values = np.hstack([values, sizes])
     names = [f"{n}[{i}]" if width > 1 else n for n, width in widths.items() for i in range(width)]
     names += [f"how many numbers there are in {name}" for name in widths]
     # Numbers whose squares can be summed, and one for what is none.
@@ -278,30 +257,34 @@ class Verdict:
     states: bool = False
 
 
-def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=None):
+def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
     """Certify an epsilon from what two worlds published.
 
-    Candidates are single numbers, how near some of them are to where one world's crowd, a
+    Numbers that never move, and those that repeat an earlier one, are left out. Candidates are
+    single numbers, how near some of them are to where one world's crowd, a
     linear discriminant and likelihoods of Laplace noise, with thresholds at quantiles, all
     chosen on even runs; the odd runs judge the one that was chosen.
 
     Parameters
     ----------
     inside, outside : ndarray of shape (n_runs, n_floats)
+    names : sequence of str
+        What each number is, in words.
     delta, confidence : float
     gaussian : bool, default=False
         Bound epsilon through the trade-off curve of a Gaussian mechanism.
-    names : sequence of str, default=None
-        What each number is, in words.
 
     Returns
     -------
     Verdict
     """
-    if not inside.shape[1]:
+    # A nest shows a number in many places, and a discriminant has so many weights only.
+    both = np.vstack([inside, outside])
+    first = {both[:, column].tobytes(): column for column in reversed(range(both.shape[1]))}
+    columns = sorted(column for column in first.values() if np.ptp(both[:, column]))
+    if not columns:
         return Verdict(0.0, "nothing: no number that is published depends on the rows")
-    if names is None:
-        names = [f"published number {column}" for column in range(inside.shape[1])]
+    inside, outside, names = inside[:, columns], outside[:, columns], [names[i] for i in columns]
     scorers = _scorers(inside[::2], outside[::2], names)
     certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
     prove = _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
-from scipy.stats import norm, rankdata
+from scipy.stats import multivariate_normal, norm, rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_curve
 
@@ -24,11 +24,13 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
 
     Parameters
     ----------
-    target : ndarray of shape (n_rows,)
-    shadows : ndarray of shape (n_shadow, n_rows)
+    target : ndarray of shape (n_rows,) or (n_releases, n_rows)
+        Of several releases it is the ratio of Gaussians of so many dimensions, whose covariances
+        all rows share: what noise and other rows do to all releases alike cancels.
+    shadows : ndarray of shape (n_shadow, n_rows) or (n_shadow, n_releases, n_rows)
     fitted : ndarray of bool, shape (n_shadow, n_rows)
     offline : bool, default=False
-        Use the shadows that were not fitted to a row alone.
+        Use the shadows that were not fitted to a row alone; of one release.
     variance : {"row", "global"}, default="row"
         Whether each row has variances of its own, or all rows share theirs, which is better
         with few shadows.
@@ -42,6 +44,8 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
     N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, sections V
     and VI.
     """
+    if target.ndim == 2:
+        return _joint_ratio(target, shadows, fitted)
     mean_out, deviation_out = _gaussian(shadows, ~fitted, variance)
     if offline:
         return norm.logcdf(target, mean_out, deviation_out)
@@ -73,8 +77,8 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
     S. Zarifzadeh, P. Liu, R. Shokri, "Low-Cost High-Power Membership Inference Attacks", 2024.
     """
     p = expit(shadows)
-    out = _mean(p, ~fitted)
-    inside = offline_scale * out + 1.0 - offline_scale if offline else _mean(p, fitted)
+    out = mean_of(p, ~fitted)
+    inside = offline_scale * out + 1.0 - offline_scale if offline else mean_of(p, fitted)
     prior = 0.5 * (inside + out)
     ratio = expit(target) / np.maximum(prior, np.finfo(float).tiny)
     order = np.sort(ratio)
@@ -122,13 +126,34 @@ def _features(statistic):
     return np.column_stack([statistic, statistic**2])
 
 
-def _mean(values, mask):
+def mean_of(values, mask):
+    """Return the means of values over the shadows of a mask, row by row."""
     counts = np.maximum(mask.sum(axis=0), 1)
     return np.where(mask, values, 0.0).sum(axis=0) / counts
 
 
+def _joint_ratio(target, shadows, fitted):
+    """Return the likelihood ratio of several releases together.
+
+    How far a row's presence moves its own statistics is drawn towards the mean over rows, by the
+    share of the moves' variance that so few shadows leave to chance (James and Stein 1961).
+    """
+    masks = fitted[:, None], ~fitted[:, None]
+    means = [mean_of(shadows, mask) for mask in masks]
+    gaps = [np.where(mask, shadows - mean, 0.0) for mask, mean in zip(masks, means, strict=True)]
+    laws = [np.einsum("str,sur->tu", each, each) / fitted.sum() for each in gaps]
+    moves = np.subtract(*means)
+    common = moves.mean(axis=1, keepdims=True)
+    chance = sum(map(np.trace, laws)) / (len(shadows) / 2)
+    kept = max(0.0, 1.0 - chance / max(np.var(moves, axis=1).sum(), LEAST_DEVIATION**2))
+    half, rest = (common + kept * (moves - common)) / 2.0, target - sum(means) / 2.0
+    least = LEAST_DEVIATION**2 * np.eye(len(target))
+    inside, outside = (multivariate_normal(cov=law + least) for law in laws)
+    return inside.logpdf((rest - half).T) - outside.logpdf((rest + half).T)
+
+
 def _gaussian(shadows, mask, variance):
-    mean = _mean(shadows, mask)
+    mean = mean_of(shadows, mask)
     squares = np.where(mask, (shadows - mean) ** 2, 0.0)
     if variance == "global":
         return mean, max(np.sqrt(squares.sum() / max(mask.sum(), 1)), LEAST_DEVIATION)
@@ -205,7 +230,9 @@ def attack_accuracy(members, scores, confidence):
     """Return how often a threshold tells members from others, both weighted equally.
 
     Each half of the rows is judged with the threshold that is best on the other half: the best
-    threshold on the rows that it is judged on would beat guessing on pure noise.
+    threshold on the rows that it is judged on would beat guessing on pure noise. The limits are
+    those of two independent rates together, whose distances add as squares (Newcombe 1998), each
+    by exact limits (Clopper and Pearson 1934).
     """
     half = np.zeros(len(members), dtype=bool)
     half[np.flatnonzero(members)[::2]] = half[np.flatnonzero(~members)[::2]] = True
@@ -217,23 +244,10 @@ def attack_accuracy(members, scores, confidence):
         fpr, tpr, thresholds = roc_curve(members[others], scores[others])
         threshold = thresholds[np.argmax(tpr - fpr)]
         right[judged] = (scores[judged] >= threshold) == members[judged]
-    rates = right[members].mean(), right[~members].mean()
-    sizes = members.sum(), (~members).sum()
-    quantile = -float(ndtri((1.0 - confidence) / 2.0))
-    widths = [_half_widths(r, n, quantile) for r, n in zip(rates, sizes, strict=True)]
-    below, above = (math.hypot(*side) / 2.0 for side in zip(*widths, strict=True))
-    value = float(sum(rates)) / 2.0
-    return Interval(value, max(0.0, value - below), min(1.0, value + above))
-
-
-def _half_widths(rate, n, quantile):
-    """Return how far the limits of a rate are below and above it.
-
-    They are the normal ones, or Wilson's (1927) where the rate is 0 or 1 and the normal ones have
-    no width; independent parts' widths add as squares (Newcombe 1998).
-    """
-    if 0.0 < rate < 1.0:
-        half = quantile * math.sqrt(rate * (1.0 - rate) / n)
-        return half, half
-    far = quantile**2 / (n + quantile**2)
-    return (far, 0.0) if rate else (0.0, far)
+    value, squares = 0.0, np.zeros(2)
+    for hits in (right[members], right[~members]):
+        rate, limits = hits.mean(), clopper_pearson(int(hits.sum()), len(hits), confidence)
+        value += rate / 2.0
+        squares += np.square(rate - limits)
+    below, above = np.sqrt(squares) / 2.0
+    return Interval(float(value), max(0.0, value - below), min(1.0, value + above))

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from skdp._data._containers import as_numbers
 from skdp.audit._outputs import parameter
-from skdp.utils._frames import take_rows
+from skdp.utils._frames import columns_of, take_rows
 
 
 def as_table(X):
@@ -78,6 +78,25 @@ def append_columns(table, numbers):
     if not hasattr(table, "iloc"):
         return table.hstack(type(table)(numbers, schema=names))
     return table.reset_index(drop=True).join(type(table)(numbers, columns=names))
+
+
+def with_constant(table, place, row):
+    """Return a table whose column holds in all rows what it holds in one.
+
+    Parameters
+    ----------
+    table : table that is not sparse, as `as_table` returns it
+    place, row : int
+    """
+    rows = np.full(table.shape[0], row)
+    if hasattr(table, "columns") and not hasattr(table, "iloc"):
+        return table.with_columns(table[list(table.columns)[place]][rows])
+    table = table.copy()
+    if hasattr(table, "iloc"):
+        table.isetitem(place, table.iloc[:, place].array.take(rows))
+    else:
+        table[:, place] = table[row, place]
+    return table
 
 
 def with_null_rows(table, n_rows):
@@ -151,11 +170,7 @@ def is_numeric(values):
 
 def column_of(table, place):
     """Return one column of a table that is not sparse, by position."""
-    if hasattr(table, "iloc"):
-        return table.iloc[:, place].tolist()
-    if hasattr(table, "columns"):
-        return table[list(table.columns)[place]].to_list()
-    return table[:, place]
+    return columns_of(table)[place].to_list() if hasattr(table, "columns") else table[:, place]
 
 
 def _holds(kind, value):
@@ -310,9 +325,10 @@ def usual_row(X):
 
 
 def other_tables(worlds):
-    """Return for each world two tables of its size of one repeated row, and their neighbour.
+    """Return two tables of the larger one's size, of one repeated row, and its neighbour.
 
-    A number that is the same in all fits to these follows from the number of rows alone.
+    A number that is the same in all fits to these and to the larger table follows from the number
+    of rows alone.
 
     Parameters
     ----------
@@ -320,16 +336,12 @@ def other_tables(worlds):
 
     Returns
     -------
-    inside, outside : list of tuple of (X, y)
+    list of tuple of (X, y)
     """
-    X, y, usual, found = worlds.X_in, worlds.y_in, usual_row(worlds.X_out), []
-    canary = len(y) - 1
-    for n in (len(y), len(worlds.y_out)):
-        same = [np.full(n, canary), np.full(n, usual)]
-        near = np.append(np.arange(n - 1) % canary, usual if n > canary else canary)
-        tables = [(take_rows(X, rows), _other_targets(y[:n])) for rows in same]
-        found.append([*tables, (take_rows(X, near), y[near])])
-    return tuple(found)
+    n, near = len(worlds.y_in), with_as_many_rows(worlds)
+    rows = (np.full(n, n - 1), np.full(n, usual_row(worlds.X_out)))
+    same = [(take_rows(worlds.X_in, each), _other_targets(worlds.y_in)) for each in rows]
+    return [*same, (near.X_out, near.y_out)]
 
 
 def _other_targets(y):

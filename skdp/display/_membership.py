@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp.accounting import convert_relation
-from skdp.audit import audit_epsilon, membership_inference
+from skdp.audit import audit_epsilon, membership_inference, success_bound
 from skdp.base import relation_of
 from skdp.display._display import Display
 
@@ -107,7 +107,7 @@ class MembershipInferenceDisplay(Display):
         rates = np.geomspace(least, 1.0, 200)
         if self.epsilon is not None:
             claim = convert_relation(self.epsilon, self.delta, self.relation, "replace_one")
-            allowed = most_true_positives(rates, *claim)
+            allowed = success_bound(rates, *claim)
             label = f"allowed by ({self.epsilon:g}, {self.delta:g})-DP"
             ax.fill_between(rates, least, allowed, color="C2", alpha=0.15, label=label)
         self.lines_ = []
@@ -124,13 +124,6 @@ class MembershipInferenceDisplay(Display):
             ylabel="members found (true-positive rate)",
         )
         ax.legend(loc="lower right")
-
-
-def most_true_positives(false_positive_rate, epsilon, delta):
-    """Return the largest true-positive rate that (epsilon, delta)-DP allows any attacker."""
-    rate = np.asarray(false_positive_rate)
-    below = np.minimum(np.exp(epsilon) * rate + delta, 1.0)
-    return np.minimum(below, 1.0 - np.exp(-epsilon) * (1.0 - delta - rate))
 
 
 class EpsilonAuditDisplay(Display):

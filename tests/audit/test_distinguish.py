@@ -2,10 +2,15 @@ import numpy as np
 import pytest
 
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.audit._published import distinguish
+from skdp.audit import _published
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 
 DELTA = 1e-5
+
+
+def distinguish(inside, outside, **options):
+    names = [f"number {place}" for place in range(inside.shape[1])]
+    return _published.distinguish(inside, outside, names=names, **options)
 
 
 def worlds(mechanism, n):
@@ -63,7 +68,7 @@ def test_laws_of_one_mean_are_told_apart_by_their_spread(narrow):
     rng = np.random.default_rng(0)
     small, large = 0.05 * rng.normal(size=(2000, 1)), rng.normal(size=(2000, 1))
     pair = (small, large) if narrow == "inside" else (large, small)
-    found = distinguish(*pair, delta=0.0, confidence=0.999, names=["a"])
+    found = distinguish(*pair, delta=0.0, confidence=0.999)
     assert found.epsilon > 1.5 and "how near" in found.test
 
 
@@ -86,3 +91,12 @@ def test_a_number_that_hardly_ever_moves():
         inside[1, 0] += 0.5
         found = distinguish(inside, outside, delta=0.0, confidence=0.999)
         assert found.epsilon < 0.5
+
+
+def test_a_number_that_is_shown_twice_counts_once():
+    """Of forty runs in a world a discriminant takes five numbers; so many copies would fill it."""
+    noise = np.random.default_rng(0).laplace(size=(2, 40, 1)) * [1.0, 3.0]
+    inside, outside = noise[0] + [1e-3, 0.0], noise[1]
+    copies = [np.hstack([np.tile(world[:, :1], 9), world]) for world in (inside, outside)]
+    options = {"delta": 0.0, "confidence": 0.999}
+    assert distinguish(*copies, **options) == distinguish(inside, outside, **options)

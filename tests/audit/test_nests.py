@@ -7,7 +7,6 @@ An honest estimator is called a violation with a probability of at most 1e-6 an 
 import itertools
 import time
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -19,8 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import DPMeanTransformer
 from skdp.audit import audit_epsilon
-from skdp.audit._epsilon import _distinct, _fitted, _observed_pairs
-from skdp.audit._published import as_matrix
+from skdp.audit._epsilon import _turns
 from skdp.exceptions import PrivacyViolationWarning
 from tests.audit._nests import LEAKS, LEDGERS, make_case, make_leak, no_noise, subjects
 
@@ -113,17 +111,13 @@ def test_the_clock_does_not_tell_the_worlds_apart():
     assert not found.violation
 
 
-def test_the_worlds_take_turns():
-    fit = partial(_fitted, Clock(0.02, bounds=(-1, 1)), None)
-    fits = _observed_pairs(fit, ((X, Y), (X[1:], Y[1:])), X, 8)
-    values, names = as_matrix([*fits[0], *fits[1]])
-    order = np.argsort(values[:, names.index("published number fitted_at_")])
-    assert np.abs(np.cumsum(np.where(order < 8, 1, -1))).max() == 1
-
-
-def test_a_number_that_is_shown_twice_counts_once():
-    values = np.array([[1.0, 2.0, 1.0], [3.0, 4.0, 3.0]])
-    assert list(_distinct(values, np.arange(3))) == [0, 1]
+@pytest.mark.parametrize("n_fits", [1, 8, 51])
+def test_the_worlds_take_turns(n_fits):
+    turns = np.array(_turns(n_fits))
+    assert turns.sum() == n_fits
+    assert np.abs(np.cumsum(2 * turns - 1)).max() == 1
+    # Nor is one of them in even turns more often.
+    assert abs(turns[::2].sum() - turns[1::2].sum()) <= 2
 
 
 class CountsAlone(BaseEstimator):

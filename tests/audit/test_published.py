@@ -18,7 +18,7 @@ from skdp.audit._published import as_matrix, observe
 
 
 def published_floats(estimator):
-    return observe(estimator).values
+    return np.concatenate([np.empty(0), *observe(estimator).values()])
 
 
 class Part:
@@ -167,8 +167,8 @@ class Refuses(BaseEstimator):
 
 def test_a_refusal_is_an_answer():
     seen = observe(Refuses(), np.zeros((1, 1)))
-    assert zlib.crc32(b"ValueError") in seen.values
-    assert any("answer" in name for name in seen.names)
+    assert any(zlib.crc32(b"ValueError") in numbers for numbers in seen.values())
+    assert any("answer" in name for name in seen)
 
 
 def test_fits_that_show_differently_many_numbers():

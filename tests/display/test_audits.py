@@ -6,9 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp.audit import EpsilonAudit, membership_inference
+from skdp.audit import EpsilonAudit, membership_inference, success_bound
 from skdp.display import EpsilonAuditDisplay, MembershipInferenceDisplay, PrivacyUtilityDisplay
-from skdp.display._membership import most_true_positives
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 pyplot.switch_backend("agg")
@@ -41,7 +40,7 @@ def test_membership(table):
 
 def test_the_region_is_that_of_the_definition():
     rates = np.linspace(0.0, 1.0, 101)
-    allowed = most_true_positives(rates, 1.0, 0.01)
+    allowed = success_bound(rates, 1.0, 0.01)
     for fpr, tpr in zip(rates, allowed, strict=True):
         assert tpr <= np.e * fpr + 0.01 + 1e-12
         assert 1.0 - fpr <= np.e * (1.0 - tpr) + 0.01 + 1e-12

@@ -1876,6 +1876,22 @@ MUTATIONS = [
         ("testing/test_checks.py::test_checks_find_mistakes_that_are_not_theirs_alone",),
         "statistics that are kept in odd places pass",
     ),
+    Mutation(
+        "groups-each-at-the-confidence-of-one",
+        "audit._membership",
+        "MembershipInference.by_group",
+        rules.put_for("len(values)", "1"),
+        ("audit/test_groups.py::test_intervals_of_groups_hold_together",),
+        "of many groups one is called exposed by chance",
+    ),
+    Mutation(
+        "half-of-the-definition",
+        "audit._bounds",
+        "success_bound",
+        rules.call_renamed("exp", "np.expm1"),
+        ("audit/test_groups.py::test_success_bound",),
+        "an attack is compared with another bound than the claim's",
+    ),
     # utils
     Mutation(
         "rows-scaled-to-the-norm-itself",
