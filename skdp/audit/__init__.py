@@ -1,6 +1,5 @@
 """What an attacker can learn from a fitted estimator."""
 
-from skdp.audit._attributes import AttributeInference, attribute_inference
 from skdp.audit._bounds import (
     epsilon_from_rates,
     gaussian_epsilon_from_rates,
@@ -13,11 +12,9 @@ from skdp.audit._membership import MembershipInference, membership_inference
 from skdp.audit._reconstruction import Reconstruction, differencing, linear_reconstruction
 
 __all__ = [
-    "AttributeInference",
     "EpsilonAudit",
     "MembershipInference",
     "Reconstruction",
-    "attribute_inference",
     "audit_epsilon",
     "differencing",
     "epsilon_from_rates",

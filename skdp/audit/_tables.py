@@ -80,25 +80,6 @@ def append_columns(table, numbers):
     return table.reset_index(drop=True).join(type(table)(numbers, columns=names))
 
 
-def with_constant(table, place, row):
-    """Return a table whose column holds in all rows what it holds in one.
-
-    Parameters
-    ----------
-    table : table that is not sparse, as `as_table` returns it
-    place, row : int
-    """
-    rows = np.full(table.shape[0], row)
-    if hasattr(table, "columns") and not hasattr(table, "iloc"):
-        return table.with_columns(table[list(table.columns)[place]][rows])
-    table = table.copy()
-    if hasattr(table, "iloc"):
-        table.isetitem(place, table.iloc[:, place].array.take(rows))
-    else:
-        table[:, place] = table[row, place]
-    return table
-
-
 def with_null_rows(table, n_rows):
     """Return a table with rows of zeros below, its first row's values where they are no numbers.
 
