@@ -28,8 +28,6 @@ LEAST_ROWS_MU = 5000.0
 # At most so much, and no more than leaves noise of one so manieth of the rows in a value that a
 # row moves by 1: its deviation, or its scale with delta = 0. A share that is so small is free.
 CHECK_SHARE, PURE_CHECK_SHARE, FREE_SHARE = (0.08, 100.0), (0.08, 200.0), 0.001
-# Blocks of a column overlap: what they explain by chance is about half of their sum.
-OVERLAP = 0.5
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
@@ -271,7 +269,7 @@ class AdditivePlan(ColumnsPlan):
         else:
             schedule, start = self._schedule(bend), np.zeros(layout.size)
             response = _descent.descend(lambda w: bends * w - 1.0, schedule, start, math.inf)
-        return OVERLAP * float(moments @ response) / self.n_rows
+        return self.task.overlap * float(moments @ response) / self.n_rows
 
     def _objective(self, weights_sum, size, bend, share=None):
         """Return what takes the place of steps with delta = 0."""

@@ -19,7 +19,7 @@ ROUNDS = 50
 class _OfClasses:
     """What tasks of classes take from their `loss`, a likelihood."""
 
-    spread, unit = 2.0, 1.0
+    spread, unit, overlap = 2.0, 1.0, 0.5
     main_share, has_pairs = 0.7, False
     # Scores order the rows, however little they say.
     least_kept = 0.1
@@ -71,6 +71,9 @@ class BinaryTask(_OfClasses):
         What a loss of 1 is in the units of the targets.
     least_kept : float
         Of the weights, whatever the check of them says.
+    overlap : float
+        What weights explain by chance over the sum of what their cells would, each by itself:
+        blocks of a column overlap, and columns say alike.
     centre_share : (float, float)
         Of the budget at most, and one over what noise may be of the rows.
     largest_score, largest_loss : float
@@ -127,7 +130,7 @@ class MultinomialTask(_OfClasses):
     clipped: bool = True
 
     clip_l1 = 2.0
-    typical_curvature = 0.1
+    typical_curvature, overlap = 0.1, 0.06
 
     @property
     def clip(self):
@@ -168,7 +171,7 @@ class NumberTask:
     n_outputs = 1
     clip = clip_l1 = 0.25
     typical_curvature = None
-    spread = 0.5
+    spread = overlap = 0.5
     largest_loss, largest_score = 0.5, 1.0
     main_share, has_pairs = 0.5, True
     least_kept = 0.0
