@@ -1,10 +1,10 @@
 """Estimators of diffprivlib 0.6.6 and what takes their place, on the same rows in one run.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part ...] [model ...] [runs.jsonl]
+Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part or model ...] [runs]
 
 A part is "numbers", "clusters" or the name of a table; all of them without one. A model is one of
-diffprivlib's names for two classes; all of them without one. Each fit is written to the file of
-runs where one is named, and those that it holds are not made again.
+diffprivlib's names for two classes; all of them without one. "runs" is a file whose name ends in
+".jsonl": each fit of centres and classes is written to it, and what it holds is not fitted again.
 
 PEER is the Python of an environment with diffprivlib and scikit-learn 1.7.2, which both accept:
 
@@ -424,11 +424,10 @@ def compare_classes(name, encoded, rows, python, fits, names, runs):
                 for kind in OURS
             }
 
-            def best(kinds, ours=ours):
-                return max(kinds, key=lambda kind: np.mean(ours[kind], axis=0)[1])
-
+            by_auc = sorted(OURS, key=lambda kind, ours=ours: -np.mean(ours[kind], axis=0)[1])
             for model in names:
-                for kind, words in ((best(MODELS[model]), ""), (best(OURS), ", the best of ours,")):
+                own = next(kind for kind in by_auc if kind in MODELS[model])
+                for kind, words in ((own, ""), (by_auc[0], ", the best of ours,")):
                     words = f"ε = {epsilon}, δ = {delta:g}, {kind}{words} for {model}"
                     show(words, ours[kind], theirs[model], (1, 1))
 
