@@ -84,8 +84,8 @@ class HistogramNBPlan(ColumnsPlan):
         edges = [finest_edges(column, 1 << self.levels) for column in columns]
         exact = exact_counts(columns, edges, table, shares, codes, self.n_classes)
         exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
-        deviation = self._cells_noise.deviation(sum(each.size for each in exact))
         counts = np.concatenate(exact, axis=1).astype(np.float64)
+        deviation = self._cells_noise.deviation(counts.size)
         noisy = self._cells_noise.release(counts, random_state=source)
         *noisy, sizes = np.split(noisy, np.cumsum([each.shape[1] for each in exact])[:-1], axis=1)
         sizes = np.clip(_pooled(columns, noisy, sizes), deviation, None)
