@@ -140,7 +140,8 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     the row as the unit. The numbers of rows and columns, the columns' names and types are public.
     There are no `feature_importances_` and no out-of-bag estimates: the latter would be computed
     from raw rows. With delta = 0 take a forest for products of columns only: where columns tell
-    something alone `DPAdditiveClassifier` is ahead. The proof is in ``docs/forests.md``.
+    something alone `DPAdditiveClassifier` is as good or better. The proof is in
+    ``docs/forests.md``.
 
     References
     ----------
@@ -228,7 +229,8 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     the row as the unit. The numbers of rows and columns, the columns' names and types are public.
     Residuals are clipped to an eighth of the span of `target_bounds`: where errors are larger,
     predictions are between the mean and the median. With delta = 0 take a forest for products of
-    columns only: elsewhere `DPAdditiveRegressor` is ahead. The proof is in ``docs/forests.md``.
+    columns only: elsewhere `DPAdditiveRegressor` is as good or better. The proof is in
+    ``docs/forests.md``.
 
     References
     ----------
