@@ -1,10 +1,12 @@
 """Random forests and one decision tree, beside our other estimators and diffprivlib's trees.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/forests.py PEER [fits] [table ...]
+Usage: SKDP_DATA=folder python docs/benchmarks/forests.py PEER [fits] [table ...] [runs]
 
 PEER is the Python of an environment with diffprivlib and scikit-learn 1.7.2, see ``incumbent.py``;
-"-" leaves it out. Tables of classes: those of ``incumbent.py``; "parity k of d", whose class is the
-sign of the product of k of d columns, a tenth of the labels turned; and "crossed" of ``pairs.py``.
+"-" leaves it out. "runs" is a file whose name ends in ".jsonl", as there: what either script has
+fitted the other takes from it. Tables of classes: those of ``incumbent.py``; "parity k of d", whose
+class is the sign of the product of k of d columns, a tenth of the labels turned; and "crossed" of
+``pairs.py``.
 Tables of numbers are those of ``pairs.py``. Everything is at defaults, under the replacement of a
 row, with public bounds and categories; means of `fits` (5) fits.
 
@@ -16,10 +18,12 @@ delta = 0 only, and no trees for numbers.
 
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
+from _runs import Runs
 from additive import quality, scaled
-from incumbent import EPSILONS, ask_peer, class_tables, replacing
+from incumbent import EPSILONS, class_tables, replacing, runs_of_peer
 from pairs import N_ROWS, TABLES, halves
 
 import skdp
@@ -74,21 +78,15 @@ def models(epsilon, delta, declared, target, n_columns):
     terms = raw | declared
     pairs = {"interactions": 0 if delta == 0.0 else 5 if n_columns > 2 else 1}
     if target is None:
-        return {
-            "forest": lambda: skdp.DPRandomForestClassifier(**terms),
-            "tree": lambda: skdp.DPDecisionTreeClassifier(**terms),
-            "additive": lambda: skdp.DPAdditiveClassifier(**terms),
-            "pairs": lambda: skdp.DPAdditiveClassifier(**terms, **pairs),
-            "naive Bayes": lambda: skdp.DPHistogramNB(**terms),
-            "linear": lambda: Linear(skdp.DPLogisticRegression(**raw), declared),
-        }
-    terms["target_bounds"] = raw["target_bounds"] = target
-    return {
-        "forest": lambda: skdp.DPRandomForestRegressor(**terms),
-        "additive": lambda: skdp.DPAdditiveRegressor(**terms),
-        "pairs": lambda: skdp.DPAdditiveRegressor(**terms, **pairs),
-        "linear": lambda: Linear(skdp.DPSGDRegressor(**raw), declared),
-    }
+        kinds = "RandomForestClassifier DecisionTreeClassifier AdditiveClassifier HistogramNB"
+        linear, additive = skdp.DPLogisticRegression, skdp.DPAdditiveClassifier
+    else:
+        terms["target_bounds"] = raw["target_bounds"] = target
+        kinds = "RandomForestRegressor AdditiveRegressor"
+        linear, additive = skdp.DPSGDRegressor, skdp.DPAdditiveRegressor
+    made = {f"DP{kind}": partial(getattr(skdp, f"DP{kind}"), **terms) for kind in kinds.split()}
+    made |= {"pairs": partial(additive, **terms, **pairs)} if delta > 0.0 else {}
+    return made | {"linear": lambda: Linear(linear(**raw), declared)}
 
 
 def words_of(runs):
@@ -98,31 +96,33 @@ def words_of(runs):
     return ", ".join(f"{mean:.3f} ± {error:.3f}" for mean, error in cells if mean == mean)
 
 
-def measure(name, encoded, table, python, fits):
+def measure(name, encoded, table, python, fits, runs):
     train, test, declared, target = table
-    theirs = ask_peer(python, encoded, fits) if python != "-" and encoded else {}
+    own_name = name.removesuffix(", classes")
     for epsilon in EPSILONS:
         for delta in DELTAS:
             where = f"| {name} | {epsilon} | {delta:g} |"
             for words, make in models(epsilon, delta, declared, target, train[0].shape[1]).items():
-                if words == "pairs" and delta == 0.0:
-                    continue
-                runs = [quality(make().fit(*train), *test) for _ in range(fits)]
-                print(f"{where} {words} | {words_of(runs)} |", flush=True)
-            for peer in ("RandomForestClassifier", "DecisionTreeClassifier"):
-                if delta == 0.0 and theirs:
-                    print(
-                        f"{where} diffprivlib's {peer} | {words_of(theirs[f'{peer} {epsilon}'])} |"
-                    )
+                found = runs.of(
+                    f"{own_name} | {epsilon} | {delta:g} | {words}",
+                    fits,
+                    lambda n, m=make: (quality(m().fit(*train), *test) for _ in range(n)),
+                )
+                print(f"{where} {words} | {words_of(found)} |", flush=True)
+            if delta == 0.0 and python != "-" and encoded:
+                for peer in ("RandomForestClassifier", "DecisionTreeClassifier"):
+                    found = runs_of_peer(own_name, peer, epsilon, encoded, python, fits, runs)
+                    print(f"{where} diffprivlib's {peer} | {words_of(found)} |", flush=True)
 
 
 def main():
-    python = sys.argv[1]
-    fits = int(next((word for word in sys.argv[2:] if word.isdigit()), 5))
-    names = [word for word in sys.argv[2:] if not word.isdigit()]
+    python, *words = sys.argv[1:]
+    fits = int(next((word for word in words if word.isdigit()), 5))
+    runs = Runs(next((word for word in words if word.endswith(".jsonl")), None))
+    names = [word for word in words if not word.isdigit() and word != runs.path]
     for name, encoded, table in made_tables():
         if not names or name in names:
-            measure(name, encoded, table, python, fits)
+            measure(name, encoded, table, python, fits, runs)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Estimators of diffprivlib 0.6.6 and what takes their place, on the same rows in one run.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part ...] [model ...]
+Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part or model ...] [runs]
 
 A part is "numbers", "clusters" or the name of a table; all of them without one. A model is one of
-diffprivlib's names for two classes; all of them without one.
+diffprivlib's names for two classes; all of them without one. "runs" is a file whose name ends in
+".jsonl": each fit of centres and classes is written to it, and what it holds is not fitted again.
 
 PEER is the Python of an environment with diffprivlib and scikit-learn 1.7.2, which both accept:
 
@@ -17,7 +18,9 @@ k-means: inertia over that of scikit-learn's k-means, and the adjusted Rand inde
 labels; of california_housing, which has none, with those of scikit-learn's k-means. Ranges are
 those of the columns. Classes: accuracy and AUC on test rows; numbers and categories with the public
 ranges of ``_tables.py``: diffprivlib and DPGaussianNB get them scaled and one-hot, the others of
-ours as they are. Of kdd a tenth is read, and california_housing is cut at a price of 180 000.
+ours as they are. Beside each model of diffprivlib stand ours of that name (for naive Bayes the
+better one of the two) and the best of all of ours, by the mean AUC of the fits that are shown. Of
+kdd a tenth is read, and california_housing is cut at a price of 180 000.
 
 Numbers: root mean square errors at epsilon = 1 under the replacement of a row, with delta = 1e-5
 where diffprivlib's name needs one: of 4000 values of sensitivity 1 for mechanisms, and of 400
@@ -29,15 +32,22 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from _runs import Runs
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 EPSILONS = (0.1, 1.0)
 DELTAS = (0.0, 1e-5)
-# What diffprivlib has for two classes.
-MODELS = ("GaussianNB", "DecisionTreeClassifier", "RandomForestClassifier")
+# What diffprivlib has for two classes, and ours of that name.
+MODELS = {
+    "GaussianNB": ("DPHistogramNB", "DPGaussianNB"),
+    "DecisionTreeClassifier": ("DPDecisionTreeClassifier",),
+    "RandomForestClassifier": ("DPRandomForestClassifier",),
+}
+OURS = (*(name for names in MODELS.values() for name in names), "DPAdditiveClassifier")
 
 MECHANISMS = """Laplace Snapping Staircase LaplaceTruncated LaplaceFolded LaplaceBoundedDomain
     LaplaceBoundedNoise Geometric GeometricTruncated GeometricFolded Gaussian GaussianAnalytic
@@ -236,37 +246,37 @@ def our_numbers(n_releases):
 
 
 def compare_numbers(python, n_releases):
-    ours, theirs = our_numbers(n_releases), ask_peer(python, {}, n_releases)
+    ours, (theirs,) = our_numbers(n_releases), ask_peer(python, {}, "numbers", 1.0, n_releases)
     print("\n| diffprivlib's name | error, skdp | error, diffprivlib | ratio |\n|---|---|---|---|")
     for name, error in theirs.items():
         print(f"| {name} | {ours[name]:.4g} | {error:.4g} | {ours[name] / error:.2f} |")
 
 
-def peer_main(path, fits, models):
-    """Print what diffprivlib reaches on a table, as JSON: fits by model and epsilon."""
-    table, found = dict(np.load(path)), {}
-    if not table:
+def peer_main(path, name, epsilon, fits):
+    """Print what diffprivlib reaches on a table, a line of JSON for each fit."""
+    table = dict(np.load(path))
+    if name == "numbers":
         print(json.dumps(peer_numbers(fits)))
         return
-    for epsilon in EPSILONS:
-        if "k" in table:
-            found[f"KMeans {epsilon}"] = [peer_clusters(table, epsilon) for _ in range(fits)]
-            continue
-        for name in models:
-            runs = [peer_classes(name, table, epsilon) for _ in range(fits)]
-            found[f"{name} {epsilon}"] = runs
-    print(json.dumps(found))
+    for _ in range(fits):
+        if name == "KMeans":
+            found = peer_clusters(table, epsilon)
+        else:
+            found = peer_classes(name, table, epsilon)
+        print(json.dumps(found), flush=True)
 
 
-def ask_peer(python, table, fits, models=()):
+def ask_peer(python, table, name, epsilon, fits):
+    """Yield what diffprivlib's model of a name reaches in each fit."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.npz")
         np.savez(path, **table)
-        command = [python, __file__, "--peer", str(path), str(fits), *models]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise SystemExit(run.stderr)
-    return json.loads(run.stdout.splitlines()[-1])
+        command = [python, __file__, "--peer", str(path), name, str(epsilon), str(fits)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+            for line in run.stdout:
+                yield json.loads(line)
+        if run.returncode:
+            raise SystemExit(f"diffprivlib's {name} failed")
 
 
 def cluster_tables():
@@ -326,18 +336,6 @@ def class_tables():
         yield name, encoded, ((X, y), (X_test, y_test), declared)
 
 
-def our_candidates(declared, terms):
-    """Return what could take the place of each model, by its name there: the best one counts."""
-    from skdp import DPAdditiveClassifier, DPGaussianNB, DPHistogramNB
-
-    additive = DPAdditiveClassifier(**terms, **declared)
-    return {
-        "GaussianNB": [DPHistogramNB(**terms, **declared), DPGaussianNB(**terms, bounds=(0, 1))],
-        "DecisionTreeClassifier": [additive],
-        "RandomForestClassifier": [additive],
-    }
-
-
 def replacing(delta):
     from skdp import PrivacyAccountant
 
@@ -364,12 +362,14 @@ def head(name, one, other):
     print(f"\n| {name} | {' | '.join(columns)} |\n|{'---|' * 7}", flush=True)
 
 
-def compare_clusters(name, table, python, fits):
+def compare_clusters(name, table, python, fits, runs):
     from skdp import DPKMeans
 
     head(name, "inertia", "Rand index")
-    theirs, X = ask_peer(python, table, fits), table["X"]
+    X = table["X"]
     for epsilon in EPSILONS:
+        key = f"{name} | {epsilon} | diffprivlib's KMeans"
+        theirs = runs.of(key, fits, partial(ask_peer, python, table, "KMeans", epsilon))
         for delta in DELTAS:
             model = DPKMeans(
                 epsilon,
@@ -377,55 +377,81 @@ def compare_clusters(name, table, python, fits):
                 bounds=(X.min(axis=0), X.max(axis=0)),
                 **replacing(delta),
             )
-            runs = [cluster_quality(table, model.fit(X).cluster_centers_) for _ in range(fits)]
-            show(f"ε = {epsilon}, δ = {delta:g}", runs, theirs[f"KMeans {epsilon}"], (-1, 1))
+            ours = runs.of(
+                f"{name} | {epsilon} | {delta:g} | DPKMeans",
+                fits,
+                lambda n, m=model: (
+                    cluster_quality(table, m.fit(X).cluster_centers_) for _ in range(n)
+                ),
+            )
+            show(f"ε = {epsilon}, δ = {delta:g}", ours, theirs, (-1, 1))
 
 
-def our_runs(model, encoded, rows, fits):
-    train, test, _ = rows
-    if type(model).__name__ == "DPGaussianNB":
+def our_fits(kind, encoded, rows, terms, n_fits):
+    """Yield accuracy and AUC of fits of one of ours."""
+    import skdp
+
+    train, test, declared = rows
+    if kind == "DPGaussianNB":
         train, test = ((encoded[f"X{part}"], encoded[f"y{part}"]) for part in ("", "_test"))
-    return [class_quality(model.fit(*train), *test) for _ in range(fits)]
+        declared = {"bounds": (0, 1)}
+    model = getattr(skdp, kind)(**terms, **declared)
+    for _ in range(n_fits):
+        yield class_quality(model.fit(*train), *test)
 
 
-def compare_classes(name, encoded, rows, python, fits, names):
+def runs_of_ours(name, kind, epsilon, delta, encoded, rows, fits, runs):
+    terms = {"epsilon": epsilon} | replacing(delta)
+    key = f"{name} | {epsilon} | {delta:g} | {kind}"
+    return runs.of(key, fits, partial(our_fits, kind, encoded, rows, terms))
+
+
+def runs_of_peer(name, model, epsilon, encoded, python, fits, runs):
+    key = f"{name} | {epsilon} | diffprivlib's {model}"
+    return runs.of(key, fits, partial(ask_peer, python, encoded, model, epsilon))
+
+
+def compare_classes(name, encoded, rows, python, fits, names, runs):
     head(f"{name}, {len(rows[0][1])} rows", "accuracy", "AUC")
-    theirs, declared = ask_peer(python, encoded, fits, names), rows[2]
     for epsilon in EPSILONS:
+        theirs = {
+            model: runs_of_peer(name, model, epsilon, encoded, python, fits, runs)
+            for model in names
+        }
         for delta in DELTAS:
-            found = {}
-            candidates = our_candidates(declared, {"epsilon": epsilon} | replacing(delta))
-            for model_name, models in candidates.items():
-                if model_name not in names:
-                    continue
-                for model in models:
-                    if id(model) not in found:
-                        runs = our_runs(model, encoded, rows, fits)
-                        found[id(model)] = type(model).__name__, runs
-                own = [found[id(model)] for model in models]
-                kind, runs = max(own, key=lambda each: np.mean(each[1], axis=0)[1])
-                words = f"ε = {epsilon}, δ = {delta:g}, {kind} for {model_name}"
-                show(words, runs, theirs[f"{model_name} {epsilon}"], (1, 1))
+            ours = {
+                kind: runs_of_ours(name, kind, epsilon, delta, encoded, rows, fits, runs)
+                for kind in OURS
+            }
+
+            by_auc = sorted(OURS, key=lambda kind, ours=ours: -np.mean(ours[kind], axis=0)[1])
+            for model in names:
+                own = next(kind for kind in by_auc if kind in MODELS[model])
+                for kind, words in ((own, ""), (by_auc[0], ", the best of ours,")):
+                    words = f"ε = {epsilon}, δ = {delta:g}, {kind}{words} for {model}"
+                    show(words, ours[kind], theirs[model], (1, 1))
 
 
 def main():
     warnings.simplefilter("ignore")
     if sys.argv[1] == "--peer":
-        peer_main(sys.argv[2], int(sys.argv[3]), sys.argv[4:])
+        path, name, epsilon, fits = sys.argv[2:]
+        peer_main(path, name, float(epsilon), int(fits))
         return
     python, *words = sys.argv[1:]
     fits = int(next((word for word in words if word.isdigit()), 20))
-    names = [name for name in MODELS if name in words] or MODELS
-    parts = [word for word in words if not word.isdigit() and word not in MODELS]
+    runs = Runs(next((word for word in words if word.endswith(".jsonl")), None))
+    names = [name for name in MODELS if name in words] or list(MODELS)
+    parts = [w for w in words if not w.isdigit() and w not in MODELS and w != runs.path]
     if not parts or "numbers" in parts:
         compare_numbers(python, 20 * fits)
     if not parts or "clusters" in parts:
         for name, table in cluster_tables():
-            compare_clusters(name, table, python, fits)
+            compare_clusters(name, table, python, fits, runs)
     if not parts or set(parts) - {"numbers", "clusters"}:
         for name, encoded, rows in class_tables():
             if not parts or name in parts:
-                compare_classes(name, encoded, rows, python, fits, names)
+                compare_classes(name, encoded, rows, python, fits, names, runs)
 
 
 if __name__ == "__main__":

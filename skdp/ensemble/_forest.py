@@ -139,7 +139,9 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns, the columns' names and types are public.
     There are no `feature_importances_` and no out-of-bag estimates: the latter would be computed
-    from raw rows. The proof is in ``docs/forests.md``.
+    from raw rows. With delta = 0 take a forest for products of columns only: where columns tell
+    something alone `DPAdditiveClassifier` is as good or better. The proof is in
+    ``docs/forests.md``.
 
     References
     ----------
@@ -226,7 +228,9 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns, the columns' names and types are public.
     Residuals are clipped to an eighth of the span of `target_bounds`: where errors are larger,
-    predictions are between the mean and the median. The proof is in ``docs/forests.md``.
+    predictions are between the mean and the median. With delta = 0 take a forest for products of
+    columns only: elsewhere `DPAdditiveRegressor` is as good or better. The proof is in
+    ``docs/forests.md``.
 
     References
     ----------

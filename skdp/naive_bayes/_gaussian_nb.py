@@ -208,11 +208,9 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         X = read_table(self, X, reset=False)
         with np.errstate(divide="ignore"):
             start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
-        out, small = (
-            np.empty((X.shape[0], len(start))),
-            (start, self.theta_, self.var_, self.bounds_),
-        )
-        scores = map_over(Rows(X, block_size(self.theta_.size)), _log_likelihoods, out, *small)
+        rows, out = Rows(X, block_size(self.theta_.size)), np.empty((X.shape[0], len(start)))
+        small = start, self.theta_, self.var_, self.bounds_
+        scores = map_over(rows, _log_likelihoods, out, *small)
         return scores[:, 1] - scores[:, 0] if len(start) == 2 else scores
 
 

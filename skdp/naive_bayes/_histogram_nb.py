@@ -19,7 +19,7 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 
 # Of mu squared, or of epsilon with delta = 0.
 TEMPERATURE_SHARE = 0.05
-# What the evidence is multiplied by: the inverses of the temperatures.
+# What the evidence is multiplied by, or by a mean of these: the inverses of the temperatures.
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
 # A cell's classes count as much beside its parent's as so many standard deviations of its noise.
 PARENTS_NOISES = 10.0
@@ -84,11 +84,11 @@ class HistogramNBPlan(ColumnsPlan):
         edges = [finest_edges(column, 1 << self.levels) for column in columns]
         exact = exact_counts(columns, edges, table, shares, codes, self.n_classes)
         exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
-        deviation = self._cells_noise.deviation(sum(each.size for each in exact))
         counts = np.concatenate(exact, axis=1).astype(np.float64)
+        deviation = self._cells_noise.deviation(counts.size)
         noisy = self._cells_noise.release(counts, random_state=source)
         *noisy, sizes = np.split(noisy, np.cumsum([each.shape[1] for each in exact])[:-1], axis=1)
-        sizes = np.clip(sizes[:, 0], deviation, None)
+        sizes = np.clip(_pooled(columns, noisy, sizes), deviation, None)
         sizes *= self.n_rows / sizes.sum()
         prior = sizes / self.n_rows
         strength = PARENTS_NOISES * deviation + 1.0
@@ -102,7 +102,8 @@ class HistogramNBPlan(ColumnsPlan):
         start = np.log(prior)
         losses = self._losses(table, codes, terms, values, start, shares)
         noisy = self._losses_noise.release(losses, random_state=source)
-        weight = INVERSE_TEMPERATURES[np.argmin(noisy)]
+        likely = softmax(-noisy / self._losses_noise.deviation(len(noisy)))
+        weight = likely @ INVERSE_TEMPERATURES
         values = [weight * own for own in values]
         if self.n_classes > 2:
             return terms, values, start
@@ -121,6 +122,29 @@ class HistogramNBPlan(ColumnsPlan):
                 steps = np.trunc(loss / STEP)
                 losses[i] += (steps if shares is None else np.trunc(steps * shares[rows])).sum()
         return losses * STEP
+
+
+def _pooled(columns, noisy, sizes):
+    """Return the classes' numbers of rows: their own counts, and each column's, which add up to it.
+
+    Parameters
+    ----------
+    columns : list of Column
+    noisy : list of ndarray of shape (n_classes, n_counts)
+        Of each column, as `_chances` takes them.
+    sizes : ndarray of shape (n_classes, 1)
+        Noisy counts of the classes.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+    """
+    # Of a number the two halves of its range, and its gaps.
+    parts = [own if c.is_label else own[:, -3:] for c, own in zip(columns, noisy, strict=True)]
+    parts.append(sizes)
+    # Noise has one variance in all counts.
+    weights = [1.0 / part.shape[1] for part in parts]
+    return np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
 
 
 def _chances(column, noisy, sizes, strength):
