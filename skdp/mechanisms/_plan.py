@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, dataclass_transform
 
 from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
 from skdp.accounting._events import gaussian_mu, leaves
@@ -75,7 +75,20 @@ class Mechanism(Plan, Protocol):
         """Return the values with noise."""
 
 
-class MechanismPlan:
+@dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False)
+class PlanValue:
+    """Makes each subclass a frozen dataclass of its annotated attributes, given by name.
+
+    It is equal to itself alone, as what holds arrays must be; ``eq=True`` in a class statement
+    compares the attributes.
+    """
+
+    def __init_subclass__(cls, *, eq=False, **options):
+        super().__init_subclass__(**options)
+        dataclass(cls, frozen=True, eq=eq, kw_only=True)
+
+
+class MechanismPlan(PlanValue):
     """A plan whose price and noise are those of its `mechanism`; see `Plan`.
 
     Attributes

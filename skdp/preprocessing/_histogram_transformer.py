@@ -1,7 +1,6 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
-from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
@@ -43,7 +42,6 @@ EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class HistogramPlan(TransformerPlan):
     """The edges that have to be found, and the counts of all columns.
 

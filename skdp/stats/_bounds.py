@@ -1,6 +1,6 @@
 """Private bounds by a histogram over exponentially spaced bins."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -31,7 +31,6 @@ _ROWS_PER_THRESHOLD = 16
 _BLOCK_VALUES = 1 << 16
 
 
-@dataclass(frozen=True, kw_only=True)
 class _SpacedHistogram(StatisticPlan):
     """Noisy counts over bins whose width grows with their distance from 0.
 
@@ -139,7 +138,6 @@ class _SpacedHistogram(StatisticPlan):
         return self.mechanism.release(counts, random_state=source).reshape(d, n_bins)
 
 
-@dataclass(frozen=True, kw_only=True)
 class BoundsPlan(_SpacedHistogram):
     """Bounds of each of several columns, from one noisy histogram."""
 
@@ -178,8 +176,7 @@ class BoundsPlan(_SpacedHistogram):
         return np.where(found, low, -FALLBACK), np.where(found, high, FALLBACK)
 
 
-@dataclass(frozen=True, kw_only=True)
-class NormPlan(_SpacedHistogram):
+class NormPlan(_SpacedHistogram, eq=True):
     """A bound on the norm of most rows, from a noisy histogram of norms."""
 
     signed: ClassVar[bool] = False

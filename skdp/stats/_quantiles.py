@@ -66,7 +66,6 @@ class _Node:
         return Fraction(max(self.share, _UNIT - self.share), _UNIT)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class QuantilePlan(StatisticPlan):
     """Quantiles of each of several columns, with one cost for all of them.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
 
@@ -180,7 +179,6 @@ def dp_crosstab(
     return DataFrame(counts, *(Index(own, name=getattr(one, "name", None)) for own, one in named))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CrosstabPlan(HistogramPlan):
     """Counts of pairs of labels, together at most as many as there are units.
 
