@@ -1,7 +1,6 @@
 """Losses of classes: logistic ones, those of a margin, and those made of others."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp, softmax
@@ -11,7 +10,6 @@ from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 
-@dataclass(frozen=True)
 class BinaryLogisticLoss(BoundedLoss):
     r"""Logistic loss :math:`\ell(s, y) = \ln(1 + e^{s}) - y s` of a score s, y in {0, 1}.
 
@@ -38,7 +36,6 @@ class BinaryLogisticLoss(BoundedLoss):
         return probability * (1.0 - probability)
 
 
-@dataclass(frozen=True)
 class MultinomialLogisticLoss(LossOfClasses):
     r"""Cross-entropy of the softmax of k scores; y holds class codes 0 to k - 1.
 
@@ -85,7 +82,6 @@ class MultinomialLogisticLoss(LossOfClasses):
         return product - curvature * product.sum(axis=1, keepdims=True)
 
 
-@dataclass(frozen=True)
 class BinaryHuberisedHingeLoss(BoundedLoss):
     r"""Huberised hinge of a margin z (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.2).
 
@@ -127,7 +123,6 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
         return np.clip((1.0 + self.h - z) / (2.0 * self.h), 0.0, 1.0)
 
 
-@dataclass(frozen=True)
 class MulticlassHuberisedHingeLoss(LossOfClasses):
     r"""Huberised form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
 
@@ -191,7 +186,6 @@ def _project_on_simplex(v):
     return np.maximum(v - np.take_along_axis(thresholds, last[:, None], axis=1), 0.0)
 
 
-@dataclass(frozen=True)
 class SquaredHingeLoss(ClippableLoss):
     r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
 
@@ -210,7 +204,6 @@ class SquaredHingeLoss(ClippableLoss):
         return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, self.largest_gap)
 
 
-@dataclass(frozen=True)
 class ModifiedHuberLoss(SquaredHingeLoss):
     r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
 
@@ -229,7 +222,6 @@ def _weighted(name):
     return property(lambda self: max(self.weights) * getattr(self.loss, name))
 
 
-@dataclass(frozen=True)
 class ClassWeightedLoss(BoundedLoss):
     """A loss times a public weight of the row's class; all bounds are those of the largest.
 
@@ -278,7 +270,6 @@ class ClassWeightedLoss(BoundedLoss):
         return weights if scores.ndim == 1 else weights[:, None]
 
 
-@dataclass(frozen=True)
 class OneVersusRestLoss(ClippableLoss):
     """The sum over classes of a two-class loss of the class against the rest; y holds codes.
 
