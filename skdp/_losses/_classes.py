@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses
+from skdp.utils._sums import project_on_simplex
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
@@ -152,18 +153,18 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
 
     def value(self, scores, y):
         m, rows = self._with_margin(scores, y), np.arange(len(y))
-        p = _project_on_simplex(m / self.h)
+        p = project_on_simplex(m / self.h)
         gap = np.einsum("ij,ij->i", p, m - scores[rows, y][:, None])
         return gap + 0.5 * self.h * (1.0 - np.einsum("ij,ij->i", p, p))
 
     def residual(self, scores, y):
-        p = _project_on_simplex(self._with_margin(scores, y) / self.h)
+        p = project_on_simplex(self._with_margin(scores, y) / self.h)
         p[np.arange(len(y)), y] -= 1.0
         return p
 
     def curvature(self, scores, y):
         """Return which classes have a part in p, from which `curvature_product` follows."""
-        return _project_on_simplex(self._with_margin(scores, y) / self.h) > 0.0
+        return project_on_simplex(self._with_margin(scores, y) / self.h) > 0.0
 
     def curvature_product(self, curvature, direction):
         """Apply a projection's derivative, centring over the classes that have a part in p."""
@@ -175,15 +176,6 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         rows = np.arange(len(y))
         m[rows, y] = scores[rows, y]
         return m
-
-
-def _project_on_simplex(v):
-    """Return the nearest probability vector of each row (Held, Wolfe and Crowder 1974)."""
-    v = v - v.max(axis=1, keepdims=True)
-    descending = -np.sort(-v, axis=1)
-    thresholds = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, v.shape[1] + 1)
-    last = np.sum(descending > thresholds, axis=1) - 1
-    return np.maximum(v - np.take_along_axis(thresholds, last[:, None], axis=1), 0.0)
 
 
 class SquaredHingeLoss(ClippableLoss):
