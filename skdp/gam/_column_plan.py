@@ -209,8 +209,6 @@ class ColumnsPlan(PlanValue):
         return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
 
     event = property(attrgetter("budget.event"))
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
     _moved = property(attrgetter("guarantee.neighbours.rows_moved"))
 
     def _undeclared(self, label):

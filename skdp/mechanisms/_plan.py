@@ -77,11 +77,15 @@ class Mechanism(Plan, Protocol):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False)
 class PlanValue:
-    """Makes each subclass a frozen dataclass of its annotated attributes, given by name.
+    """A plan that was calibrated to its `guarantee`; see `Plan`.
 
-    It is equal to itself alone, as what holds arrays must be; ``eq=True`` in a class statement
-    compares the attributes.
+    Each subclass is a frozen dataclass of its annotated attributes, given by name. A plan is equal
+    to itself alone, as what holds arrays must be; ``eq=True`` in a class statement compares the
+    attributes.
     """
+
+    epsilon = property(attrgetter("guarantee.epsilon"))
+    delta = property(attrgetter("guarantee.delta"))
 
     def __init_subclass__(cls, *, eq=False, **options):
         super().__init_subclass__(**options)
@@ -121,8 +125,7 @@ class MechanismPlan(PlanValue):
         self.mechanism.check_size(size)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Price:
+class Price(PlanValue, eq=True):
     """A plan's price alone, and the noise that it is the price of; see `Plan`.
 
     Parameters
@@ -139,9 +142,6 @@ class Price:
     guarantee: Guarantee
     scale: float
     sensitivity: float
-
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
 
 
 def plan_for(make_plan, guarantee):

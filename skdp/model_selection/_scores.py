@@ -8,7 +8,6 @@ import math
 from abc import ABC, abstractmethod
 from inspect import signature
 from operator import attrgetter
-from typing import ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -34,11 +33,10 @@ ROUNDING = 2.0**-50
 class BoundedScore(FrozenValue, ABC):
     """A score of a fitted estimator on rows, and how far one row can move it.
 
-    Subclasses are frozen values; `bounded_score` makes them by name. A class with a `value` of its
-    own has a `sensitivity` of its own, and is not `monotonic` unless it says so itself.
+    Subclasses are frozen values; `bounded_score` makes them by their `name`. A class with a `value`
+    of its own has a `sensitivity` of its own, and is not `monotonic` unless it says so itself.
     """
 
-    name: ClassVar[str]
     # The methods of an estimator of which one is needed, and whether targets are labels.
     methods = ("predict",)
     of_labels = True

@@ -3,7 +3,6 @@
 import math
 import numbers
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
@@ -133,7 +132,7 @@ class StabilityThreshold(StatisticPlan):
 
     n_columns: int
 
-    name: ClassVar[str] = "Geometric mechanism with a stability threshold"
+    name = "Geometric mechanism with a stability threshold"
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:

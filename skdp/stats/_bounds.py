@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.extmath import row_norms
@@ -57,7 +56,7 @@ class _SpacedHistogram(StatisticPlan):
     n_rows: int
     n_columns: int = 1
 
-    signed: ClassVar[bool] = True
+    signed = True
 
     def __post_init__(self):
         for name in ("n_rows", "n_columns"):
@@ -179,7 +178,7 @@ class BoundsPlan(_SpacedHistogram):
 class NormPlan(_SpacedHistogram, eq=True):
     """A bound on the norm of most rows, from a noisy histogram of norms."""
 
-    signed: ClassVar[bool] = False
+    signed = False
 
     def run(self, X, source, center=None, persons=None):
         """Release the bound.

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -133,7 +132,7 @@ class QuantilePlan(StatisticPlan):
     high: np.ndarray
     n_rows: int | None = None
 
-    name: ClassVar[str] = "Exponential mechanism, recursively for many quantiles"
+    name = "Exponential mechanism, recursively for many quantiles"
 
     def __post_init__(self):
         low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
