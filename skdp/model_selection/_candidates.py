@@ -9,11 +9,9 @@ import numpy as np
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp._data._columns import ColumnTable
 from skdp._data._kinds import container_kinds
 from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, target_array
@@ -21,7 +19,6 @@ from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
-from skdp.utils._frames import is_frame
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 
@@ -49,10 +46,8 @@ def quiet(model):
     """
     told = told_by_params(model).items()
     model.set_params(**{name: False if isinstance(value, bool) else 0 for name, value in told})
-    parts = [model, *model.get_params().values()]
-    fixed = {id(part.estimator) for part in parts if isinstance(part, FrozenEstimator)}
-    for part in parts:
-        if hasattr(part, "set_callbacks") and id(part) not in fixed:
+    for part in (model, *fitted_params(model).values()):
+        if hasattr(part, "set_callbacks"):
             part.set_callbacks()
     return model
 
@@ -141,9 +136,8 @@ class Rows:
             return {"names": None, "kinds": None}
         reader = BaseEstimator()
         validate_data(reader, self.X, skip_check_array=True)
-        table = ColumnTable(self.X.shape, None if is_frame(self.X) else self.X)
         names = getattr(reader, "feature_names_in_", None)
-        return {"names": names, "kinds": container_kinds(self.X, table)}
+        return {"names": names, "kinds": container_kinds(self.X)}
 
     @property
     def n_units(self):

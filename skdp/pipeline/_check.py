@@ -244,8 +244,7 @@ def _look_inside(pipe, prefix, n_features, before=()):
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in named_parts(step.estimator):
-                path = "__".join(filter(None, (step.name, name)))
-                inside = _look_inside(inner, path, width, step.before)
+                inside = _look_inside(inner, step.parameter(name), width, step.before)
                 yield from (replace(part, fits=None) for part in inside)
 
 
