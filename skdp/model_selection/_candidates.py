@@ -256,8 +256,9 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
                 "every fit, from its own total"
             )
     model = without_memory(clone(estimator).set_params(**clone(params, safe=False)))
-    steps = plan_pipeline(model, public_steps=public_steps).steps
-    for step in steps:
+    known = {"terms": rows.terms, "columns": rows.columns, "public_steps": public_steps}
+    planned = plan_pipeline(model, None, rows.n_columns, **known)
+    for step in planned.steps:
         for name, own in fitted_params(step.estimator, "accountant").items():
             if own is not None and own is not accountant:
                 raise ValueError(
@@ -270,12 +271,10 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
     if is_classifier(model):
         declared = {
             step.parameter(name): classes
-            for step in steps
+            for step in planned.steps
             for name, classes in fitted_params(step.estimator, "classes").items()
         }
         known = [classes for classes in declared.values() if classes is not None]
         classes, _ = check_classes(known[-1] if known else None, rows.y)
         model.set_params(**{name: classes for name, value in declared.items() if value is None})
-    known = {"terms": replace(rows.terms, max_rows=1), "columns": rows.columns, "classes": classes}
-    planned = plan_pipeline(model, None, rows.n_columns, public_steps=public_steps, **known)
-    return Candidate(params, planned)
+    return Candidate(params, replace(planned, pipe=clone(model), classes=classes))
