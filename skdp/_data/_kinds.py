@@ -32,9 +32,8 @@ def container_kinds(X):
     -------
     list of {"number", "date", "duration", "boolean", "label", "object"}
     """
-    if not is_frame(X):
-        return [kind_of(X.dtype)] * X.shape[1]
-    return [kind_of(dtype) for dtype in types_of(X)]
+    kinds = [kind_of(dtype) for dtype in types_of(X)]
+    return kinds if is_frame(X) else kinds * X.shape[1]
 
 
 def types_of(X):

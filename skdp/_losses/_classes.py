@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses
+from skdp.utils._sums import lowered_to_sum
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
@@ -184,11 +185,7 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
 
 def _project_on_simplex(v):
     """Return the nearest probability vector of each row (Held, Wolfe and Crowder 1974)."""
-    v = v - v.max(axis=1, keepdims=True)
-    descending = -np.sort(-v, axis=1)
-    thresholds = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, v.shape[1] + 1)
-    last = np.sum(descending > thresholds, axis=1) - 1
-    return np.maximum(v - np.take_along_axis(thresholds, last[:, None], axis=1), 0.0)
+    return lowered_to_sum(v - v.max(axis=1, keepdims=True), 1.0)
 
 
 @dataclass(frozen=True)

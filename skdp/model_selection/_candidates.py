@@ -203,6 +203,11 @@ class FitPlan:
         """What the fit costs."""
         return plan_event(self.charges)
 
+    def model(self, allow):
+        """Return what is to be fitted; `allow` makes an allowance of a planned charge."""
+        budget = self.guarantee.epsilon, self.guarantee.delta
+        return quiet(self.pipeline.with_budget(*budget, list(map(allow, self.charges))))
+
     def fitted(self, rows, allow, seeds):
         """Fit on paid allowances, one for each private step.
 
@@ -218,15 +223,12 @@ class FitPlan:
         -------
         estimator
         """
-        budget = self.guarantee.epsilon, self.guarantee.delta
-        model = quiet(self.pipeline.with_budget(*budget, list(map(allow, self.charges))))
-
         seeded = {
             step.parameter("random_state"): seed
             for step, seed in zip(self.pipeline.steps, seeds, strict=True)
             if "random_state" in step.params
         }
-        return rows.fit(model.set_params(**seeded))
+        return rows.fit(self.model(allow).set_params(**seeded))
 
 
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):

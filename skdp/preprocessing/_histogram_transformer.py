@@ -15,6 +15,7 @@ from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
+from skdp.utils._sums import lowered_to_sum
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -393,19 +394,11 @@ def consistent_counts(noisy, total, exactly=True):
         Public.
     exactly : bool, default=True
         Whether the sum must be the total, or may be less.
-
-    Notes
-    -----
-    The projection on a simplex: J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra, "Efficient
-    projections onto the l1-ball for learning in high dimensions", ICML 2008, figure 1.
     """
     positive = np.maximum(noisy, 0.0)
     if not exactly and positive.sum() <= total:
         return positive
-    u = np.sort(noisy)[::-1]
-    excess = (np.cumsum(u) - total) / np.arange(1, len(u) + 1)
-    theta = excess[np.flatnonzero(u >= excess)[-1]]
-    return np.maximum(noisy - theta, 0.0)
+    return lowered_to_sum(noisy, total)
 
 
 def densities(each, counts):

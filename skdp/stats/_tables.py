@@ -19,6 +19,7 @@ from skdp.stats._moments import HistogramPlan, ModePlan
 from skdp.stats._release import check_rows, release
 from skdp.stats._second_moment import CovariancePlan
 from skdp.utils._labels import category_codes
+from skdp.utils._sums import lowered_to_sum
 
 
 @_statistic
@@ -206,10 +207,7 @@ def nearest_counts(noisy, most):
     the total stays.
     """
     total = np.rint(np.clip(noisy.sum(), 0.0, most))
-    falling = np.sort(noisy.ravel())[::-1].astype(np.float64)
-    lowered = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    counts = np.maximum(noisy.ravel() - lowered.max(), 0.0)
-    sums = np.rint(np.cumsum(counts))
+    sums = np.rint(np.cumsum(lowered_to_sum(noisy.ravel().astype(np.float64), total)))
     return np.diff(sums, prepend=0.0).astype(np.int64).reshape(noisy.shape)
 
 

@@ -169,6 +169,18 @@ def range_shares(values, low, high, n_rows, shares=1.0):
     return shares - above, above
 
 
+def lowered_to_sum(values, total):
+    """Return the nearest values that are not negative and sum to a total, along the last axis.
+
+    All that stay above 0 are lowered by the same amount, the largest of those that their number
+    could ask for: the projection on a simplex (Held, Wolfe and Crowder 1974; J. Duchi et al.,
+    "Efficient projections onto the l1-ball for learning in high dimensions", ICML 2008).
+    """
+    falling = -np.sort(-values, axis=-1)
+    lowered = (np.cumsum(falling, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
+    return np.maximum(values - lowered.max(axis=-1, keepdims=True), 0.0)
+
+
 def split_epsilon(epsilon, share):
     """Return two parts of epsilon that add up to no more than it, exactly.
 
