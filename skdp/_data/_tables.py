@@ -173,9 +173,8 @@ def number_matrix(X):
     if X.dtype.kind in "OmMSU" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
             return _containers.as_numbers(X)
-        return np.column_stack(
-            [_containers.as_numbers(each, column_name(j)) for j, each in enumerate(X.T)]
-        )
+        named = ((each, column_name(j)) for j, each in enumerate(X.T))
+        return np.column_stack([_containers.as_numbers(*each) for each in named])
     return _containers.doubles_at_most(X)
 
 

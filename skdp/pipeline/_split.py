@@ -7,7 +7,14 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
-from skdp import accounting
+from skdp.accounting import (
+    Guarantee,
+    PrivacyAccountant,
+    Reservation,
+    calibrate,
+    get_delta,
+    get_epsilon,
+)
 from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
@@ -100,14 +107,12 @@ def split_budget(
     (1.0, True)
     """
     epsilon, delta = check_privacy_parameters(epsilon, delta)
-    if not (accountant is None or isinstance(accountant, accounting.PrivacyAccountant)):
+    if not (accountant is None or isinstance(accountant, PrivacyAccountant)):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     terms = terms_of(accountant)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
-    row = accounting.Guarantee(
-        epsilon=epsilon, delta=delta, neighbours=terms.neighbours
-    ).of_rows.delta
+    row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
@@ -116,7 +121,7 @@ def split_budget(
     charges = plan.charges(scale * epsilon, row)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
-    reservation = accounting.Reservation(accountant, charges, epsilon, delta, label)
+    reservation = Reservation(accountant, charges, epsilon, delta, label)
     return plan.with_budget(scale * epsilon, row, reservation.steps)
 
 
@@ -151,23 +156,19 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     event = cache(make_event)
     if group_event(event(1.0), terms.max_rows) is None:
         # What is known to hold for a row at a smaller price holds for the group at this one.
-        row = accounting.Guarantee(
-            epsilon=epsilon, delta=delta, neighbours=terms.neighbours
-        ).of_rows
+        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows
         epsilon, delta, terms = row.epsilon, row.delta, terms.of_rows
     at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
 
     def fits(scale):
         made = event(scale)
-        within = accounting.get_epsilon(made, delta, **at) <= epsilon
-        return within and not (
-            one and accounting.get_delta(made, epsilon, relation=terms.relation) > delta
-        )
+        within = get_epsilon(made, delta, **at) <= epsilon
+        return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
 
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
     if delta == 0.0 and one and fits(start):
         return start
-    scale = accounting.calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
+    scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
     shrink = 1e-6
     while not fits(scale):
         scale, shrink = scale * (1 - shrink), min(2 * shrink, 0.5)

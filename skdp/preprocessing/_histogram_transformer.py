@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._columns import read_columns, read_numeric_columns
+from skdp._data._columns import read_columns, read_numeric_columns, split_by_column
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.mechanisms._plan import one_charge
@@ -75,8 +75,7 @@ class HistogramPlan(TransformerPlan):
         """Return the noisy counts of each column's bins."""
         exact = _binning.count_columns(table, bins, shares)
         released = self.counts.release(np.concatenate(exact), random_state=source)
-        ends = np.cumsum([len(count) for count in exact])[:-1]
-        return np.split(np.asarray(released, dtype=np.float64), ends)
+        return split_by_column(np.asarray(released, dtype=np.float64), exact)
 
 
 class DPHistogramTransformer(PlannedTransformer):

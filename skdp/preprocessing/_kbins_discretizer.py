@@ -132,10 +132,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
         csr_array or ndarray, float64
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
-        table = self._table(X)
-        codes = _binning.bin_codes(
-            table, [_binning.ColumnBins("declared", edges) for edges in self.bin_edges_]
-        )
+        bins = [_binning.ColumnBins("declared", edges) for edges in self.bin_edges_]
+        codes = _binning.bin_codes(self._table(X), bins)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return _binning.one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
