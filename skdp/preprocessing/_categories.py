@@ -3,12 +3,10 @@
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from skdp._data._columns import all_declared
+from skdp._data._columns import all_declared, split_by_column
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism
@@ -50,7 +48,6 @@ def position_of(other, labels):
     return UNDECLARED if other is None else int(category_codes(objects([other]), labels)[0])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class DeclaredCounts(MechanismPlan):
     """Noisy counts of each column's declared categories.
 
@@ -75,8 +72,7 @@ class DeclaredCounts(MechanismPlan):
             for j, labels in enumerate(self.categories)
         ]
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
-        ends = np.cumsum([len(counts) for counts in exact])[:-1]
-        return self.categories, np.split(noisy.astype(np.float64), ends)
+        return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
 
 def plan_counts(categories, other, shape, guarantee):
@@ -101,7 +97,6 @@ def plan_counts(categories, other, shape, guarantee):
     return DeclaredCounts(categories=categories, other=other, mechanism=mechanism)
 
 
-@dataclass(frozen=True, kw_only=True)
 class StabilityThreshold(StatisticPlan):
     r"""Release the values of columns whose noisy count reaches a threshold, and these counts.
 
@@ -136,7 +131,7 @@ class StabilityThreshold(StatisticPlan):
 
     n_columns: int
 
-    name: ClassVar[str] = "Geometric mechanism with a stability threshold"
+    name = "Geometric mechanism with a stability threshold"
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:

@@ -1,6 +1,5 @@
 """Private statistics of columns within bounds that are declared, or found in the same fit."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -8,8 +7,9 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array, read_samples
-from skdp.base import PrivateEstimator, ReadTable
+from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
+from skdp.preprocessing._binning import names_in
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
@@ -80,6 +80,12 @@ class PlannedTransformer(TableTransformer):
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
 
+    def _plan_of_size(self, n_rows, n_columns):
+        """Return the plan of a fit to a table of which nothing but its size is known."""
+        names = names_in(self.get_params(deep=False), n_columns)
+        shape = TableShape(n_rows=n_rows, n_columns=n_columns, names=names)
+        return self.plan_fit(shape, guarantee_of(self))
+
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
@@ -141,7 +147,6 @@ class CentringTransformer(BoundedColumnsTransformer):
         return X if self._middle is None else X + self._middle
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TransformerPlan(MechanismPlan):
     """What a transformer's fit will release, and how wide its output will be.
 
@@ -158,7 +163,6 @@ class TransformerPlan(MechanismPlan):
     by_person = True
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnsFit(TransformerPlan):
     """Statistics of the columns, and what a scaler makes of them.
 
