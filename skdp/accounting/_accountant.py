@@ -534,10 +534,9 @@ class PrivacyAccountant(NotCopied):
             raise ValueError("a part cannot be partitioned again")
         check_name(name, "name")
         parts, by_index = check_integer(parts, "parts", 2), check_boolean(by_index, "by_index")
-        return [
-            attach(self._address, self._dataset, part, self._user, self._purpose)
-            for part in (Part(name, i, parts, by_index) for i in range(parts))
-        ]
+        address, dataset, _, *who = self.__getstate__()
+        each = (Part(name, i, parts, by_index) for i in range(parts))
+        return [attach(address, dataset, part, *who) for part in each]
 
     def recompose(self, method: str = "auto", delta: float | None = None) -> float:
         """Return what everything charged costs by another method.
