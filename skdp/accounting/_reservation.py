@@ -403,7 +403,7 @@ class ReservedStep(NotCopied):
         """
         price = self.planned.price(event, epsilon, delta, self.terms)
         whole = self.reservation
-        step = self.planned.name + f" ({label})" * bool(label)
+        step = f"{self.planned.name} ({label})" if label else self.planned.name
         spend = whole.accountant._draw(whole, self.index, event, step, seeded)
         return replace(spend, label=label, event=event, epsilon=price[0], delta=price[1])
 

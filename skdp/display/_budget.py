@@ -85,8 +85,8 @@ class BudgetDisplay(Display):
         for spend in report.spends:
             label = spend.label or "unlabelled"
             epsilons[label] = epsilons.get(label, 0.0) + spend.epsilon
-        known = {"dataset": report.dataset, "composition": report.composition}
-        return cls(epsilons, report.spent[0], cap=report.cap, **known)
+        shown = {name: getattr(report, name) for name in ("cap", "dataset", "composition")}
+        return cls(epsilons, report.spent[0], **shown)
 
     def _draw(self, ax):
         """Draw a bar for each label, and one for all together with what is left."""
