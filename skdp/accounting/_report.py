@@ -196,9 +196,8 @@ class BudgetReport:
             (epsilon, delta), (cap, _) = share["spent"], share.get("cap", self.cap)
             rows.append((share["of"], barred(in_digits(epsilon, delta), epsilon, cap), *caps))
         tables = rows, (self.columns, *self.charges())
-        caps = sum("cap" in share for share in self.shares)
-        last = f"Head hash if not edited: {self.head_hash}"
-        notes = (*self.notes, *[SUB_CAPS] * (caps > 1), last)
+        notes = (*self.notes, *[SUB_CAPS] * any("cap" in share for share in self.shares[1:]))
+        notes = (*notes, f"Head hash if not edited: {self.head_hash}")
         return Section(heading, tuple(self.summary()), tables, notes)
 
     def __str__(self):
