@@ -26,15 +26,19 @@ def accountants(estimator):
 
     Those of other libraries are left out.
     """
-    return [found for value in estimator.get_params().values() for found in _within(value)]
+    found = []
+    for value in estimator.get_params().values():
+        _replaced(value, found.append)
+    return found
 
 
-def _within(value):
-    """Return the accountants that a parameter is or holds."""
-    if type(value) in (dict, list, tuple):
-        parts = value.values() if type(value) is dict else value
-        return [found for part in parts for found in _within(part)]
-    return [value] if hasattr(value, "charge") and hasattr(value, "terms") else []
+def _replaced(value, instead):
+    """Return a parameter with another value for each accountant that it is or holds."""
+    if type(value) is dict:
+        return {name: _replaced(part, instead) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(part, instead) for part in value)
+    return instead(value) if hasattr(value, "charge") and hasattr(value, "terms") else value
 
 
 def seeds(estimator):
@@ -67,8 +71,9 @@ def without_accountant(estimator):
     Its noise is still that of the relation and the unit of its accountant.
     """
     estimator = clone(estimator)
-    nobody = {n: _with_nobody(v) for n, v in estimator.get_params().items() if _within(v)}
-    return estimator.set_params(**nobody) if nobody else estimator
+    params = estimator.get_params()
+    nobody = {name: _replaced(value, _nobody) for name, value in params.items()}
+    return estimator.set_params(**{n: v for n, v in nobody.items() if v is not params[n]})
 
 
 def shadow(estimator, seed):
@@ -115,15 +120,8 @@ def halves(n_rows, n_models, random):
     return masks
 
 
-def _with_nobody(value):
-    """Return a parameter with nobody in the place of each accountant."""
-    if type(value) is dict:
-        return {name: _with_nobody(part) for name, part in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_with_nobody, value))
-    if not _within(value):
-        return value
-    terms = replace(UNACCOUNTED, **vars(neighbours_of(value)))
+def _nobody(accountant):
+    terms = replace(UNACCOUNTED, **vars(neighbours_of(accountant)))
     return None if terms == UNACCOUNTED else Nobody(terms)
 
 

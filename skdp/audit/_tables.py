@@ -46,8 +46,10 @@ def append_row(table, row):
     columns = [[*column_of(table, place), value] for place, value in enumerate(row)]
     for column in columns:
         # A whole number stays one where a column holds these alone.
-        if isinstance(column[0], int) and isinstance(column[-1], float) and column[-1].is_integer():
-            column[-1] = int(column[-1])
+        kind, value = type(column[0]), column[-1]
+        is_whole = isinstance(value, float) and value.is_integer()
+        if is_whole and issubclass(kind, int) and kind(value) == value:
+            column[-1] = kind(value)
     if not hasattr(table, "iloc"):
         return type(table)(dict(zip(names, columns, strict=True)), schema=table.schema)
     frame = type(table)(dict(enumerate(columns)))
@@ -88,18 +90,8 @@ def with_null_rows(table, n_rows):
     table : table, as `as_table` returns it
     n_rows : int
     """
-    rows = np.append(np.arange(table.shape[0]), np.zeros(n_rows, dtype=int))
-    longer, kept = take_rows(table, rows), np.arange(len(rows)) < table.shape[0]
-    if issparse(longer):
-        return longer.multiply(kept[:, None]).tocsr()
-    for place in range(table.shape[1]):
-        if not is_numeric(column_of(table, place)):
-            continue
-        if hasattr(longer, "iloc"):
-            longer.isetitem(place, longer.iloc[:, place] * kept)
-        elif not hasattr(longer, "columns"):
-            longer[~kept, place] = 0.0
-    return longer
+    longer = append_row(table, null_row(table, np.zeros(table.shape[1], dtype=int)))
+    return take_rows(longer, np.append(np.arange(table.shape[0]), np.full(n_rows, table.shape[0])))
 
 
 def coordinates(table):
@@ -130,6 +122,21 @@ def coordinates(table):
         column[missing] = 0.0 if missing.all() else np.mean(column[~missing])
         found.append(column)
     return np.column_stack(found)
+
+
+def numeric_columns(table):
+    """Say of each column of a table whether all its values are numbers or missing."""
+    n_columns = table.shape[1]
+    all_numbers = issparse(table)
+    return np.array([all_numbers or is_numeric(column_of(table, j)) for j in range(n_columns)])
+
+
+def null_row(table, places):
+    """Return zeros, and where a column holds no numbers its value in the row at a place."""
+    return [
+        0.0 if is_number else column_of(table, j)[places[j]]
+        for j, is_number in enumerate(numeric_columns(table))
+    ]
 
 
 def is_numeric(values):
@@ -226,15 +233,8 @@ def long_row(X):
     -------
     list of length n_features
     """
-    numbers = coordinates(X)
-    table = numbers if issparse(X) else X
-    columns = [column_of(table, place) for place in range(X.shape[1])]
-    numeric = np.array([is_numeric(column) for column in columns])
-    rarest = np.argmax(numbers, axis=0)
-    row = [
-        0.0 if is_number else column[rare]
-        for column, is_number, rare in zip(columns, numeric, rarest, strict=True)
-    ]
+    numbers, numeric = coordinates(X), numeric_columns(X)
+    row = null_row(X, np.argmax(numbers, axis=0))
     if numeric.any():
         squares = np.einsum("ij,ij->i", numbers[:, numeric], numbers[:, numeric])
         spread = np.where(numeric, np.var(numbers, axis=0), np.inf)
