@@ -82,18 +82,6 @@ def append_columns(table, numbers):
     return table.reset_index(drop=True).join(type(table)(numbers, columns=names))
 
 
-def with_null_rows(table, n_rows):
-    """Return a table with rows of zeros below, its first row's values where they are no numbers.
-
-    Parameters
-    ----------
-    table : table, as `as_table` returns it
-    n_rows : int
-    """
-    longer = append_row(table, null_row(table, np.zeros(table.shape[1], dtype=int)))
-    return take_rows(longer, np.append(np.arange(table.shape[0]), np.full(n_rows, table.shape[0])))
-
-
 def coordinates(table):
     """Return a table as numbers; a text becomes the share of rows with another text.
 
@@ -384,8 +372,10 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     targets, present = np.where(coins, labels, others), np.full(n_canaries, True)
     if relation == "add_remove":
         targets, present = labels[coins], coins
-    n, longer = len(y), with_null_rows(X, n_canaries + 1)
+    n, places = len(y), len(y) + np.arange(n_canaries + 1)
+    # Texts and the like are those of the first row.
+    longer = append_row(X, null_row(X, np.zeros(X.shape[1], dtype=int)))
+    longer = take_rows(longer, np.minimum(np.arange(n + n_canaries + 1), n))
     pool = append_columns(longer, norm * np.eye(n + n_canaries + 1, n_canaries, k=-n))
-    places = n + np.arange(n_canaries + 1)
     table = take_rows(pool, np.append(np.arange(n), places[:-1][present]))
     return Canaries(table, np.append(y, targets), take_rows(pool, places), labels, coins)
