@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import delayed
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
@@ -13,9 +12,8 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import NotCopied, Terms
-from skdp.base import UNACCOUNTED, neighbours_of
+from skdp.base import UNACCOUNTED, neighbours_of, relation_of
 from skdp.utils._labels import category_codes
-from skdp.utils._progress import run_jobs
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -41,9 +39,9 @@ def _replaced(value, instead):
     return instead(value) if hasattr(value, "charge") and hasattr(value, "terms") else value
 
 
-def seeds(estimator):
-    """Return the names of the parameters that may hold a seed."""
-    return [n for n in estimator.get_params() if n.rpartition("__")[2] == "random_state"]
+def relation_in(estimator):
+    """Return the relation of the estimator's ledger, add/remove without one."""
+    return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def parameter(estimator, name):
@@ -76,39 +74,16 @@ def without_accountant(estimator):
     return estimator.set_params(**{n: v for n, v in nobody.items() if v is not params[n]})
 
 
-def shadow(estimator, seed):
+def shadow(estimator, seed=None):
     """Return a clone that charges nobody and has a seed of its own, if the estimator has one.
 
     If all shadows had the target's seed, their noise would be the target's and hide nothing.
+    Without a seed each fit draws fresh noise.
     """
     estimator = without_accountant(estimator)
-    parameters = estimator.get_params()
-    own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
-    return estimator.set_params(**own)
-
-
-def of_shadows(seen, estimator, fitted, random, **options):
-    """Return what is seen of shadows that are fitted to the rows of some masks.
-
-    Parameters
-    ----------
-    seen : callable
-        Of a shadow, unfitted, and a mask.
-    estimator : estimator
-    fitted : ndarray of bool, shape (n_shadow, n_rows)
-    random : RandomState
-        Of seeds.
-    **options
-        Of `run_jobs`.
-
-    Returns
-    -------
-    ndarray of shape (n_shadow, ...)
-    """
-    drawn = random.randint(np.iinfo(np.int32).max, size=len(fitted))
-    pairs = zip(drawn, fitted, strict=True)
-    runs = (delayed(seen)(shadow(estimator, seed), mask) for seed, mask in pairs)
-    return np.array(run_jobs(runs, sizes=[1] * len(fitted), **options))
+    held = [name for name, value in estimator.get_params().items() if value is not None]
+    seeds = [name for name in held if name.rpartition("__")[2] == "random_state"]
+    return estimator.set_params(**dict.fromkeys(seeds, seed))
 
 
 def halves(n_rows, n_models, random):
