@@ -269,7 +269,7 @@ def _check_labels(worlds, y, declared):
         )
 
 
-def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
+def _many_runs(fit, worlds, claim, *, n_fits, run, delta, **bounded):
     """Return what the fits certify.
 
     With a claim for a removed row the worlds differ by a removal and an addition.
@@ -298,7 +298,7 @@ def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
         known = _same_in_all(np.delete(values, np.s_[n_fits : 2 * n_fits], axis=0))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
     inside, outside = np.split(values[: 2 * n_fits, private], 2)
-    bounded, apart = {"confidence": confidence, "gaussian": gaussian}, delta
+    apart = delta
     if claim is not None:
         _, apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)
     shown = list(compress(names, private))

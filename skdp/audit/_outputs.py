@@ -143,16 +143,10 @@ def per_row_statistic(estimator, X, y, access):
     return -_gradient_scale(estimator, X) * _residual_norm(estimator, X, y)
 
 
-def _codes(estimator, y):
-    """Return each label's position among the classes, and whether the model knows it."""
-    codes = category_codes(y, np.asarray(estimator.classes_))
-    return codes, codes >= 0
-
-
 def _log_odds(estimator, X, y):
     # A model that never saw a label gives it no chance.
-    codes, known = _codes(estimator, y)
-    rows = np.arange(len(codes))
+    codes = category_codes(y, np.asarray(estimator.classes_))
+    rows, known = np.arange(len(codes)), codes >= 0
     if hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         right = np.where(known, p[rows, codes], 0.0)
@@ -174,10 +168,10 @@ def _residual_norm(estimator, X, y):
     """
     if len(estimator.classes_) <= 2 or not hasattr(estimator, "predict_proba"):
         return expit(-_log_odds(estimator, X, y))
-    codes, known = _codes(estimator, y)
-    residuals = np.array(estimator.predict_proba(X), dtype=np.float64)
-    residuals[np.flatnonzero(known), codes[known]] -= 1.0
-    return np.linalg.norm(residuals, axis=1)
+    # A label that the model never saw is none of its classes.
+    codes = category_codes(y, np.asarray(estimator.classes_))
+    truth = codes[:, None] == np.arange(len(estimator.classes_))
+    return np.linalg.norm(estimator.predict_proba(X) - truth, axis=1)
 
 
 def _gradient_scale(estimator, X):

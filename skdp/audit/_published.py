@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.stats import laplace
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -87,7 +88,7 @@ def as_matrix(observations):
     values : ndarray of shape (n_fits, n_columns)
     names : list of str
     """
-    blocks, names, sizes = [], [], {}
+    blocks, names, sizes = [np.empty((len(observations), 0))], [], {}
     for name in dict.fromkeys(name for seen in observations for name in seen):
         size = np.array([len(seen[name]) if name in seen else -1 for seen in observations])
         width = size.max()
@@ -364,13 +365,8 @@ def _likelihood(inside, outside, columns):
     laws = []
     for world in (inside[:, columns], outside[:, columns]):
         centre = np.median(world, axis=0)
-        laws.append((centre, np.mean(np.abs(world - centre), axis=0) + floor))
-
-    def score(values):
-        near, far = (np.sum(np.abs(values[:, columns] - c) / s, axis=1) for c, s in laws)
-        return far - near
-
-    return score
+        laws.append(laplace(centre, np.mean(np.abs(world - centre), axis=0) + floor))
+    return lambda values: np.subtract(*(law.logpdf(values[:, columns]).sum(axis=1) for law in laws))
 
 
 def _counts(a, b, thresholds):

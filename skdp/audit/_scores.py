@@ -110,16 +110,14 @@ def shadow_classifier(target, shadows, fitted, labels):
     R. Shokri, M. Stronati, C. Song, V. Shmatikov, "Membership Inference Attacks Against Machine
     Learning Models", 2017.
     """
-    scores = np.empty(len(target))
+    scores = np.zeros(len(target))
     for label in np.unique(labels):
         rows = labels == label
         known, membership = shadows[:, rows].ravel(), fitted[:, rows].ravel()
-        if np.ptp(membership.astype(int)) == 0:
-            scores[rows] = 0.0
-            continue
-        attack = make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression())
-        attack.fit(known[:, None], membership)
-        scores[rows] = attack.decision_function(target[rows, None])
+        if 0 < membership.sum() < len(membership):
+            attack = make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression())
+            attack.fit(known[:, None], membership)
+            scores[rows] = attack.decision_function(target[rows, None])
     return scores
 
 

@@ -1,5 +1,6 @@
 """Tables that differ in what an attacker looks for, of any container that an audit takes."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 
@@ -98,9 +99,9 @@ def coordinates(table):
     if issparse(table):
         return table.toarray()
     found = []
-    for place in range(table.shape[1]):
+    for place, is_number in enumerate(numeric_columns(table)):
         column = column_of(table, place)
-        if not is_numeric(column):
+        if not is_number:
             _, codes, counts = np.unique(
                 [repr(value) for value in column], return_inverse=True, return_counts=True
             )
@@ -114,9 +115,9 @@ def coordinates(table):
 
 def numeric_columns(table):
     """Say of each column of a table whether all its values are numbers or missing."""
-    n_columns = table.shape[1]
-    all_numbers = issparse(table)
-    return np.array([all_numbers or is_numeric(column_of(table, j)) for j in range(n_columns)])
+    if issparse(table):
+        return np.full(table.shape[1], True)
+    return np.array([is_numeric(column_of(table, j)) for j in range(table.shape[1])])
 
 
 def null_row(table, places):
@@ -135,13 +136,10 @@ def is_numeric(values):
     values : array-like
     """
     array = np.asarray(values, dtype=object).ravel()
-    if any(isinstance(value, str | bytes) for value in array):
-        return False
-    try:
+    with suppress(TypeError, ValueError):
         as_numbers(array)
-    except (TypeError, ValueError):
-        return False
-    return True
+        return not any(isinstance(value, str | bytes) for value in array)
+    return False
 
 
 def column_of(table, place):

@@ -266,7 +266,7 @@ def check_no_raw_statistic(estimator):
     options = UNTELLING | case.seeded(None)
     runs = []
     for _ in range(UNTELLING_FITS):
-        runs += [_kept(case.fit(*table, **options)) for table in tables]
+        runs += [_kept_numbers(case.fit(*table, **options)) for table in tables]
         values, names = as_matrix(runs)
         one, two = values[::2], values[1::2]
         told = (np.ptp(one, axis=0) == 0.0) & (np.ptp(two, axis=0) == 0.0) & (one[0] != two[0])
@@ -276,7 +276,7 @@ def check_no_raw_statistic(estimator):
     raise AssertionError(f"kept without noise, and not the same for other data: {suspects}")
 
 
-def _kept(estimator):
+def _kept_numbers(estimator):
     """Return every number and text within an estimator that is no parameter, by where it is."""
     params = estimator.get_params(deep=False)
     return observe({name: value for name, value in vars(estimator).items() if name not in params})
