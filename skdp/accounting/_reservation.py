@@ -326,8 +326,9 @@ class Reservation(NotCopied):
 
     @property
     def key(self) -> str:
-        """Its name in the ledger: another plan, or another part of the rows, is another one."""
-        text = f"{self.event.to_json()} {self.accountant.part}"
+        """Its name in the ledger: of another plan, part of the rows, user or purpose another one."""
+        who = self.accountant.user, self.accountant.purpose
+        text = f"{self.event.to_json()} {self.accountant.part}" + f" {who}" * any(who)
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
