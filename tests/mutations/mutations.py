@@ -162,9 +162,9 @@ MUTATIONS = [
         "accounting._state",
         "State.with_spend",
         rules.put_for(
-            "p for _, _, p in self.totals if p and p.partition == part.partition",
-            "p for u, _, p in self.totals if p and p.partition == part.partition "
-            "and u == spend.user",
+            "(p for _, _, p in self.totals if p and p.partition == part.partition)",
+            "(p for u, _, p in self.totals if p and p.partition == part.partition "
+            "and u == spend.user)",
         ),
         ("accounting/test_governance.py::test_users_cut_a_partition_into_the_same_parts",),
         "overlapping parts are taken for disjoint ones",
