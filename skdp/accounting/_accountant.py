@@ -3,6 +3,7 @@
 import atexit
 import functools
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -25,8 +26,8 @@ from skdp.utils._documents import html_text
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
 _live = weakref.WeakValueDictionary()
-# In the name of a data set that holds a reserved part of another one's budget.
-RESERVED = " (reserved at "
+# The name of a data set that holds a reserved part of another one's budget: of which, and where.
+_RESERVED = re.compile(r"(.+) \(reserved at ([0-9]{1,18})\)")
 
 
 class PrivacyAccountant(NotCopied):
@@ -138,9 +139,12 @@ class PrivacyAccountant(NotCopied):
         terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows, missing_ids)
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
-        handle = attach(address_of(ledger), dataset)
+        who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]
+        handle = attach(address_of(ledger), dataset, None, *who)
         handle._open(terms)
-        return handle
+        # A reserved part is spent by whoever reserved it.
+        whole = handle._whole() or handle
+        return attach(handle._address, dataset, None, whole._user, whole._purpose)
 
     def __init__(self, *_, **__):
         if not vars(self):
@@ -340,11 +344,9 @@ class PrivacyAccountant(NotCopied):
             raise ValueError("reserve needs composition='basic' and no groups of rows")
         event = ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
         spend = self.charge(event, label=label, epsilon=epsilon, delta=delta)
-        name = f"{self._dataset}{RESERVED}{spend.sequence})"
+        name = f"{self._dataset} (reserved at {spend.sequence})"
         part = attach(self._address, name, None, self._user, self._purpose)
         part._open(replace(terms, epsilon=epsilon, delta=delta))
-        # Who closed the data set meanwhile may have seen no part to close.
-        self._now().check_not_closed()
         return part
 
     def as_user(
@@ -384,7 +386,7 @@ class PrivacyAccountant(NotCopied):
         >>> spend.user, spend.purpose, accountant.epsilon_spent
         ('ann', 'the annual report', 0.25)
         """
-        if RESERVED in self._dataset:
+        if self._whole():
             raise ValueError("a reserved part is spent by the user and for the purpose it was for")
         user = self._user if user is None else user
         purpose = self._purpose if purpose is None else purpose
@@ -462,7 +464,7 @@ class PrivacyAccountant(NotCopied):
         """Close the data set for good: it accepts no charge, no draw and no cap any more.
 
         So where the data are deleted, or their time is over. The record of what was charged
-        stays. The parts that were reserved are closed too.
+        stays. The parts that were reserved ask the data set at each charge, and are closed too.
 
         Parameters
         ----------
@@ -470,15 +472,12 @@ class PrivacyAccountant(NotCopied):
             Who decided and why, not empty.
         """
         self._decide("close", reason)
-        for name in sorted({record.dataset for record in self._ledger.records()}):
-            if name.startswith(self._dataset + RESERVED):
-                attach(self._address, name)._decide("close", reason)
 
     def _decide(self, kind, reason, **cap):
         """Append what somebody decided; what is closed is closed once."""
         if not (isinstance(reason, str) and reason.strip()):
             raise ValueError("reason must say who decided and why")
-        if cap and RESERVED in self._dataset:
+        if cap and self._whole():
             raise ValueError("a reserved part keeps its cap: reserve another one")
         body = cap | {"reason": reason, "time": _time()}
         closing = kind == "close"
@@ -580,7 +579,7 @@ class PrivacyAccountant(NotCopied):
             Text when printed, HTML in a notebook, and `to_dict`.
         """
         records = self._ledger.read(self._dataset)
-        state = self._opened(State().after(records))
+        state = self._of_whole(State().after(records))
         shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
         return BudgetReport(
             **{name: getattr(state.terms, name) for name in shown},
@@ -605,14 +604,32 @@ class PrivacyAccountant(NotCopied):
         # ledger, so that it does not matter whose is kept.
         known = self._state
         self._state = state = known.after(self._ledger.read(self._dataset, known.position))
-        return self._opened(state)
+        return self._of_whole(state)
+
+    def _of_whole(self, state):
+        """Return the state of an open data set, closed if what it is a reserved part of is."""
+        whole = self._whole()
+        closed = whole._now().closed if whole and state.closed is None else state.closed
+        return replace(self._opened(state), closed=closed)
+
+    def _whole(self):
+        """Return the handle by which this data set was reserved, None if it is no reserved part."""
+        found = _RESERVED.fullmatch(self._dataset)
+        if found and "_reserved_by" not in vars(self):
+            for spend in attach(self._address, found[1]).spends:
+                if spend.sequence == int(found[2]):
+                    who = spend.user, spend.purpose
+                    self._reserved_by = attach(self._address, found[1], None, *who)
+        return vars(self).get("_reserved_by")
 
     def _append(self, decide):
         """Append what `decide` says of the current state, and return the state after it."""
-        known = self._state
+        known, whole = self._state, self._whole()
+        closed = whole._now().closed if whole else None
 
         def checked(records):
             state = known.after(records)
+            state = replace(state, closed=closed if state.closed is None else state.closed)
             decision = decide(state)
             if decision is not None:
                 # What could not be read would close the data set for ever.
@@ -621,6 +638,9 @@ class PrivacyAccountant(NotCopied):
 
         records = self._ledger.append(self._dataset, known.position, checked)
         self._state = state = known.after(records)
+        if whole and closed is None:
+            # Whoever was answered before is in the ledger before a closing.
+            whole._now().check_not_closed()
         return state
 
     @property
@@ -657,18 +677,17 @@ class PrivacyAccountant(NotCopied):
         return f"PrivacyAccountant(dataset={self._dataset!r}{part}{user})"
 
 
-def attach(address, dataset, part=None, user=None, purpose=None):
+def attach(address, dataset, part=None, user="", purpose=""):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     check_name(dataset, "dataset")
     open_ledger(address)
     return _restored(address, dataset, part, user, purpose)
 
 
-def _restored(address, dataset, part, user=None, purpose=None):
+def _restored(address, dataset, part, user="", purpose=""):
     # A fitted model loads where the driver of its ledger is missing: the first use tells.
     known = {"_address": address, "_dataset": dataset, "_part": part}
     for name, word in (("user", user), ("purpose", purpose)):
-        word = os.environ.get(f"SKDP_{name.upper()}", "") if word is None else word
         known[f"_{name}"] = word if word == "" else check_name(word, name)
     handle = object.__new__(PrivacyAccountant)
     vars(handle).update(known, _state=State())

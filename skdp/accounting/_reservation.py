@@ -324,8 +324,9 @@ class Reservation(NotCopied):
 
     @property
     def key(self) -> str:
-        """Its name in the ledger: another plan, or another part of the rows, is another one."""
-        text = f"{self.event.to_json()} {self.accountant.part}"
+        """Its name in the ledger: another plan, part, user or purpose is another one."""
+        who = self.accountant.user, self.accountant.purpose
+        text = f"{self.event.to_json()} {self.accountant.part}" + f" {who}" * any(who)
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property

@@ -2,7 +2,7 @@
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 
@@ -303,10 +303,11 @@ class State:
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
             return replace(self, terms=replace(self.terms, **cap))
         if record.kind == "sub_cap":
-            cap = Cap(**{one.name: record.body[one.name] for one in fields(Cap)})
+            told = ("reason", "time")
+            cap = Cap(**{name: record.body[name] for name in record.body if name not in told})
             return replace(self, sub_caps=self.sub_caps | {cap.name: cap})
         if record.kind == "close":
-            return replace(self, closed=record.body["reason"])
+            return replace(self, closed=str(record.body["reason"]))
         if record.kind == "charge":
             return self.with_spend(_read_entry(record))._with_step(record)
         if record.kind == "draw":
@@ -435,6 +436,10 @@ class State:
             price = rule.price(spend.event, budgets, delta)
         spend = replace(spend, epsilon=price[0], delta=price[1])
         after = self.with_spend(spend) if price[0] < math.inf else None
+        if after is None:
+            alone = ([(self.total(cap.counts), cap.amounts)] for cap in caps)
+            prices = [rule.price(spend.event, budget, delta)[0] for budget in alone]
+            caps = [caps[prices.index(max(prices))]]
         for cap in caps:
             if after is None or not rule.within(after.total(cap.counts), cap.amounts):
                 raise BudgetExceededError(price, self.left_of(cap), cap.amounts, cap.name)

@@ -1,6 +1,7 @@
 """Checks of parameters that every estimator and mechanism takes."""
 
 import math
+import unicodedata
 from numbers import Integral, Real
 
 import numpy as np
@@ -93,10 +94,11 @@ def check_choice(value, name, choices):
 
 
 def check_name(name, what):
-    """Return a name of letters that can be seen, or raise `ValueError`."""
-    if not (isinstance(name, str) and name.isprintable() and name):
+    """Return the one spelling of a name of letters that can be seen, or raise `ValueError`."""
+    known = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
+    if not (known and name.isprintable()):
         raise ValueError(f"{what} must be a name, got {name!r}")
-    return name
+    return known
 
 
 def check_relation(relation):

@@ -27,6 +27,7 @@ from skdp.accounting import (
     get_epsilon,
     open_ledger,
 )
+from skdp.accounting._accountant import ledger_reports
 from tests.accounting._ledger_contract import race_users
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -212,6 +213,156 @@ def test_a_part_that_is_reserved_while_its_data_set_is_closed_is_not_handed_out(
         patch.setattr(PrivacyAccountant, "_open", slow_open)
         with pytest.raises(LedgerError, match="closed"):
             accountant.reserve(0.5)
+
+
+def _plan(*epsilons):
+    return tuple(PlannedCharge(f"step {e}", PureDP(e), e) for e in epsilons)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda part: part.charge(PureDP(0.25)),
+        lambda part: part.reserve(0.25),
+        lambda part: part.partition("sites", 2)[0].charge(PureDP(0.25)),
+        lambda part: Reservation(part, _plan(0.25), 0.25, 0.0).steps[0].charge(PureDP(0.25)),
+    ],
+    ids=["charge", "reserve", "partition", "draw"],
+)
+def test_a_part_is_refused_whose_data_set_is_closed_while_it_writes(accountant, use):
+    """After every check before the writing, and before it."""
+    part = accountant.reserve(1.0).reserve(0.5)
+    ledger = type(part._ledger)
+    append = ledger.append
+
+    def closing(self, *decision):
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(ledger, "append", append)
+            accountant.close(reason="over")
+            return append(self, *decision)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "append", closing)
+        with pytest.raises(LedgerError, match="was closed and accepts no charge: over"):
+            use(part)
+    head = accountant.verify()
+    with pytest.raises(LedgerError, match="was closed and accepts no charge: over"):
+        use(part)
+    assert accountant.verify() == head
+    assert (part.report().closed, part.epsilon_remaining) == ("over", 0.0)
+    assert not part.can_afford(PureDP(0.125))
+
+
+def test_what_a_refused_reservation_leaves_is_closed_too(accountant, monkeypatch):
+    whole = accountant.reserve(1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PrivacyAccountant, "_open", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            whole.reserve(0.5)
+    monkeypatch.setenv("SKDP_USER", "line\nbreak")
+    accountant.close(reason="over")
+    monkeypatch.delenv("SKDP_USER")
+    assert [record.kind for record in open_ledger(accountant._address).records()][-1] == "close"
+    place = f"{whole.dataset} (reserved at {whole.spends[0].sequence})"
+    with pytest.raises(LedgerError, match="closed"):
+        PrivacyAccountant(0.5, 0.0, ledger=accountant._address, dataset=place)
+
+
+def test_a_data_set_is_no_part_because_of_its_name(accountant):
+    names = ("default (reserved at the clinic)", "default (reserved at 1)", "(reserved at 2)")
+    others = [
+        PrivacyAccountant(1.0, 0.0, ledger=accountant._address, dataset=name) for name in names
+    ]
+    accountant.close(reason="over")
+    for other in others:
+        assert other.as_user("ann").charge(PureDP(0.5)).user == "ann"
+        other.change_cap(2.0, 0.0, reason="the board")
+    nested = others[0].reserve(0.25)
+    nested.charge(PureDP(0.125))
+    others[0].close(reason="moved")
+    with pytest.raises(LedgerError, match="moved"):
+        nested.charge(PureDP(0.125))
+
+
+def test_rounds_of_one_user_are_not_drawn_by_another(accountant):
+    accountant.sub_cap("bob", 0.125, 0.0, users=["bob"], reason="the board")
+    plan = _plan(0.0625, 1.0)
+
+    def steps(user, purpose):
+        handle = accountant.as_user(user, purpose=purpose)
+        return Reservation(handle, plan, 1.0625, 0.0, name="n").steps
+
+    steps("ann", "trial")[0].charge(PureDP(0.0625))
+    with pytest.raises(BudgetExceededError, match="the cap 'bob'"):
+        steps("bob", "trial")[1].charge(PureDP(1.0))
+    assert steps("ann", "trial")[1].charge(PureDP(1.0)).user == "ann"
+    steps("ann", "report")[1].charge(PureDP(1.0))
+    assert (len(accountant.draws), len(accountant.spends)) == (1, 2)
+
+
+def test_a_reserved_part_is_spent_by_whoever_reserved_it(accountant, monkeypatch):
+    accountant.sub_cap("bob", 0.125, 0.0, users=["bob"], reason="the board")
+    part = accountant.as_user("ann", purpose="trial").reserve(1.0)
+    monkeypatch.setenv("SKDP_USER", "bob")
+    opened = PrivacyAccountant(1.0, 0.0, ledger=accountant._address, dataset=part.dataset)
+    assert opened is part
+    assert (opened.charge(PureDP(0.5)).user, opened.purpose) == ("ann", "trial")
+
+
+def test_names_have_one_spelling(accountant):
+    accountant.sub_cap("u", 0.125, 0.0, users=["A\u0308nn "], reason="the board")
+    for name in ("\u00c4nn", "A\u0308nn", " \u00c4nn "):
+        assert accountant.as_user(name).user == "\u00c4nn"
+        with pytest.raises(BudgetExceededError, match="the cap 'u'"):
+            accountant.as_user(name).charge(PureDP(0.25))
+    with pytest.raises(ValueError, match="must be a name"):
+        accountant.as_user(" ")
+
+
+def test_a_bad_environment_breaks_no_reading(accountant, monkeypatch):
+    monkeypatch.setenv("SKDP_USER", "line\nbreak")
+    assert [report.cap for report in ledger_reports(accountant._address)] == [(4.0, 1e-5)]
+    made, (address, dataset, part, *_) = accountant.__reduce__()
+    assert made(address, dataset, part).charge(PureDP(0.25)).user == ""
+    pickle.loads(pickle.dumps(accountant)).charge(PureDP(0.25))
+
+
+def _append(accountant, kind, **body):
+    ledger = open_ledger(accountant._address)
+    position = accountant._now().position
+    ledger.append(accountant.dataset, position, lambda records: (kind, body))
+
+
+def test_records_of_another_version_are_refused_and_not_half_read(accountant):
+    cap = {"epsilon": 1.0, "delta": 0.0, "name": "n", "users": ["ann"], "purposes": []}
+    _append(accountant, "sub_cap", **cap, reason="the board", time="", unless=["report"])
+    with pytest.raises(LedgerError, match="unless"):
+        accountant.charge(PureDP(0.25))
+
+
+def test_a_closing_without_a_reason_closes(accountant):
+    _append(accountant, "close", reason=None, time="")
+    with pytest.raises(LedgerError, match="was closed"):
+        accountant.charge(PureDP(0.25))
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_a_refusal_names_the_cap_that_makes_a_release_too_dear(composition):
+    accountant = PrivacyAccountant(9.0, 1e-5, composition=composition)
+    accountant.sub_cap("no delta", 9.0, 0.0, users=["ann"], reason="the board")
+    with pytest.raises(BudgetExceededError, match="the cap 'no delta'"):
+        accountant.as_user("ann").charge(Gaussian(8.0))
+    accountant.as_user("bob").charge(Gaussian(8.0))
+
+
+def test_users_cut_a_partition_into_the_same_parts(accountant):
+    accountant.as_user("ann").partition("sites", 2)[0].charge(PureDP(0.25))
+    for other in (
+        accountant.as_user("bob").partition("sites", 3)[0],
+        accountant.as_user("ann", purpose="trial").partition("sites", 2, by_index=True)[1],
+    ):
+        with pytest.raises(ValueError, match="other parts before"):
+            other.charge(PureDP(0.25))
 
 
 def test_racing_processes_of_users_never_pass_a_cap(tmp_path):

@@ -131,6 +131,45 @@ MUTATIONS = [
         "data whose time is over are released",
     ),
     Mutation(
+        "part-of-a-closed-data-set-charged",
+        "accounting._accountant",
+        "PrivacyAccountant._append",
+        rules.decided("whole and closed is None", False),
+        (
+            "accounting/test_governance.py::"
+            "test_a_part_is_refused_whose_data_set_is_closed_while_it_writes",
+        ),
+        "who reserves or charges while the data set is closed goes on for ever",
+    ),
+    Mutation(
+        "rounds-of-one-user-drawn-by-another",
+        "accounting._reservation",
+        "Reservation.key",
+        rules.put_for("any(who)", "False"),
+        ("accounting/test_governance.py::test_rounds_of_one_user_are_not_drawn_by_another",),
+        "a user releases on what another one was charged, past a sub-cap",
+    ),
+    Mutation(
+        "reserved-part-spent-by-another",
+        "accounting._accountant",
+        "PrivacyAccountant.__new__",
+        rules.put_for("handle._whole() or handle", "handle"),
+        ("accounting/test_governance.py::test_a_reserved_part_is_spent_by_whoever_reserved_it",),
+        "a user spends what another one reserved, past a sub-cap",
+    ),
+    Mutation(
+        "partition-cut-anew-by-another-user",
+        "accounting._state",
+        "State.with_spend",
+        rules.put_for(
+            "(p for _, _, p in self.totals if p and p.partition == part.partition)",
+            "(p for u, _, p in self.totals if p and p.partition == part.partition "
+            "and u == spend.user)",
+        ),
+        ("accounting/test_governance.py::test_users_cut_a_partition_into_the_same_parts",),
+        "overlapping parts are taken for disjoint ones",
+    ),
+    Mutation(
         "an-allowance-used-again",
         "accounting._reservation",
         "Allowance.charge",
