@@ -307,7 +307,7 @@ class State:
             cap = Cap(**{name: record.body[name] for name in record.body if name not in told})
             return replace(self, sub_caps=self.sub_caps | {cap.name: cap})
         if record.kind == "close":
-            return replace(self, closed=str(record.body["reason"]))
+            return replace(self, closed=str(record.body["reason"]) or "no reason")
         if record.kind == "charge":
             return self.with_spend(_read_entry(record))._with_step(record)
         if record.kind == "draw":
