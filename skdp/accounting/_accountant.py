@@ -362,7 +362,8 @@ class PrivacyAccountant(NotCopied):
         Parameters
         ----------
         user : str, default=None
-            Who charges. None keeps what this handle says.
+            Who charges, without blanks around it, in Unicode's form NFC. None keeps what this
+            handle says.
         purpose : str, default=None
             What for. None keeps what this handle says.
 
@@ -603,8 +604,7 @@ class PrivacyAccountant(NotCopied):
         # Threads share what is known: it is read once, and any state is a true beginning of the
         # ledger, so that it does not matter whose is kept.
         known = self._known.state
-        records = self._ledger.read(self._dataset, known.position)
-        self._known.state = state = known.after(records)
+        self._known.state = state = known.after(self._ledger.read(self._dataset, known.position))
         return self._of_whole(self._opened(state))
 
     def _append(self, decide):
