@@ -146,7 +146,10 @@ def _export(options):
     writer = csv.DictWriter(sys.stdout, ["sequence", "dataset", "kind", "body", "hash"])
     writer.writeheader()
     for row in rows:
-        writer.writerow(row | {"body": json.dumps(row["body"], sort_keys=True)})
+        # A spreadsheet would compute what begins so.
+        name = "'" * row["dataset"].startswith(("=", "+", "-", "@")) + row["dataset"]
+        body = json.dumps(row["body"], sort_keys=True)
+        writer.writerow(row | {"dataset": name, "body": body})
 
 
 def _price(options):

@@ -324,6 +324,8 @@ class PrivateRelease:
         self._persons = self._of_group = self.spend = None
 
     def __enter__(self):
+        # A closed data set is refused before its rows are read.
+        getattr(self._accountant, "_check_open", bool)()
         with ExitStack() as settings:
             # Unchecked, one row that is not finite makes a fit fail after its charge.
             settings.enter_context(config_context(assume_finite=False))

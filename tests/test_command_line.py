@@ -259,3 +259,10 @@ def test_what_cannot_be_priced_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["price", *arguments])
     assert stopped.value.code == 2
+
+
+def test_a_data_set_is_no_formula_in_a_table(tmp_path, capsys):
+    path = tmp_path / "budget.db"
+    PrivacyAccountant(1.0, 0.0, ledger=path, dataset="=1+1")
+    assert main(["ledger", "export", str(path), "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("1,'=1+1,open,")

@@ -362,7 +362,8 @@ class PrivacyAccountant(NotCopied):
         Parameters
         ----------
         user : str, default=None
-            Who charges. None keeps what this handle says.
+            Who charges, without blanks around it, in Unicode's form NFC. None keeps what this
+            handle says.
         purpose : str, default=None
             What for. None keeps what this handle says.
 
@@ -579,7 +580,7 @@ class PrivacyAccountant(NotCopied):
             Text when printed, HTML in a notebook, and `to_dict`.
         """
         records = self._ledger.read(self._dataset)
-        state = self._of_whole(State().after(records))
+        state = self._of_whole(self._opened(State().after(records)))
         shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
         return BudgetReport(
             **{name: getattr(state.terms, name) for name in shown},
@@ -600,36 +601,20 @@ class PrivacyAccountant(NotCopied):
         return replace(spend, user=self._user, purpose=self._purpose)
 
     def _now(self):
-        # Threads share `_state`: it is read once, and any state is a true beginning of the
+        # Threads share what is known: it is read once, and any state is a true beginning of the
         # ledger, so that it does not matter whose is kept.
-        known = self._state
-        self._state = state = known.after(self._ledger.read(self._dataset, known.position))
-        return self._of_whole(state)
-
-    def _of_whole(self, state):
-        """Return the state of an open data set, closed if what it is a reserved part of is."""
-        whole = self._whole()
-        closed = whole._now().closed if whole and state.closed is None else state.closed
-        return replace(self._opened(state), closed=closed)
-
-    def _whole(self):
-        """Return the handle by which this data set was reserved, None if it is no reserved part."""
-        found = _RESERVED.fullmatch(self._dataset)
-        if found and "_reserved_by" not in vars(self):
-            for spend in attach(self._address, found[1]).spends:
-                if spend.sequence == int(found[2]):
-                    who = spend.user, spend.purpose
-                    self._reserved_by = attach(self._address, found[1], None, *who)
-        return vars(self).get("_reserved_by")
+        known = self._known.state
+        self._known.state = state = known.after(self._ledger.read(self._dataset, known.position))
+        return self._of_whole(self._opened(state))
 
     def _append(self, decide):
         """Append what `decide` says of the current state, and return the state after it."""
-        known, whole = self._state, self._whole()
-        closed = whole._now().closed if whole else None
+        known = self._known.state
+        closed = self._of_whole(known).closed
 
         def checked(records):
             state = known.after(records)
-            state = replace(state, closed=closed if state.closed is None else state.closed)
+            state = replace(state, closed=state.closed or closed)
             decision = decide(state)
             if decision is not None:
                 # What could not be read would close the data set for ever.
@@ -637,17 +622,34 @@ class PrivacyAccountant(NotCopied):
             return decision
 
         records = self._ledger.append(self._dataset, known.position, checked)
-        self._state = state = known.after(records)
-        if whole and closed is None:
-            # Whoever was answered before is in the ledger before a closing.
-            whole._now().check_not_closed()
+        self._known.state = state = known.after(records)
+        if closed is None:
+            # Asked again: what is released stands in the ledger before any closing.
+            self._of_whole(known).check_not_closed()
         return state
+
+    def _check_open(self):
+        self._now().check_not_closed()
+
+    def _of_whole(self, state):
+        """Return a state, which is closed if what this is a reserved part of is closed."""
+        whole = self._whole()
+        return replace(state, closed=state.closed or whole._now().closed) if whole else state
+
+    def _whole(self):
+        """Return the handle by which this data set was reserved, None if it is no reserved part."""
+        known, found = self._known, _RESERVED.fullmatch(self._dataset)
+        if found and known.whole is None:
+            spends = attach(self._address, found[1]).spends
+            for spend in (one for one in spends if one.sequence == int(found[2])):
+                known.whole = attach(self._address, found[1], None, spend.user, spend.purpose)
+        return known.whole
 
     @property
     def _ledger(self):
         # Without a lock, which a child that is forked meanwhile would wait for for ever.
-        known = vars(self).get("_opened_ledger") or open_ledger(self._address)
-        return vars(self).setdefault("_opened_ledger", known)
+        known = self._known.ledger or open_ledger(self._address)
+        return vars(self._known).setdefault("ledger", known)
 
     def _opened(self, state):
         if state.terms is None:
@@ -677,6 +679,12 @@ class PrivacyAccountant(NotCopied):
         return f"PrivacyAccountant(dataset={self._dataset!r}{part}{user})"
 
 
+class _Known:
+    """What the handles of a data set in this process know together."""
+
+    state, ledger, whole = State(), None, None
+
+
 def attach(address, dataset, part=None, user="", purpose=""):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     check_name(dataset, "dataset")
@@ -690,7 +698,7 @@ def _restored(address, dataset, part, user="", purpose=""):
     for name, word in (("user", user), ("purpose", purpose)):
         known[f"_{name}"] = word if word == "" else check_name(word, name)
     handle = object.__new__(PrivacyAccountant)
-    vars(handle).update(known, _state=State())
+    vars(handle).update(known, _known=_live.setdefault((address, dataset), _Known()))
     return _live.setdefault(tuple(known.values()), handle)
 
 

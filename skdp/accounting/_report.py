@@ -1,5 +1,6 @@
 """What a ledger says about a data set, for people and for programs."""
 
+import json
 from dataclasses import asdict, dataclass, fields, replace
 
 from skdp.accounting._composition import SCHEDULES
@@ -106,7 +107,9 @@ class BudgetReport:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         amounts = zip(("epsilon", "delta"), values.pop("cap"), values.pop("spent"), strict=True)
         budget = {name: {"cap": cap, "spent": spent} for name, cap, spent in amounts}
-        return values | budget | {"spends": spends, "draws": draws, "notes": list(self.notes)}
+        values |= budget | {"spends": spends, "draws": draws, "notes": list(self.notes)}
+        # JSON has no infinity: what no epsilon bounds at the cap's delta is null.
+        return json.loads(json.dumps(values), parse_constant=lambda word: None)
 
     def select(
         self, *, user: str | None = None, purpose: str | None = None, since: str | None = None

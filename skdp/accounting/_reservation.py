@@ -379,6 +379,7 @@ class ReservedStep(NotCopied):
         return self.reservation.planned[self.index]
 
     terms = property(attrgetter("reservation.accountant.terms"))
+    _check_open = property(attrgetter("reservation.accountant._check_open"))
 
     @property
     def plan(self):

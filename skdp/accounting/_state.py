@@ -307,7 +307,7 @@ class State:
             cap = Cap(**{name: record.body[name] for name in record.body if name not in told})
             return replace(self, sub_caps=self.sub_caps | {cap.name: cap})
         if record.kind == "close":
-            return replace(self, closed=str(record.body["reason"]))
+            return replace(self, closed=str(record.body["reason"]) or "no reason")
         if record.kind == "charge":
             return self.with_spend(_read_entry(record))._with_step(record)
         if record.kind == "draw":
@@ -437,9 +437,8 @@ class State:
         spend = replace(spend, epsilon=price[0], delta=price[1])
         after = self.with_spend(spend) if price[0] < math.inf else None
         if after is None:
-            alone = ([(self.total(cap.counts), cap.amounts)] for cap in caps)
-            prices = [rule.price(spend.event, budget, delta)[0] for budget in alone]
-            caps = [caps[prices.index(max(prices))]]
+            # It is priced at what the cap with the least delta has left of it.
+            caps.sort(key=lambda cap: self.left_of(cap)[1])
         for cap in caps:
             if after is None or not rule.within(after.total(cap.counts), cap.amounts):
                 raise BudgetExceededError(price, self.left_of(cap), cap.amounts, cap.name)

@@ -287,19 +287,19 @@ def test_threads_never_take_each_other_back(path):
     """A thread that folds slowly must not hide from the others what they have seen."""
     accountant = PrivacyAccountant(10.0, 0.0, ledger=path)
     accountant.charge(PureDP(1.0))
-    old = accountant._state
+    old = accountant._known.state
     accountant.charge(PureDP(5.0))
     append = accountant._ledger.append
 
     def slow_append(dataset, after, decide):
         # Another thread puts back an older state between the reading of it and the decision.
-        accountant._state = old
+        accountant._known.state = old
         return append(dataset, after, decide)
 
     accountant._ledger.append = slow_append
     with pytest.raises(BudgetExceededError):
         accountant.charge(PureDP(8.0))
-    accountant._state = old
+    accountant._known.state = old
     assert accountant.epsilon_spent == 6.0
 
 

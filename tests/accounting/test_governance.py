@@ -28,6 +28,7 @@ from skdp.accounting import (
     open_ledger,
 )
 from skdp.accounting._accountant import ledger_reports
+from skdp.accounting._state import State
 from tests.accounting._ledger_contract import race_users
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -353,6 +354,47 @@ def test_a_refusal_names_the_cap_that_makes_a_release_too_dear(composition):
     with pytest.raises(BudgetExceededError, match="the cap 'no delta'"):
         accountant.as_user("ann").charge(Gaussian(8.0))
     accountant.as_user("bob").charge(Gaussian(8.0))
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_what_has_no_finite_price_is_null_in_json(composition):
+    accountant = PrivacyAccountant(9.0, 1e-5, composition=composition)
+    accountant.as_user("ann").charge(Gaussian(8.0), delta=1e-7)
+    accountant.change_cap(9.0, 0.0, reason="the board")
+    report = accountant.report()
+    assert (report.spent[0] == np.inf) == (composition == "zcdp")
+    spent = json.loads(json.dumps(report.to_dict(), allow_nan=False))["epsilon"]["spent"]
+    assert (spent is None) == (composition == "zcdp")
+    assert "nan" not in report._repr_html_()
+
+
+class Unread:
+    """A table of which nothing may be asked."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"the table was asked for {name}")
+
+
+def test_a_fit_on_a_closed_data_set_reads_nothing(accountant):
+    ann = accountant.as_user("ann")
+    step = Reservation(accountant, _plan(0.5), 0.5, 0.0).steps[0]
+    accountant.close(reason="over")
+    scaler = DPStandardScaler(0.5, bounds=(0, 1), accountant=ann)
+    model = DPLogisticRegression(accountant=step)
+    search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, delta=1e-6, accountant=ann)
+    for estimator in (scaler, model, search):
+        with pytest.raises(LedgerError, match="was closed"):
+            estimator.fit(Unread(), y)
+
+
+def test_handles_know_what_others_of_the_data_set_have_read(accountant, monkeypatch):
+    """The cost of a charge by a new handle does not grow with the ledger."""
+    for _ in range(8):
+        accountant.as_user("ann").charge(PureDP(0.125))
+    read = []
+    monkeypatch.setattr(State, "_after", lambda state, record: read.append(record) or state)
+    accountant.as_user("bob", purpose="trial").can_afford(PureDP(0.125))
+    assert read == []
 
 
 def test_users_cut_a_partition_into_the_same_parts(accountant):
