@@ -214,9 +214,9 @@ def rate_at(members, scores, false_positive_rate, confidence):
 
     The value is that of the lowest threshold that the rate allows on these outsiders. Their rate
     above a threshold is not the law's: of 20 outsiders the highest one has 1 in 21 above it in
-    expectation. So the limits are of two other thresholds, whose rates under the law are surely
-    below and above the one asked for, and exact (Clopper and Pearson 1934) with half of the error;
-    the choice of the thresholds (binomial) has the other half. The lower limit is 0 where there
+    expectation. So the limits are of two other thresholds, whose rates under the law are
+    below and above the one asked for with half of the error (binomial); the other half is that of
+    exact limits there (Clopper and Pearson 1934). The lower limit is 0 where there
     are too few outsiders for such a threshold: at 95 % below 437 for a rate of 1 %.
     """
     outside = np.concatenate([[np.inf], np.sort(scores[~members])[::-1], [-np.inf]])
