@@ -203,7 +203,8 @@ def success_bound(without, epsilon, delta=0.0):
         The probability of success, from 0 to 1, where the row is not in the table.
     epsilon, delta : float
         The claim for what changes between the two tables: of a row that is removed under
-        "add_remove", or replaced by another one under "replace_one".
+        "add_remove", or replaced by another one under "replace_one". An epsilon above 100, which
+        may be infinite, counts as no claim: any success is possible.
 
     Returns
     -------
@@ -223,7 +224,13 @@ def success_bound(without, epsilon, delta=0.0):
     >>> round(float(success_bound(0.5, epsilon=0.1)), 3)
     0.548
     """
+    epsilon = check_within(epsilon, "epsilon", 0.0)
+    delta = check_within(delta, "delta", 0.0, 1.0)
     p = np.asarray(without)
+    if not ((p >= 0.0) & (p <= 1.0)).all():
+        raise ValueError(f"without must be probabilities, from 0 to 1, got {without!r}")
+    if epsilon > LARGEST_EPSILON:
+        return np.ones(p.shape)[()]
     below = np.minimum(np.exp(epsilon) * p + delta, 1.0)
     return np.minimum(below, 1.0 - np.exp(-epsilon) * (1.0 - delta - p))
 

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,7 +26,8 @@ def to_sklearn(model):
     ----------
     model : estimator
         Fitted: an estimator of skdp, a search, a `Pipeline`, a `ColumnTransformer` or a
-        `FeatureUnion`. Of estimators that are not skdp's those are returned which hold none.
+        `FeatureUnion`. Of estimators that are not skdp's those are returned which hold none, with
+        whatever they keep of the rows.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def to_sklearn(model):
     if isinstance(model, str | None):
         return model
     check_is_fitted(model)
-    if hasattr(model, "best_estimator_"):
+    if type(model) in SEARCHES and hasattr(model, "best_estimator_"):
         return to_sklearn(model.best_estimator_)
     if type(model) in RULES:
         plain = RULES[type(model)](model)
@@ -165,7 +167,14 @@ def _gaussian(model):
 
 def _quantiles(model):
     plain = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
-    return _taken(plain, model, "quantiles_", "references_", "n_quantiles_")
+    # It sends the outermost quantiles (a normal one what is within 1e-7 of them) to 0 and 1, also
+    # where they repeat. So further ones are put around them.
+    ends = model.quantiles_[[0, -1]]
+    least = 2e-7 if model.output_distribution == "normal" else 0.0
+    below, above = ends + [[-1.0], [1.0]] * np.maximum(np.spacing(np.abs(ends)), least)
+    plain = _taken(plain, model, quantiles_=np.vstack([below, model.quantiles_, above]))
+    references = np.pad(model.references_, 1, mode="edge")
+    return _holding(plain, references_=references, n_quantiles_=len(references))
 
 
 def _pca(model):
@@ -181,9 +190,11 @@ def _imputer(model):
 
 
 def _kmeans(model):
-    centers = model.cluster_centers_
+    # Its expanded squares cancel far from 0.
+    middle = preprocessing.StandardScaler(with_std=False).fit(model.cluster_centers_)
+    centers = middle.transform(model.cluster_centers_)
     plain = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
-    return _holding(plain, cluster_centers_=centers)
+    return make_pipeline(middle, _holding(plain, cluster_centers_=centers))
 
 
 def _bins(model, encode):
@@ -218,8 +229,9 @@ def _target_means(model):
 def _of_categories(plain, model, categories, labels=()):
     """Return a plain encoder of categories, fitted to made rows that hold each of them."""
     for own in categories:
-        if not len(own) or (own.dtype.kind in "biuf" and (np.diff(own) < 0).any()):
-            raise _refusal(model, "a plain encoder has categories, and numbers in ascending order")
+        kinds = set(map(type, own.tolist()))
+        if len(kinds) != 1 or (own.dtype.kind in "biuf" and (np.diff(own) < 0).any()):
+            raise _refusal(model, "a column of it has categories of one type, numbers in order")
     size = max(len(labels), *map(len, categories))
     made = np.column_stack([np.resize(own.astype(object), size) for own in categories])
     plain.set_params(categories=categories).fit(made, np.resize(labels, size))
@@ -227,6 +239,7 @@ def _of_categories(plain, model, categories, labels=()):
 
 
 # What maps, by the very class: one that is derived may predict otherwise.
+SEARCHES = (skdp.DPGridSearchCV, skdp.DPRandomizedSearchCV, GridSearchCV, RandomizedSearchCV)
 RULES = {
     Pipeline: lambda m: _holding(copy.copy(m), steps=_parts(m.steps)),
     FeatureUnion: lambda m: _holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),

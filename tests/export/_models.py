@@ -53,7 +53,10 @@ class Model:
 def answers(model, X):
     """Return the arrays that the methods of a fitted model return."""
     names = ["predict", "predict_proba", "decision_function"]
-    if not hasattr(model, "predict") or hasattr(model, "cluster_centers_"):
+    last = model
+    while hasattr(last, "steps"):
+        last = last[-1]
+    if not hasattr(model, "predict") or hasattr(last, "cluster_centers_"):
         names.append("transform")
     found = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
     return {name: a.toarray() if hasattr(a, "toarray") else a for name, a in found.items()}

@@ -15,8 +15,11 @@ from sklearn.preprocessing import StandardScaler
 
 from skdp import (
     DPGaussianNB,
+    DPGridSearchCV,
+    DPKMeans,
     DPLogisticRegression,
     DPOneHotEncoder,
+    DPQuantileTransformer,
     DPSGDClassifier,
     DPStandardScaler,
 )
@@ -98,6 +101,28 @@ def test_labels_may_be_strings_of_three_classes(estimator):
     check_same_answers(private, to_sklearn(private.fitted))
 
 
+@pytest.mark.parametrize("output", ["uniform", "normal"])
+def test_quantiles_that_repeat_at_an_end_share_the_middle_of_their_ranks(output):
+    rng = np.random.default_rng(0)
+    gains = np.where(rng.random(5000) < 0.85, 0.0, rng.uniform(0, 1000, 5000))
+    X = np.column_stack([gains, rng.integers(1, 6, 5000), gains * 1e-12])
+    bounds = ([0, 1, 0], [1000, 5, 1e-9])
+    fitted = DPQuantileTransformer(bounds=bounds, output_distribution=output).fit(X)
+    assert (np.diff(fitted.quantiles_, axis=0)[0] == 0).any()
+    asked = np.vstack([X, X[::5] - 1e-8, X[::5] + 1e-8, fitted.quantiles_, -X[::5], 1e4 + X[::5]])
+    check_same_answers(Model(fitted, asked), to_sklearn(fitted))
+    shares = fitted.transform(X[:100])
+    found = to_sklearn(fitted).inverse_transform(shares)[:, :2]
+    np.testing.assert_allclose(found, fitted.inverse_transform(shares)[:, :2], atol=1e-5)
+
+
+def test_clusters_far_from_0_are_told_apart():
+    rng = np.random.default_rng(0)
+    X = 1e6 + rng.integers(0, 3, (3000, 1)) * [0.4, 0.3] + rng.normal(0, 0.02, (3000, 2))
+    fitted = DPKMeans(n_clusters=3, epsilon=10.0, bounds=(1e6, 1e6 + 1)).fit(X)
+    check_same_answers(Model(fitted, X), to_sklearn(fitted))
+
+
 def test_a_frame_is_taken_by_the_names_of_its_columns():
     private = model("columns")
     plain = to_sklearn(private.fitted)
@@ -147,7 +172,15 @@ def test_tables_may_be_sparse_or_of_single_precision(name, form):
     [
         (lambda X, y: OneVsRestClassifier(DPLogisticRegression()).fit(X, y), "OneVsRestClassifier"),
         (lambda X, y: make_pipeline(Derived()).fit(X, y), "Derived has no plain counterpart"),
-        (lambda X, y: DPOneHotEncoder(categories=[2, 1, 0]).fit(np.floor(X)), "ascending order"),
+        (
+            lambda X, y: DerivedSearch(DPLogisticRegression(), {"C": [1.0]}).fit(X, y),
+            "DerivedSearch",
+        ),
+        (
+            lambda X, y: DPOneHotEncoder(categories=[1, "a"]).fit(np.array([[1, "a"]], object)),
+            "DPOneHotEncoder .* of one type",
+        ),
+        (lambda X, y: DPOneHotEncoder(categories=[2, 1, 0]).fit(np.floor(X)), "numbers in order"),
         (lambda X, y: DPOneHotEncoder(categories=[0], other=9).fit(np.floor(X)), "other="),
     ],
 )
@@ -160,6 +193,10 @@ def test_what_does_not_map_is_refused_by_name(make, words):
 
 class Derived(DPLogisticRegression):
     """Might predict otherwise than the class that it is derived from."""
+
+
+class DerivedSearch(DPGridSearchCV):
+    """As is this one."""
 
 
 def test_what_is_not_fitted_is_refused():
