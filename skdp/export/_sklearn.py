@@ -191,8 +191,8 @@ def _imputer(model):
 
 def _kmeans(model):
     # Its expanded squares cancel far from 0.
-    middle = preprocessing.StandardScaler(with_std=False).fit(model.cluster_centers_)
-    centers = middle.transform(model.cluster_centers_)
+    middle = preprocessing.StandardScaler(with_std=False)
+    centers = middle.fit_transform(model.cluster_centers_)
     plain = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
     return make_pipeline(middle, _holding(plain, cluster_centers_=centers))
 
