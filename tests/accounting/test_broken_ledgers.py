@@ -17,7 +17,7 @@ BROKEN = {
     "that_a_data_set_has_one_unit": zoo.MixingLedger,
     "that_a_decision_is_made_on_the_records_that_are_there": zoo.BlindLedger,
     "that_a_position_must_be_there": zoo.WithoutPositionsLedger,
-    "that_all_caps_hold": zoo.BlindLedger,
+    "that_all_caps_hold": zoo.UnchainedLedger,
     "that_another_process_shares_it_or_raises": zoo.CopiedLedger,
     "that_data_sets_are_apart": zoo.MixingLedger,
     "that_decisions_are_made_one_at_a_time": zoo.UnlockedLedger,
