@@ -325,7 +325,8 @@ class PrivateRelease:
 
     def __enter__(self):
         # A closed data set is refused before its rows are read.
-        getattr(self._accountant, "_check_open", bool)()
+        if hasattr(self._accountant, "_open_terms"):
+            self._known = self._accountant._open_terms()
         with ExitStack() as settings:
             # Unchecked, one row that is not finite makes a fit fail after its charge.
             settings.enter_context(config_context(assume_finite=False))

@@ -628,8 +628,11 @@ class PrivacyAccountant(NotCopied):
             self._of_whole(known).check_not_closed()
         return state
 
-    def _check_open(self):
-        self._now().check_not_closed()
+    def _open_terms(self):
+        """Return the terms, by one look at the ledger, which must not be closed."""
+        state = self._now()
+        state.check_not_closed()
+        return state.terms
 
     def _of_whole(self, state):
         """Return a state, which is closed if what this is a reserved part of is closed."""

@@ -379,7 +379,7 @@ class ReservedStep(NotCopied):
         return self.reservation.planned[self.index]
 
     terms = property(attrgetter("reservation.accountant.terms"))
-    _check_open = property(attrgetter("reservation.accountant._check_open"))
+    _open_terms = property(attrgetter("reservation.accountant._open_terms"))
 
     @property
     def plan(self):
