@@ -214,7 +214,7 @@ class QuantilePlan(StatisticPlan):
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
         if hasattr(columns, "shape") and len(columns.shape) == 2:
-            columns = columns.T
+            columns = np.asarray(columns).T
         released = np.empty((len(self.quantiles), self.n_columns))
         codes = None if persons is None else _weight_codes(persons.shares)
         for j, column in enumerate(columns):

@@ -3,6 +3,8 @@ import subprocess
 import sys
 import types
 
+import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -132,6 +134,21 @@ class DaskLike:
 DaskLike.__module__ = "dask.array.core"
 
 
+def counted(X, heights):
+    """Return a dask array of blocks of some heights, and the list of those that were computed."""
+    blocks, computed = np.split(X, np.cumsum(heights)[:-1]), []
+
+    def compute(number):
+        computed.append(number)
+        return blocks[number]
+
+    lazy = [
+        da.from_delayed(dask.delayed(compute)(number), block.shape, block.dtype)
+        for number, block in enumerate(blocks)
+    ]
+    return da.concatenate(lazy), computed
+
+
 def test_blocks_of_a_dask_array_are_computed_one_at_a_time():
     X = np.random.default_rng(0).normal(size=(30, 4))
     lazy = DaskLike(X, (10, 0, 15, 5), (3, 1))
@@ -152,7 +169,6 @@ def test_dask_arrays_of_unknown_shape_are_refused():
 
 
 def test_a_real_dask_array():
-    da = pytest.importorskip("dask.array")
     X = np.random.default_rng(0).normal(size=(30, 4))
     chunked = as_chunked(da.from_array(X, chunks=(7, 3)))
     assert chunked.shape == (30, 4) and chunked.dtype == X.dtype
