@@ -102,6 +102,11 @@ class Rows:
 
     def whole(self):
         """Return all that is read in one array; it may be a view."""
+        workers = _workers(self)
+        if workers is not None:
+            what = partial(_whole_there, self.sent(0))
+            calls = [workers.call(i, what, self.along) for i in range(len(self.borders) - 1)]
+            return np.concatenate(workers.results(calls))
         if len(self.borders) == 2:
             return self[slice(*self.borders)]
         # A view would keep a part that was computed.
@@ -193,6 +198,11 @@ def held_over(table, function, *small):
     if workers is None:
         return _map_blocks(table, function, np.empty(table.shape[0]), small)
     return workers.held(_mapped(workers, table, function, np.empty(0), small))
+
+
+def _whole_there(sent, X, along):
+    # A view would keep the chunk.
+    return sent.there(X, along).whole().copy()
 
 
 def _parts(table):

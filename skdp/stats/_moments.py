@@ -239,7 +239,9 @@ class CountPlan(StatisticPlan):
     def run(self, X, source, persons=None):
         """Return the noisy counts."""
         shares = shares_of(persons)
-        counts = sum_over(Rows(X), _add_others_than_zero, no_counts(X.shape[1], shares), along=(shares,))
+        counts = sum_over(
+            Rows(X), _add_others_than_zero, no_counts(X.shape[1], shares), along=(shares,)
+        )
         return release_counts(self.mechanism, counts, source)
 
 
