@@ -68,15 +68,14 @@ PASSES = [
     (DPSGDClassifier(max_iter=3, batch_size=N), 5),
 ]
 ITERATIVE = [
-    DPRidge(target_bounds=(0, 1)),
-    DPRidge(target_bounds=(0, 1), delta=1e-6),
+    DPRidge(target_bounds=(0, 1), mechanism="sufficient_statistics", data_norm="auto"),
     DPLogisticRegression(C=0.1),
     DPLogisticRegression(C=0.1, mechanism="gradient", standard_errors="total"),
     DPLogisticRegression(data_norm="auto", classes=[0, 1, 2]),
-    DPLinearSVC(C=0.1),
+    DPLinearSVC(C=0.1, mechanism="output"),
     DPPoissonRegressor(alpha=0.1, target_bounds=(0, 1)),
-    DPSGDClassifier(max_iter=2, batch_size=50),
-    DPSGDRegressor(max_iter=2, batch_size=50, target_bounds=(0, 1)),
+    DPSGDClassifier(max_iter=2, batch_size=300),
+    DPSGDRegressor(max_iter=2, batch_size=300, target_bounds=(0, 1)),
 ]
 STATISTICS = [
     (dp_mean, {"bounds": (0, 1), "axis": 0}, 2),
@@ -199,10 +198,13 @@ def test_what_a_chunk_must_not_hold_is_refused_and_not_charged(value, table):
     assert accountant.spends == []
 
 
-@pytest.mark.filterwarnings("ignore:Sending large graph")
 @pytest.mark.parametrize(
     "estimator",
-    [DPRidge(target_bounds=(0, 1)), DPSGDClassifier(max_iter=2, batch_size=50)],
+    [
+        DPSGDClassifier(max_iter=1, batch_size=500),
+        DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1)),
+        DPStandardScaler(bounds=(0, 1)),
+    ],
     ids=str,
 )
 def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
@@ -210,8 +212,7 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
 ):
     """What is sent is a function of a chunk, which gives the same when it is called again."""
     X, y, _ = table
-    sent, chunks = [], np.split(X, np.cumsum(HEIGHTS)[:-1])
-    of_dask = dask.delayed
+    sent, of_dask = [], dask.delayed
 
     def recorded(function, *args, **options):
         if callable(function):
@@ -225,8 +226,10 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
     assert sent and max(map(len, sent)) < 20_000
     for word in (b"ccountant", b"ledger", b"oise", b"Source", X[5:9].tobytes()):
         assert not any(word in each for each in sent)
-    check = pickle.loads(sent[0])
-    assert check(chunks[0], ((), ())).tolist() == check(chunks[0], ((), ())).tolist()
+    if isinstance(estimator, DPStandardScaler):
+        of_last_chunk = pickle.loads(sent[-1])
+        once, again = (of_last_chunk(X[-HEIGHTS[-1] :], ((), (None,))) for _ in range(2))
+        assert once.any() and (once == again).all()
 
 
 # Workers are threads here: how many chunks they have computed.
@@ -247,12 +250,7 @@ def lose(client, worker, n_computed):
 
 @pytest.mark.filterwarnings("ignore:Sending large graph")
 @pytest.mark.parametrize(
-    "estimator",
-    [
-        DPSGDClassifier(max_iter=2, batch_size=500),
-        DPLogisticRegression(C=0.1, mechanism="gradient"),
-    ],
-    ids=str,
+    "estimator", [DPSGDClassifier(max_iter=2, batch_size=3000), DPLogisticRegression(C=0.1)], ids=str
 )
 def test_a_worker_that_is_lost_changes_nothing(estimator, table, cluster):
     X, y, _ = table

@@ -1081,6 +1081,34 @@ MUTATIONS = [
         "a row of a table in parts moves a sum by more than is priced",
     ),
     Mutation(
+        "rows-of-workers-unbounded",
+        "_data._parts",
+        "_map_there",
+        rules.put_for(
+            "_map_blocks(sent.there(X, along), function, out, small)", "np.ones_like(out)"
+        ),
+        ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
+        "on a cluster one row moves a sum without bound",
+    ),
+    Mutation(
+        "retried-sums-count-twice",
+        "_data._parts",
+        "_sum_there",
+        rules.put_for(
+            "np.zeros(shape, dtype)", "vars(sent).setdefault('total', np.zeros(shape, dtype))"
+        ),
+        ("test_clusters.py::test_workers_get_neither_accountant_nor_noise_and_can_begin_again",),
+        "where a worker died, rows move a sum by twice what is priced",
+    ),
+    Mutation(
+        "batches-of-workers-are-others",
+        "_sgd._clipped_sums",
+        "ClippedSums.sent",
+        rules.put_for("self._indices[own] - self._firsts[number]", "self._indices[own]"),
+        ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
+        "batches of a cluster are not those that were drawn",
+    ),
+    Mutation(
         "labels-counted-twice",
         "_data._columns",
         "_add_labels",
