@@ -39,7 +39,8 @@ class ChunkedArray:
     Raises
     ------
     ValueError
-        If there is no chunk, or one is not a table of numbers of the common width.
+        If there is no chunk, or one is not a table of numbers of the common width, or there are
+        more than 2**24 of them.
     OSError
         If a file cannot be read.
 

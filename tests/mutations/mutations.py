@@ -473,7 +473,7 @@ MUTATIONS = [
     Mutation(
         "clip-without-margin",
         "_sgd._clipped_sums",
-        "ClippedSums._largest_residuals",
+        "_largest_residuals",
         rules.put_for("margin", "1.0"),
         ("_sgd/test_clipped_sums.py::test_exact_norms_never_exceed_the_clip",),
         "rounding lets a gradient pass the clip",
@@ -481,7 +481,7 @@ MUTATIONS = [
     Mutation(
         "intercept-not-in-the-norm",
         "_sgd._clipped_sums",
-        "ClippedSums._largest_residuals",
+        "_largest_residuals",
         rules.call_dropped("hypot"),
         ("_sgd/test_clipped_sums.py::test_exact_norms_never_exceed_the_clip",),
         "the column of the intercept is not clipped",
@@ -527,7 +527,7 @@ MUTATIONS = [
         "gains-longer-than-the-clip",
         "_sgd._clipped_sums",
         "ClippedSums.gains",
-        rules.put_for("LENGTH_OF_GAINS[self._norm]", "1.0"),
+        rules.put_for("LENGTH_OF_GAINS[self.norm]", "1.0"),
         ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
         "three numbers of a row, each in its bounds, pass the clip together",
     ),
@@ -660,7 +660,7 @@ MUTATIONS = [
     Mutation(
         "rows-not-clipped",
         "_data._bounded",
-        "BoundedRows.__init__",
+        "_row_factors",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "a long row moves the weights by its length",
@@ -668,7 +668,7 @@ MUTATIONS = [
     Mutation(
         "rows-clipped-without-margin",
         "_data._bounded",
-        "BoundedRows.__init__",
+        "_row_factors",
         rules.put_for("margin", "1.0"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "rounding lets a row pass the bound",
@@ -1122,10 +1122,10 @@ MUTATIONS = [
     Mutation(
         "bins-counted-twice",
         "_data._histogram",
-        "count_bins",
+        "_add_slots",
         rules.put_for(
-            "counts_of(slots, cut(shares, rows), bins.n_slots)",
-            "2 * counts_of(slots, cut(shares, rows), bins.n_slots)",
+            "counts_of(bins.slots(block), shares, len(counts))",
+            "2 * counts_of(bins.slots(block), shares, len(counts))",
         ),
         ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
         "a row moves the counts of its bins by two",

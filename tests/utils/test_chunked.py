@@ -101,6 +101,13 @@ def test_other_parts_are_refused(chunks, words):
         ChunkedArray(chunks)
 
 
+def test_more_chunks_than_the_bound_on_rounding_allows_are_refused(monkeypatch):
+    monkeypatch.setattr("skdp.utils._chunked.MOST_CHUNKS", 2)
+    ChunkedArray([np.ones((1, 1))] * 2)
+    with pytest.raises(ValueError, match="at most"):
+        ChunkedArray([np.ones((1, 1))] * 3)
+
+
 def test_objects_in_files_are_not_unpickled(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([[None]], dtype=object))
     with pytest.raises(ValueError):
