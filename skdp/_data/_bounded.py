@@ -53,22 +53,31 @@ class BoundedRows(Rows):
         if issparse(X):
             self.block_size = max(self.block_size, SPARSE_BLOCK_ROWS)
         super().__init__(X, self.block_size)
-        self._factor = held_over(Rows(X, self.block_size), _row_factors, data_norm, unit)
-        self.along = self._factor, shares_of(persons)
         self._kept = {}
-        for rows in self.blocks() if issparse(X) else ():
-            block, zeroed = read_block(X, rows), self._factor[rows] == 0.0
+        # Found when it is first asked for: fits by gradients do not.
+        del self.along
+
+    @cached_property
+    def along(self):
+        """The rows' factors and shares; with them blocks of a sparse table are kept."""
+        plain = Rows(self.X, self.block_size)
+        factor = held_over(plain, _row_factors, self.data_norm, self.unit)
+        for rows in self.blocks() if issparse(self.X) else ():
+            block, zeroed = plain[rows], factor[rows] == 0.0
             if zeroed.any():
                 data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
                 block = csr_array((data, block.indices, block.indptr), shape=block.shape)
             self._kept[rows.start] = block, block.T
+        return factor, shares_of(self.persons)
+
+    _factor = property(lambda self: self.along[0])
 
     def __getitem__(self, rows):
         return _Block(self, rows)
 
     def there(self, X, along):
         rows = super().there(X, along)
-        rows.persons = rows._factor = None
+        rows.persons = None
         return rows
 
 
