@@ -132,7 +132,7 @@ class _SpacedHistogram(StatisticPlan):
         bits = self._split_bits
         n_bins, d = self._n_bins(bits), self.n_columns
         first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
-        table = Rows(X, max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
+        table = Rows.of(X).sized(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
         shares = shares_of(persons)
         counts, small = no_counts(d * n_bins, shares), (bits, first, *small)
         counts = sum_over(table, add, counts, *small, along=(shares,))
