@@ -8,15 +8,16 @@ R² `curvature_bound`.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
+
+from skdp.utils._values import FrozenValue
 
 # What a subclass must define; of one that does not, no instance is made.
 REQUIRED = property(abstractmethod(lambda self: None))
 
 
-class ClippableLoss(ABC):
+class ClippableLoss(FrozenValue, ABC):
     """A loss for clipped gradients (DP-SGD), whose guarantee needs no bound on its slope.
 
     A subclass is a frozen dataclass of public parameters, floats or integers. `scores` have the
@@ -98,7 +99,6 @@ class BoundedLoss(ClippableLoss):
         return curvature * direction
 
 
-@dataclass(frozen=True)
 class LossOfClasses(BoundedLoss):
     """A loss of one score for each class, whose curvature vanishes along their sum."""
 

@@ -1,17 +1,16 @@
 """Losses of classes: logistic ones, those of a margin, and those made of others."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses
+from skdp.utils._sums import project_on_simplex
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 
-@dataclass(frozen=True)
 class BinaryLogisticLoss(BoundedLoss):
     r"""Logistic loss :math:`\ell(s, y) = \ln(1 + e^{s}) - y s` of a score s, y in {0, 1}.
 
@@ -38,7 +37,6 @@ class BinaryLogisticLoss(BoundedLoss):
         return probability * (1.0 - probability)
 
 
-@dataclass(frozen=True)
 class MultinomialLogisticLoss(LossOfClasses):
     r"""Cross-entropy of the softmax of k scores; y holds class codes 0 to k - 1.
 
@@ -85,7 +83,6 @@ class MultinomialLogisticLoss(LossOfClasses):
         return product - curvature * product.sum(axis=1, keepdims=True)
 
 
-@dataclass(frozen=True)
 class BinaryHuberisedHingeLoss(BoundedLoss):
     r"""Huberised hinge of a margin z (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.2).
 
@@ -127,7 +124,6 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
         return np.clip((1.0 + self.h - z) / (2.0 * self.h), 0.0, 1.0)
 
 
-@dataclass(frozen=True)
 class MulticlassHuberisedHingeLoss(LossOfClasses):
     r"""Huberised form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
 
@@ -157,18 +153,18 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
 
     def value(self, scores, y):
         m, rows = self._with_margin(scores, y), np.arange(len(y))
-        p = _project_on_simplex(m / self.h)
+        p = project_on_simplex(m / self.h)
         gap = np.einsum("ij,ij->i", p, m - scores[rows, y][:, None])
         return gap + 0.5 * self.h * (1.0 - np.einsum("ij,ij->i", p, p))
 
     def residual(self, scores, y):
-        p = _project_on_simplex(self._with_margin(scores, y) / self.h)
+        p = project_on_simplex(self._with_margin(scores, y) / self.h)
         p[np.arange(len(y)), y] -= 1.0
         return p
 
     def curvature(self, scores, y):
         """Return which classes have a part in p, from which `curvature_product` follows."""
-        return _project_on_simplex(self._with_margin(scores, y) / self.h) > 0.0
+        return project_on_simplex(self._with_margin(scores, y) / self.h) > 0.0
 
     def curvature_product(self, curvature, direction):
         """Apply a projection's derivative, centring over the classes that have a part in p."""
@@ -182,16 +178,6 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         return m
 
 
-def _project_on_simplex(v):
-    """Return the nearest probability vector of each row (Held, Wolfe and Crowder 1974)."""
-    v = v - v.max(axis=1, keepdims=True)
-    descending = -np.sort(-v, axis=1)
-    thresholds = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, v.shape[1] + 1)
-    last = np.sum(descending > thresholds, axis=1) - 1
-    return np.maximum(v - np.take_along_axis(thresholds, last[:, None], axis=1), 0.0)
-
-
-@dataclass(frozen=True)
 class SquaredHingeLoss(ClippableLoss):
     r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
 
@@ -210,7 +196,6 @@ class SquaredHingeLoss(ClippableLoss):
         return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, self.largest_gap)
 
 
-@dataclass(frozen=True)
 class ModifiedHuberLoss(SquaredHingeLoss):
     r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
 
@@ -229,7 +214,6 @@ def _weighted(name):
     return property(lambda self: max(self.weights) * getattr(self.loss, name))
 
 
-@dataclass(frozen=True)
 class ClassWeightedLoss(BoundedLoss):
     """A loss times a public weight of the row's class; all bounds are those of the largest.
 
@@ -278,7 +262,6 @@ class ClassWeightedLoss(BoundedLoss):
         return weights if scores.ndim == 1 else weights[:, None]
 
 
-@dataclass(frozen=True)
 class OneVersusRestLoss(ClippableLoss):
     """The sum over classes of a two-class loss of the class against the rest; y holds codes.
 

@@ -1,7 +1,6 @@
 """Losses of numbers: of the difference between a score and a number, and of counts."""
 
 import math
-from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy.special import xlogy
 from skdp._losses._base import BoundedLoss, ClippableLoss
 
 
-@dataclass(frozen=True)
 class SquaredLoss(ClippableLoss):
     r"""The loss :math:`\tfrac12 (s - y)^2`; its slope has no bound, so rows must be clipped."""
 
@@ -24,7 +22,6 @@ class SquaredLoss(ClippableLoss):
         return scores - y
 
 
-@dataclass(frozen=True)
 class HuberLoss(ClippableLoss):
     r"""The squared loss where :math:`|s - y| \le t` and its tangents beyond (Huber 1964).
 
@@ -53,7 +50,6 @@ class HuberLoss(ClippableLoss):
         return np.clip(scores - y, -self.threshold, self.threshold)
 
 
-@dataclass(frozen=True)
 class ClippedPoissonLoss(BoundedLoss):
     r"""Half the Poisson deviance of the mean :math:`e^s`, of slope at most G in the score s.
 

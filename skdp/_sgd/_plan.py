@@ -24,6 +24,7 @@ from skdp.accounting import (
     get_delta,
     get_epsilon,
 )
+from skdp.mechanisms._plan import PlanValue
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
 
@@ -77,8 +78,7 @@ class Linear:
         return ClippedSums(X, y, loss, persons=persons, **clipped)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SGDPlan:
+class SGDPlan(PlanValue, eq=True):
     """What a run of noisy gradient steps will do and cost.
 
     Parameters
@@ -105,9 +105,6 @@ class SGDPlan:
     noise: object
     step: Event
     sensitivity: float
-
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
 
     @property
     def event(self):

@@ -47,7 +47,6 @@ RADIUS, LEAST_RADIUS = 1.2, 0.1
 MOST_STEPS, LARGEST_ERROR, LEAST_DEVIATIONS = 4, 0.4, 2.0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class KMeansPlan(_moments.StatisticPlan):
     """What a fit will release: moments of the columns, counts of cells, and each step's blocks.
 

@@ -1,6 +1,6 @@
 """Principal component analysis with differential privacy."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -16,7 +16,6 @@ from skdp.stats._second_moment import SecondMoment, plan_second_moment
 from skdp.utils._validation import check_integer, is_auto, public_inputs
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class PCAPlan(TransformerPlan):
     """A bound on the rows' norm, unless it is declared, then their second moment.
 

@@ -3,8 +3,6 @@
 Derived in ``docs/forests.md``.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -31,7 +29,6 @@ def random_tree(terms, depth, draws):
     return tree_of(terms, columns, sides)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ForestPlan(TreePlan):
     """A fit's plan; the trees' tests follow from a public seed and the released bins.
 

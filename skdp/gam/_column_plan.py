@@ -15,12 +15,12 @@ from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, neare
 from skdp.gam._columns import BLOCK_ROWS, LARGEST_LIST, Term, exact_counts, finest_edges
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._grid import to_steps
+from skdp.mechanisms._plan import PlanValue
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
 
 
-@dataclass(frozen=True, kw_only=True)
 class GaussianSearch(BoundsPlan):
     """The search for bounds with the Gaussian noise of a share of a budget.
 
@@ -32,7 +32,6 @@ class GaussianSearch(BoundsPlan):
     mechanism: GaussianMechanism = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GaussianThreshold(StabilityThreshold):
     r"""The values of columns whose count with Gaussian noise reaches a threshold.
 
@@ -178,8 +177,7 @@ PURE_CELLS_SHARE = 0.15
 EVEN_NOISES = 2.0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnsPlan:
+class ColumnsPlan(PlanValue):
     """The stages before a model; `shares` says what each of them gets.
 
     Parameters
@@ -211,8 +209,6 @@ class ColumnsPlan:
         return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
 
     event = property(attrgetter("budget.event"))
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
     _moved = property(attrgetter("guarantee.neighbours.rows_moved"))
 
     def _undeclared(self, label):

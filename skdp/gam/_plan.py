@@ -1,7 +1,6 @@
 """What a fit of an additive model releases, stage by stage, in one budget."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
 
@@ -35,7 +34,6 @@ LARGEST_STRENGTH = 2.0
 EXACT_ENOUGH = 2.0**-200
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class AdditivePlan(ColumnsPlan):
     """A fit's plan; see `skdp.mechanisms._plan.Plan`.
 

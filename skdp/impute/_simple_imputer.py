@@ -1,7 +1,6 @@
 """Filling in missing values with private statistics."""
 
 import math
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -192,7 +191,6 @@ class DPSimpleImputer(PlannedTransformer):
         return ("allow_nan", "string", "categorical") if takes_any else ("allow_nan",)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class _Constant(TransformerPlan):
     statistics: np.ndarray
 
@@ -200,7 +198,6 @@ class _Constant(TransformerPlan):
         return {"statistics_": self.statistics, "counts_": None, "bounds_": None}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class _MostFrequent(TransformerPlan):
     fill_value: object
 
@@ -226,7 +223,6 @@ class _Location(TransformerPlan):
         return {"statistics_": statistics, "counts_": None, "bounds_": (plan.low, plan.high)}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class MeansOfPresent(MechanismPlan):
     """The means of the values that are present, within bounds."""
 

@@ -6,7 +6,7 @@ rows there are. The sensitivity and the share are derived in ``docs/guarantees.m
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,8 +30,7 @@ TARGET_STEP = 2.0**-20
 LARGEST_SCORE = 8.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassCentre(MechanismPlan):
+class ClassCentre(MechanismPlan, eq=True):
     """The logarithms of noisy class frequencies.
 
     Parameters
@@ -90,8 +89,7 @@ class ClassCentre(MechanismPlan):
         return scores / max(1.0, np.abs(scores).max() / self.largest)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeanCentre(MechanismPlan):
+class MeanCentre(MechanismPlan, eq=True):
     """The noisy mean of targets, or its logarithm.
 
     Parameters

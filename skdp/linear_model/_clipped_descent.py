@@ -5,7 +5,7 @@ or of the rows. These bounds make the settings.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -25,8 +25,7 @@ RESPONSE_BLOCK = 256
 ROOM_FOR_UNITS = 0.85
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClippedDescent(Perturbation):
+class ClippedDescent(Perturbation, kw_only=True):
     """What a run of noisy clipped gradients will do, and the settings that led to it.
 
     Parameters

@@ -175,8 +175,7 @@ def plan_rows(estimator, n_rows, guarantee):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class WeightsFit(MechanismPlan):
+class WeightsFit(MechanismPlan, eq=True):
     """What a fit will release: the norm of its rows if it is searched, and weights.
 
     Parameters

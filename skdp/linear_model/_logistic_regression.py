@@ -1,7 +1,5 @@
 """Logistic regression with differential privacy."""
 
-from dataclasses import dataclass
-
 from skdp.linear_model._centre import with_check, with_class_centre
 from skdp.linear_model._classifier import (
     LogisticProbabilitiesMixin,
@@ -151,8 +149,7 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         return _LogisticFit.of(choice, rows, task=expected, **own)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _LogisticFit(WeightsFit):
+class _LogisticFit(WeightsFit, eq=True):
     """What a fit will release: a norm if it is searched, weights, a Hessian if it is asked for."""
 
     hessian: HessianRelease | None

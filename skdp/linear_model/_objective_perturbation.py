@@ -97,7 +97,6 @@ class LinearNoise:
         return steps * self.step
 
 
-@dataclass(frozen=True)
 class ObjectivePerturbation(Perturbation):
     """What a fit by objective perturbation will do.
 

@@ -8,6 +8,7 @@ import numpy as np
 from skdp._data._bounded import bounded_additions
 from skdp.base import TableShape, guarantee_of
 from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue
 
 # C="auto" keeps C times the curvature of all rows below this.
 LARGEST_CURVATURE = 1e9
@@ -69,7 +70,7 @@ class ExpectedLossMixin:
         return float(self.plan_fit(shape, guarantee_of(self)).excess / n_rows)
 
 
-class Perturbation:
+class Perturbation(FrozenValue):
     """How weights are made by noise, and what that does to them; a plan has each name below.
 
     ``run(loss, rows, y, source)`` returns the weights, `mechanism` is their price, `C` and

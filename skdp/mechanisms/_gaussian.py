@@ -1,7 +1,6 @@
 """Noise on a vector of known L2 sensitivity: Gaussian, and of a norm with a gamma law."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -28,7 +27,6 @@ def _classical(epsilon, delta):
 _CALIBRATIONS = {"analytic": gaussian_noise_multiplier, "classical": _classical}
 
 
-@dataclass(frozen=True)
 class GaussianMechanism(_grid.GridMechanism):
     """Add Gaussian noise; the release is (epsilon, delta)-DP.
 
@@ -229,7 +227,6 @@ def _check_sufficient(multiplier, epsilon, delta):
         )
 
 
-@dataclass(frozen=True)
 class GammaNormMechanism(_grid.PureMechanism):
     """Add noise b with density proportional to exp(-epsilon ||b||_2 / sensitivity).
 

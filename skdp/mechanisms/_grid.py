@@ -1,7 +1,6 @@
 """Values on a grid of a power of two, and noise that is added there in integers."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 from skdp.accounting import Event, PureDP
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source
 from skdp.utils._validation import check_integer, check_positive, check_within
+from skdp.utils._values import FrozenValue
 
 _LARGEST_STEP = 2.0**61
 _LARGEST_VALUE = 2.0**1000
@@ -119,8 +119,7 @@ def from_steps(steps, step, shape):
     return float(result[0]) if shape == () else result.reshape(shape)
 
 
-@dataclass(frozen=True)
-class PureMechanism:
+class PureMechanism(FrozenValue):
     """What epsilon-DP releases share whose noise has the scale sensitivity / epsilon.
 
     A choice whose scores move both ways has twice that scale: a `_factor` of 2.
@@ -167,7 +166,7 @@ class PureMechanism:
         return round_up(self._factor * self.sensitivity / self.epsilon)
 
 
-class GridMechanism:
+class GridMechanism(FrozenValue):
     """What noise on a grid shares, whatever its law: `_on_grid`, `_sample` and two constants.
 
     `_deviation` and `_mean_error` are those of the law of scale 1.

@@ -1,7 +1,6 @@
 """Laplace noise: on numbers, and the discrete one on integers."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -17,7 +16,6 @@ from skdp.utils._validation import check_integer, check_positive
 _LARGEST_VALUE = 2**61
 
 
-@dataclass(frozen=True)
 class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     """Add Laplace noise of scale sensitivity / epsilon; the release is epsilon-DP.
 
@@ -118,7 +116,6 @@ def scale_in_steps(sensitivity, epsilon, d, step):
     return float_up(distance / Fraction(epsilon))
 
 
-@dataclass(frozen=True)
 class GeometricMechanism(_grid.PureMechanism):
     """Add discrete Laplace noise to integers; the release is epsilon-DP.
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, dataclass_transform
 
 from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
 from skdp.accounting._events import gaussian_mu, leaves
@@ -75,7 +75,24 @@ class Mechanism(Plan, Protocol):
         """Return the values with noise."""
 
 
-class MechanismPlan:
+@dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False)
+class PlanValue:
+    """A plan that was calibrated to its `guarantee`; see `Plan`.
+
+    Each subclass is a frozen dataclass of its annotated attributes, given by name. A plan is equal
+    to itself alone, as what holds arrays must be; ``eq=True`` in a class statement compares the
+    attributes.
+    """
+
+    epsilon = property(attrgetter("guarantee.epsilon"))
+    delta = property(attrgetter("guarantee.delta"))
+
+    def __init_subclass__(cls, *, eq=False, **options):
+        super().__init_subclass__(**options)
+        dataclass(cls, frozen=True, eq=eq, kw_only=True)
+
+
+class MechanismPlan(PlanValue):
     """A plan whose price and noise are those of its `mechanism`; see `Plan`.
 
     Attributes
@@ -108,8 +125,7 @@ class MechanismPlan:
         self.mechanism.check_size(size)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Price:
+class Price(PlanValue, eq=True):
     """A plan's price alone, and the noise that it is the price of; see `Plan`.
 
     Parameters
@@ -126,9 +142,6 @@ class Price:
     guarantee: Guarantee
     scale: float
     sensitivity: float
-
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
 
 
 def plan_for(make_plan, guarantee):

@@ -117,7 +117,6 @@ def scaled(guarantee, scale):
     return replace(guarantee, epsilon=guarantee.epsilon * scale)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SearchPlan(MechanismPlan):
     """Everything that a search, or a cross-validation without one, will release.
 

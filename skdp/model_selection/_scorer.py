@@ -1,7 +1,5 @@
 """A scorer for scikit-learn whose value is a release."""
 
-from dataclasses import dataclass
-
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -12,7 +10,6 @@ from skdp.model_selection._scores import bounded_score
 from skdp.utils._validation import check_privacy_parameters
 
 
-@dataclass(frozen=True)
 class ScorePlan(MechanismPlan):
     """What a call releases: one score, of rows or of persons."""
 
@@ -80,7 +77,9 @@ class DPScorer:
             self.score.check_methods(estimator, **release.shared)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
             plan = plan_for(
-                lambda guarantee: ScorePlan(bounded_noise(guarantee, sensitivity, sensitivity)),
+                lambda guarantee: ScorePlan(
+                    mechanism=bounded_noise(guarantee, sensitivity, sensitivity)
+                ),
                 release.guaranteed(self.epsilon, self.delta),
             )
             source = release.charge(plan)

@@ -6,7 +6,6 @@ counts nowhere. The sensitivities are derived in ``docs/model_selection.md``.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from inspect import signature
 from operator import attrgetter
 
@@ -25,19 +24,19 @@ from skdp.utils._validation import (
     check_relation,
     check_target_bounds,
 )
+from skdp.utils._values import FrozenValue
 
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
 ROUNDING = 2.0**-50
 
 
-class BoundedScore(ABC):
+class BoundedScore(FrozenValue, ABC):
     """A score of a fitted estimator on rows, and how far one row can move it.
 
-    Subclasses are frozen values; `bounded_score` makes them by name. A class with a `value` of its
-    own has a `sensitivity` of its own, and is not `monotonic` unless it says so itself.
+    Subclasses are frozen values; `bounded_score` makes them by their `name`. A class with a `value`
+    of its own has a `sensitivity` of its own, and is not `monotonic` unless it says so itself.
     """
 
-    name: str
     # The methods of an estimator of which one is needed, and whether targets are labels.
     methods = ("predict",)
     of_labels = True
@@ -194,7 +193,6 @@ class _MeanOverRows(BoundedScore):
         return -loss
 
 
-@dataclass(frozen=True)
 class Accuracy(_MeanOverRows):
     """The share of rows that are predicted correctly."""
 
@@ -209,7 +207,6 @@ class Accuracy(_MeanOverRows):
         return gain
 
 
-@dataclass(frozen=True)
 class ErrorCount(BoundedScore):
     """Minus the number of rows that are predicted wrongly."""
 
@@ -229,7 +226,6 @@ class ErrorCount(BoundedScore):
         return np.ones(len(sizes))
 
 
-@dataclass(frozen=True)
 class BalancedAccuracy(Accuracy):
     """The mean over classes of the correct rows over the declared number of rows.
 
@@ -260,7 +256,6 @@ class BalancedAccuracy(Accuracy):
         return gains * _correct(estimator, X, y)
 
 
-@dataclass(frozen=True)
 class LogLoss(_MeanOverRows):
     """Minus the mean of the rows' log-losses, each clipped to `bound`.
 
@@ -287,7 +282,6 @@ class LogLoss(_MeanOverRows):
             return -np.log(np.where(truth, probabilities, 0.0).sum(axis=1))
 
 
-@dataclass(frozen=True)
 class BrierScore(_MeanOverRows):
     """Minus the mean over rows of half the squared distance of probabilities to the truth."""
 
@@ -304,7 +298,6 @@ class BrierScore(_MeanOverRows):
         return 0.5 * (np.square(probabilities - truth).sum(axis=1) + unknown)
 
 
-@dataclass(frozen=True)
 class ROCAUC(BoundedScore):
     """The share of pairs of rows of different classes that are ordered rightly.
 
@@ -351,7 +344,6 @@ class ROCAUC(BoundedScore):
         return [max(1, round(share * n_samples)) for _, share in self.class_counts]
 
 
-@dataclass(frozen=True)
 class MeanSquaredError(_MeanOverRows):
     """Minus the mean squared error of targets and predictions that are clipped to bounds.
 
@@ -383,7 +375,6 @@ class MeanSquaredError(_MeanOverRows):
         return np.square(predicted - y)
 
 
-@dataclass(frozen=True)
 class R2(MeanSquaredError):
     """1 minus the mean squared error over a public variance of the targets.
 

@@ -2,7 +2,6 @@
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,7 +17,6 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._validation import public_inputs
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ClassMomentsPlan(MomentsPlan):
     """The number of rows of each class, and the means and variances of its columns.
 

@@ -1,7 +1,6 @@
 """Naive Bayes on private bins of raw tables: noisy counts of cells by class, one release."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
@@ -27,7 +26,6 @@ PARENTS_NOISES = 10.0
 STEP = 2.0**-20
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class HistogramNBPlan(ColumnsPlan):
     """A fit's plan; see `skdp.mechanisms._plan.Plan`.
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +28,6 @@ from skdp.utils._validation import check_choice, check_integer, is_auto, public_
 NUMBERS = ("bins", "scaled")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class VectorizerPlan(MechanismPlan, ColumnsPlan):
     """Bounds and categories that are not declared, and bins unless numbers are scaled.
 

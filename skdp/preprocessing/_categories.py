@@ -3,8 +3,6 @@
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -50,7 +48,6 @@ def position_of(other, labels):
     return UNDECLARED if other is None else int(category_codes(objects([other]), labels)[0])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class DeclaredCounts(MechanismPlan):
     """Noisy counts of each column's declared categories.
 
@@ -101,7 +98,6 @@ def plan_counts(categories, other, shape, guarantee):
     return DeclaredCounts(categories=categories, other=other, mechanism=mechanism)
 
 
-@dataclass(frozen=True, kw_only=True)
 class StabilityThreshold(StatisticPlan):
     r"""Release the values of columns whose noisy count reaches a threshold, and these counts.
 
@@ -136,7 +132,7 @@ class StabilityThreshold(StatisticPlan):
 
     n_columns: int
 
-    name: ClassVar[str] = "Geometric mechanism with a stability threshold"
+    name = "Geometric mechanism with a stability threshold"
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:

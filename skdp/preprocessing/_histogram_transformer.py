@@ -1,7 +1,6 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
-from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
@@ -29,6 +28,7 @@ from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
+from skdp.utils._sums import project_on_simplex
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -43,7 +43,6 @@ EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class HistogramPlan(TransformerPlan):
     """The edges that have to be found, and the counts of all columns.
 
@@ -409,19 +408,11 @@ def consistent_counts(noisy, total, exactly=True):
         Public.
     exactly : bool, default=True
         Whether the sum must be the total, or may be less.
-
-    Notes
-    -----
-    The projection on a simplex: J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra, "Efficient
-    projections onto the l1-ball for learning in high dimensions", ICML 2008, figure 1.
     """
     positive = np.maximum(noisy, 0.0)
     if not exactly and positive.sum() <= total:
         return positive
-    u = np.sort(noisy)[::-1]
-    excess = (np.cumsum(u) - total) / np.arange(1, len(u) + 1)
-    theta = excess[np.flatnonzero(u >= excess)[-1]]
-    return np.maximum(noisy - theta, 0.0)
+    return project_on_simplex(noisy, total)
 
 
 def densities(each, counts):

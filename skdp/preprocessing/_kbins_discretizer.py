@@ -1,7 +1,5 @@
 """Features cut into bins whose edges are found with differential privacy."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +19,6 @@ from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class BinningPlan(TransformerPlan):
     """The edges of all columns' bins."""
 

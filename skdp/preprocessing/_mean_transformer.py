@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -24,7 +24,6 @@ STEP = 2.0**-22
 LARGEST_COUNT = 2**31
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class MeanPlan(MechanismPlan):
     """The sums of features scaled to [-1, 1], and with a noisy count the number of rows.
 

@@ -1,7 +1,5 @@
 """One-hot encoding of declared or privately discovered categories."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +14,6 @@ from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_boolean, check_real
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EncoderPlan(TransformerPlan):
     """The categories, unless they are declared, and their counts where they are read.
 

@@ -1,6 +1,5 @@
 """Private statistics of columns within bounds that are declared, or found in the same fit."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -141,7 +140,6 @@ class CentringTransformer(BoundedColumnsTransformer):
         return X if self._middle is None else X + self._middle
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TransformerPlan(MechanismPlan):
     """What a transformer's fit will release, and how wide its output will be.
 
@@ -158,7 +156,6 @@ class TransformerPlan(MechanismPlan):
     by_person = True
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnsFit(TransformerPlan):
     """Statistics of the columns, and what a scaler makes of them.
 

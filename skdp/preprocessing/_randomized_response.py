@@ -1,7 +1,6 @@
 """Local differential privacy: categories that each row reports by randomised response."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +17,6 @@ from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnwiseResponse(MechanismPlan):
     """Randomised response on each column of a row, of one epsilon together.
 

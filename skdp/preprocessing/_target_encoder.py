@@ -252,7 +252,6 @@ class Outcomes:
             yield from ((target == k) * shares for k in range(len(self.classes)))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TargetPlan(TransformerPlan):
     """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
 

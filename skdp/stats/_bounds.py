@@ -1,8 +1,7 @@
 """Private bounds by a histogram over exponentially spaced bins."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.extmath import row_norms
@@ -31,7 +30,6 @@ _ROWS_PER_THRESHOLD = 16
 _BLOCK_VALUES = 1 << 16
 
 
-@dataclass(frozen=True, kw_only=True)
 class _SpacedHistogram(StatisticPlan):
     """Noisy counts over bins whose width grows with their distance from 0.
 
@@ -58,7 +56,7 @@ class _SpacedHistogram(StatisticPlan):
     n_rows: int
     n_columns: int = 1
 
-    signed: ClassVar[bool] = True
+    signed = True
 
     def __post_init__(self):
         for name in ("n_rows", "n_columns"):
@@ -139,7 +137,6 @@ class _SpacedHistogram(StatisticPlan):
         return self.mechanism.release(counts, random_state=source).reshape(d, n_bins)
 
 
-@dataclass(frozen=True, kw_only=True)
 class BoundsPlan(_SpacedHistogram):
     """Bounds of each of several columns, from one noisy histogram."""
 
@@ -178,11 +175,10 @@ class BoundsPlan(_SpacedHistogram):
         return np.where(found, low, -FALLBACK), np.where(found, high, FALLBACK)
 
 
-@dataclass(frozen=True, kw_only=True)
-class NormPlan(_SpacedHistogram):
+class NormPlan(_SpacedHistogram, eq=True):
     """A bound on the norm of most rows, from a noisy histogram of norms."""
 
-    signed: ClassVar[bool] = False
+    signed = False
 
     def run(self, X, source, center=None, persons=None):
         """Release the bound.

@@ -1,7 +1,6 @@
 """Sums, means, variances, counts and histograms of all columns in one release."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
@@ -31,7 +30,6 @@ UNIFORM_VARIANCE = 1.0 / 3.0
 MOST_CELLS = 2**27
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class StatisticPlan(MechanismPlan):
     """A plan that is charged what was asked for, whatever its mechanism makes of delta."""
 
@@ -42,7 +40,6 @@ class StatisticPlan(MechanismPlan):
     delta = property(attrgetter("guarantee.delta"))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class MomentsPlan(StatisticPlan):
     """Means, or means and variances, of columns within bounds.
 
@@ -110,7 +107,6 @@ class MomentsPlan(StatisticPlan):
         return means, np.where(nothing_left, UNIFORM_VARIANCE, variance) * half**2
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class SumPlan(MomentsPlan):
     """Sums of columns within bounds.
 
@@ -221,7 +217,6 @@ def release_counts(mechanism, counts, source):
     return np.rint(released).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CountPlan(StatisticPlan):
     """The number of values that are not zero, of each column.
 
@@ -249,7 +244,6 @@ def _add_others_than_zero(counts, block, shares):
     counts += times_shares(np.not_equal(block, 0), shares).sum(axis=0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ModePlan(StatisticPlan):
     """The category that most rows have, by permute-and-flip on the counts.
 
@@ -270,7 +264,6 @@ class ModePlan(StatisticPlan):
         return self.mechanism.release(counts[1:], random_state=source)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class HistogramPlan(StatisticPlan):
     """Counts of bins of columns, or of the cells of all columns' bins together if `joint`.
 

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -69,7 +68,6 @@ class _Node:
         return Fraction(max(self.share, _UNIT - self.share), _UNIT)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class QuantilePlan(StatisticPlan):
     """Quantiles of each of several columns, with one cost for all of them.
 
@@ -137,7 +135,7 @@ class QuantilePlan(StatisticPlan):
     high: np.ndarray
     n_rows: int | None = None
 
-    name: ClassVar[str] = "Exponential mechanism, recursively for many quantiles"
+    name = "Exponential mechanism, recursively for many quantiles"
 
     def __post_init__(self):
         low, high = broadcast_bounds((self.low, self.high), np.size(self.low))

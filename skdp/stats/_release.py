@@ -1,6 +1,6 @@
 """The life of a private statistic: validate, plan, charge, run, return."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
@@ -91,7 +91,6 @@ def shaped(values, flat):
     return values if values.ndim else values.item()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class WithinBounds(MechanismPlan):
     """Bounds, unless they are declared, then a release within them.
 

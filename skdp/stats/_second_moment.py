@@ -156,7 +156,6 @@ def _rounding(shape):
     return 1.1 * UNIT_ROUNDOFF * n * additions
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CovariancePlan(StatisticPlan):
     """The covariances of columns within bounds.
 

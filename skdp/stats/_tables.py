@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
 
@@ -19,6 +18,7 @@ from skdp.stats._moments import HistogramPlan, ModePlan
 from skdp.stats._release import check_rows, release
 from skdp.stats._second_moment import CovariancePlan
 from skdp.utils._labels import category_codes
+from skdp.utils._sums import project_on_simplex
 
 
 @_statistic
@@ -180,7 +180,6 @@ def dp_crosstab(
     return DataFrame(counts, *(Index(own, name=getattr(one, "name", None)) for own, one in named))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CrosstabPlan(HistogramPlan):
     """Counts of pairs of labels, together at most as many as there are units.
 
@@ -206,10 +205,7 @@ def nearest_counts(noisy, most):
     the total stays.
     """
     total = np.rint(np.clip(noisy.sum(), 0.0, most))
-    falling = np.sort(noisy.ravel())[::-1].astype(np.float64)
-    lowered = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    counts = np.maximum(noisy.ravel() - lowered.max(), 0.0)
-    sums = np.rint(np.cumsum(counts))
+    sums = np.rint(np.cumsum(project_on_simplex(noisy.ravel(), total)))
     return np.diff(sums, prepend=0.0).astype(np.int64).reshape(noisy.shape)
 
 

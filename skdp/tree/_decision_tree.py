@@ -154,7 +154,6 @@ def best_split(term, counts, values):
     return gains.max(), np.argsort(order) > gains.argmax()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TreePlan(AdditivePlan):
     """A fit's plan: an additive model's, whose released curves say where a tree is cut.
 

@@ -193,3 +193,20 @@ def split_guarantee(guarantee, share):
     """Return two guarantees that compose to one, the first with a share of both its terms."""
     epsilons, deltas = (split_epsilon(each, share) for each in (guarantee.epsilon, guarantee.delta))
     return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]
+
+
+def project_on_simplex(values, total=1.0):
+    """Return the nearest vectors that are not negative and sum to a total, along the last axis.
+
+    All that stay above 0 are lowered, or raised, by the same amount.
+
+    References
+    ----------
+    M. Held, P. Wolfe and H. P. Crowder. Validation of subgradient optimization. Mathematical
+    Programming 1974. J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra. Efficient projections
+    onto the l1-ball for learning in high dimensions. ICML 2008, figure 1.
+    """
+    values = values - values.max(axis=-1, keepdims=True)
+    falling = -np.sort(-values, axis=-1)
+    amounts = (np.cumsum(falling, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
+    return np.maximum(values - amounts.max(axis=-1, keepdims=True), 0.0)

@@ -53,9 +53,6 @@ def what_hinders(kind):
         return "it derives from neither ClippableLoss nor BoundedLoss"
     if inspect.isabstract(kind):
         return f"it lacks {', '.join(sorted(kind.__abstractmethods__))}"
-    made = vars(kind).get("__dataclass_params__")
-    if made is None or not made.frozen:
-        return "it is no frozen dataclass: write @dataclass(frozen=True) above it"
     strange = [f"{name}: {type}" for name, type in _types(kind).items() if type not in VALUES]
     if strange and kind not in COMPOSED:
         return (

@@ -1,11 +1,13 @@
 """Every mechanism keeps the protocol of its kind."""
 
 import inspect
+import pickle
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
 from skdp import mechanisms
-from skdp.mechanisms._plan import Mechanism, Plan
+from skdp.mechanisms._plan import Mechanism, MechanismPlan, Plan
 
 KINDS = [kind for name in mechanisms.__all__ if inspect.isclass(kind := getattr(mechanisms, name))]
 # They choose, answer, stand for others or release nothing: no noise is added to a vector.
@@ -37,3 +39,27 @@ def test_what_is_missing_is_named():
             return values
 
     assert missing(Silent) == ["check_size", "deviation", "name"]
+
+
+class Whole(MechanismPlan):
+    mechanism: object
+
+
+class Part(Whole):
+    size: int = 1
+
+
+class Compared(Part, eq=True):
+    more: int = 2
+
+
+def test_subclasses_of_a_plan_are_frozen_dataclasses():
+    plan = Compared(mechanism=mechanisms.LaplaceMechanism(1.0, 2.0), size=3)
+    assert (plan.epsilon, plan.size, plan.more) == (1.0, 3, 2)
+    assert pickle.loads(pickle.dumps(plan)) == plan != replace(plan, size=4)
+    part = Part(mechanism=plan.mechanism)
+    assert part == part != replace(part) and hash(part) == hash(part)
+    with pytest.raises(FrozenInstanceError):
+        part.size = 2
+    with pytest.raises(TypeError, match="positional"):
+        Part(plan.mechanism)

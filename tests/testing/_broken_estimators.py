@@ -345,6 +345,13 @@ class RowsMean(PrivateMean):
         return self
 
 
+class PlanOfPersons(MechanismPlan):
+    """The plan of the next."""
+
+    mechanism: LaplaceMechanism
+    by_person = True
+
+
 class MeanOfPersons(PrivateMean):
     """Means of persons, each of whose rows counts by its share, or as one."""
 
@@ -363,9 +370,7 @@ class MeanOfPersons(PrivateMean):
         return self
 
     def _plan(self, mechanism):
-        plan = MechanismPlan()
-        plan.mechanism, plan.by_person = mechanism, True
-        return plan
+        return PlanOfPersons(mechanism=mechanism)
 
 
 class CrowdedMean(MeanOfPersons):
@@ -458,9 +463,9 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     def plan_fit(self, shape, guarantee):
         moved = float(guarantee.neighbours.rows_moved)
-        plan = SumOfColumns()
-        plan.mechanism = LaplaceMechanism(guarantee.epsilon, moved * shape.n_columns)
-        plan.mechanism.check_size(shape.n_columns)
+        mechanism = LaplaceMechanism(guarantee.epsilon, moved * shape.n_columns)
+        plan = SumOfColumns(mechanism=mechanism)
+        plan.check_size(shape.n_columns)
         return plan
 
     def _statement(self, plan):
@@ -473,6 +478,8 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
 class SumOfColumns(MechanismPlan):
     """The plan of those."""
+
+    mechanism: LaplaceMechanism
 
     def run(self, X, source):
         total = np.clip(X, -1.0, 1.0).sum(axis=0)
