@@ -149,6 +149,11 @@ def _add_labels(counts, values, shares, categories, other):
     counts += counts_of(codes[known], cut(shares, known), len(counts))
 
 
+def split_by_column(values, columns):
+    """Return the parts of values that stand one behind another, as many as each column has."""
+    return np.split(values, np.cumsum([len(own) for own in columns])[:-1])
+
+
 def read_columns(estimator, X, *, reset=True):
     """Read a table some of whose columns may be categorical, each cell by itself.
 

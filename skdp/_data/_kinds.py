@@ -18,25 +18,22 @@ STARTS = {
 def read_kinds(estimator, X, *, reset=True):
     """Return a table as a `ColumnTable` and the kind that its container gives each column."""
     table = read_columns(estimator, X, reset=reset)
-    return table, container_kinds(X, table)
+    return table, container_kinds(X if is_frame(X) else table.matrix)
 
 
-def container_kinds(X, table):
+def container_kinds(X):
     """Return the kind of each column, by its type alone.
 
     Parameters
     ----------
-    X : array-like or DataFrame
-    table : ColumnTable
-        The same.
+    X : array, sparse matrix, ChunkedArray or DataFrame
 
     Returns
     -------
     list of {"number", "date", "duration", "boolean", "label", "object"}
     """
-    if not is_frame(X):
-        return [kind_of(table.matrix.dtype)] * table.shape[1]
-    return [kind_of(dtype) for dtype in types_of(X)]
+    kinds = [kind_of(dtype) for dtype in types_of(X)]
+    return kinds if is_frame(X) else kinds * X.shape[1]
 
 
 def types_of(X):

@@ -145,7 +145,7 @@ def schema_from(frame):
         raise ValueError(
             "a schema is drafted of a data frame whose columns have names of their own"
         )
-    kinds = dict(zip(names, container_kinds(frame, None), strict=True))
+    kinds = dict(zip(names, container_kinds(frame), strict=True))
     return Schema(
         bounds={n: None for n in names if kinds[n] in ("number", "date", "duration")},
         categories={n: None for n in names if kinds[n] in ("label", "object")},

@@ -7,25 +7,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._data._containers import (
-    as_cells,
-    as_csr,
-    as_numbers,
-    canonical_rows,
-    doubles_at_most,
-    is_sequence,
-)
+from skdp._data import _containers
 from skdp._data._parts import Rows, map_over, sum_over
 from skdp._data._refusals import check_finite, column_name
+from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked
-from skdp.utils._frames import (
-    column_values,
-    columns_of,
-    frame_columns,
-    in_memory,
-    is_frame,
-    names_of,
-)
 from skdp.utils._labels import is_missing
 
 
@@ -59,11 +45,11 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
         check_chunks(chunked)
         validate_data(estimator, chunked, reset=reset, skip_check_array=True)
         return chunked
-    given, names = X, names_of(X) if is_frame(X) else None
+    given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
         X = number_matrix(X)
     elif accept_sparse:
-        X = as_csr(X)
+        X = _containers.as_csr(X)
     checks = {"accept_sparse": "csr" if accept_sparse else False, "ensure_all_finite": False}
     X = check_array(X, order=None, estimator=estimator, input_name="X", **checks)
     # A frame has the columns' names; its values were checked as an array.
@@ -172,23 +158,24 @@ def number_matrix(X):
     array-like
         X itself where it is an array of numbers, or no table.
     """
-    X = in_memory(X)
-    if is_frame(X):
+    X = _frames.in_memory(X)
+    if _frames.is_frame(X):
         dtypes = {str(dtype) for dtype in X.dtypes} if hasattr(X, "iloc") else ()
         one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
         if one_type and X.dtypes.iloc[0].kind in "biuf":
-            return doubles_at_most(np.asarray(X))
-        columns, _ = frame_columns(X, without_zones=True)
+            return _containers.doubles_at_most(np.asarray(X))
+        columns, _ = _frames.frame_columns(X, without_zones=True)
         matrix = np.empty((len(X), len(columns)))
         for j, column in enumerate(columns):
-            matrix[:, j] = as_numbers(column, column_name(j, names_of(X)))
+            matrix[:, j] = _containers.as_numbers(column, column_name(j, _frames.names_of(X)))
         return matrix
-    X = as_cells(X) if is_sequence(X) else np.asarray(X)
+    X = _containers.as_cells(X) if _containers.is_sequence(X) else np.asarray(X)
     if X.dtype.kind in "OmMSU" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
-            return as_numbers(X)
-        return np.column_stack([as_numbers(each, column_name(j)) for j, each in enumerate(X.T)])
-    return doubles_at_most(X)
+            return _containers.as_numbers(X)
+        named = ((each, column_name(j)) for j, each in enumerate(X.T))
+        return np.column_stack([_containers.as_numbers(*each) for each in named])
+    return _containers.doubles_at_most(X)
 
 
 def number_array(a):
@@ -203,7 +190,7 @@ def number_array(a):
     array-like
         `a` itself where it is an array of numbers, or nothing that can be one.
     """
-    return number_matrix(column_values(a, without_zones=True)[0] if _is_column(a) else a)
+    return number_matrix(_frames.column_values(a, without_zones=True)[0] if _is_column(a) else a)
 
 
 def indexable_table(X):
@@ -219,15 +206,15 @@ def indexable_table(X):
         others are converted to.
     """
     if issparse(X):
-        return canonical_rows(as_csr(X))
+        return _containers.canonical_rows(_containers.as_csr(X))
     if hasattr(X, "shape"):
         return X
-    if not is_sequence(X):
+    if not _containers.is_sequence(X):
         return np.asarray(X)
-    cells = as_cells(X)
+    cells = _containers.as_cells(X)
     if cells.ndim != 2:
         raise ValueError("Expected a 2-dimensional table, got a list of rows of several lengths")
-    return as_numbers(cells) if all(numeric_columns(cells)) else cells
+    return _containers.as_numbers(cells) if all(numeric_columns(cells)) else cells
 
 
 def numeric_columns(cells):
@@ -286,7 +273,7 @@ def read_numeric_target(estimator, y, n_rows):
         raise ValueError(
             f"y must hold numbers, got an array of {y.dtype}; a classifier takes labels"
         )
-    numbers = as_numbers(y, "y")
+    numbers = _containers.as_numbers(y, "y")
     # Of objects scikit-learn looks for NaN before it converts them, when None is none yet.
     check_finite(numbers, "y")
     return numbers
@@ -302,9 +289,9 @@ def target_array(y):
     ValueError
         If a list has labels of several kinds.
     """
-    y = in_memory(y)
-    if is_sequence(y):
-        cells = as_cells(y)
+    y = _frames.in_memory(y)
+    if _containers.is_sequence(y):
+        cells = _containers.as_cells(y)
         if cells.ndim == 2 and cells.shape[1] == 1:
             return target_array([row[0] for row in cells])[:, np.newaxis]
         if cells.ndim != 1:
@@ -321,12 +308,12 @@ def target_array(y):
             # Of a member of an Enum numpy takes the name, cut to the longest value.
             return np.array([str.__str__(v) for v in cells])
         return _unless_rounded(cells)
-    if is_frame(y):
-        columns = columns_of(y)
+    if _frames.is_frame(y):
+        columns = _frames.columns_of(y)
         return target_array(columns[0])[:, np.newaxis] if len(columns) == 1 else y
     if not _is_column(y):
         return y
-    values, numeric = column_values(y)
+    values, numeric = _frames.column_values(y)
     is_array = values.dtype.kind != "O" or isinstance(getattr(y, "dtype", None), np.dtype)
     if is_array or not all(map(_is_number, values)):
         return values
@@ -335,7 +322,7 @@ def target_array(y):
 
 def _is_column(a):
     """Return whether something is one column that has a type."""
-    has_type = not is_frame(a) and (hasattr(a, "dtype") or hasattr(type(a), "to_pylist"))
+    has_type = not _frames.is_frame(a) and (hasattr(a, "dtype") or hasattr(type(a), "to_pylist"))
     return has_type and np.ndim(a) == 1
 
 

@@ -83,14 +83,14 @@ def calibrate(
     is_slow = exact and delta > 0.0 and (len(parts) > 1 or any(map(ev.is_sampled, parts)))
     rough = partial(cost, name="rdp" if is_slow else method)
     safer = 4.0 if _falls(rough, start, low, high) else 0.25
-    safe, unsafe = _bracket(rough, epsilon, start, safer, low, high)
+    safe, unsafe = bracket(rough, epsilon, start, safer, low, high)
     if is_slow and unsafe is not None:
-        start = _crossing(rough, epsilon, safe, unsafe, 0.05)
-        safe, unsafe = _bracket(cost, epsilon, start, safer**0.05, low, high)
+        start = crossing(rough, epsilon, safe, unsafe, 0.05)
+        safe, unsafe = bracket(cost, epsilon, start, safer**0.05, low, high)
     if unsafe is None:
         return safe
     accuracy = max(0.25 * rtol, 2.0**-50)
-    found = _crossing(cost, epsilon, safe, unsafe, accuracy)
+    found = crossing(cost, epsilon, safe, unsafe, accuracy)
     if safer > 1.0:
         return min(nudge(fits, found, accuracy), safe)
     return max(nudge(fits, found, -accuracy), safe)
@@ -116,7 +116,7 @@ def _falls(cost, start, low, high):
     return True
 
 
-def _bracket(cost, target, start, safer, low, high):
+def bracket(cost, target, start, safer, low, high):
     """(safe, unsafe) parameters about the target, by steps that grow up to fourfold.
 
     A parameter times `safer` costs less. Unsafe is None if all parameters within bounds are safe.
@@ -136,7 +136,7 @@ def _bracket(cost, target, start, safer, low, high):
     return last, None
 
 
-def _crossing(cost, target, safe, unsafe, rtol):
+def crossing(cost, target, safe, unsafe, rtol):
     """A parameter at about the target, on either side of it."""
 
     def gap(value):

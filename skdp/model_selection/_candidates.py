@@ -9,11 +9,9 @@ import numpy as np
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp._data._columns import ColumnTable
 from skdp._data._kinds import container_kinds
 from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, target_array
@@ -21,7 +19,6 @@ from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
-from skdp.utils._frames import is_frame
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 
@@ -49,10 +46,8 @@ def quiet(model):
     """
     told = told_by_params(model).items()
     model.set_params(**{name: False if isinstance(value, bool) else 0 for name, value in told})
-    parts = [model, *model.get_params().values()]
-    fixed = {id(part.estimator) for part in parts if isinstance(part, FrozenEstimator)}
-    for part in parts:
-        if hasattr(part, "set_callbacks") and id(part) not in fixed:
+    for part in (model, *fitted_params(model).values()):
+        if hasattr(part, "set_callbacks"):
             part.set_callbacks()
     return model
 
@@ -141,9 +136,8 @@ class Rows:
             return {"names": None, "kinds": None}
         reader = BaseEstimator()
         validate_data(reader, self.X, skip_check_array=True)
-        table = ColumnTable(self.X.shape, None if is_frame(self.X) else self.X)
         names = getattr(reader, "feature_names_in_", None)
-        return {"names": names, "kinds": container_kinds(self.X, table)}
+        return {"names": names, "kinds": container_kinds(self.X)}
 
     @property
     def n_units(self):
@@ -209,6 +203,11 @@ class FitPlan:
         """What the fit costs."""
         return plan_event(self.charges)
 
+    def model(self, allow):
+        """Return what is to be fitted; `allow` makes an allowance of a planned charge."""
+        budget = self.guarantee.epsilon, self.guarantee.delta
+        return quiet(self.pipeline.with_budget(*budget, list(map(allow, self.charges))))
+
     def fitted(self, rows, allow, seeds):
         """Fit on paid allowances, one for each private step.
 
@@ -224,15 +223,12 @@ class FitPlan:
         -------
         estimator
         """
-        budget = self.guarantee.epsilon, self.guarantee.delta
-        model = quiet(self.pipeline.with_budget(*budget, list(map(allow, self.charges))))
-
         seeded = {
             step.parameter("random_state"): seed
             for step, seed in zip(self.pipeline.steps, seeds, strict=True)
             if "random_state" in step.params
         }
-        return rows.fit(model.set_params(**seeded))
+        return rows.fit(self.model(allow).set_params(**seeded))
 
 
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
@@ -262,8 +258,9 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
                 "every fit, from its own total"
             )
     model = without_memory(clone(estimator).set_params(**clone(params, safe=False)))
-    steps = plan_pipeline(model, public_steps=public_steps).steps
-    for step in steps:
+    known = {"terms": rows.terms, "columns": rows.columns, "public_steps": public_steps}
+    planned = plan_pipeline(model, None, rows.n_columns, **known)
+    for step in planned.steps:
         for name, own in fitted_params(step.estimator, "accountant").items():
             if own is not None and own is not accountant:
                 raise ValueError(
@@ -276,12 +273,10 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
     if is_classifier(model):
         declared = {
             step.parameter(name): classes
-            for step in steps
+            for step in planned.steps
             for name, classes in fitted_params(step.estimator, "classes").items()
         }
         known = [classes for classes in declared.values() if classes is not None]
         classes, _ = check_classes(known[-1] if known else None, rows.y)
         model.set_params(**{name: classes for name, value in declared.items() if value is None})
-    known = {"terms": replace(rows.terms, max_rows=1), "columns": rows.columns, "classes": classes}
-    planned = plan_pipeline(model, None, rows.n_columns, public_steps=public_steps, **known)
-    return Candidate(params, planned)
+    return Candidate(params, replace(planned, pipe=clone(model), classes=classes))

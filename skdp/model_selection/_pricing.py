@@ -2,56 +2,46 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 from skdp.accounting import ZCDP, Composed, Gaussian, PureDP, get_delta, get_epsilon, zcdp
+from skdp.accounting._calibrate import bracket, crossing
 from skdp.accounting._events import is_sampled, leaves, merged
 from skdp.accounting._laws import law
 from skdp.pipeline._planning import stand_in
 
-MOST_STEPS, LARGEST_STEP = 40, 7.0
+SCALES = (2.0**-30, 2.0**20)
 
 
 def fitting_scale(task, make_branches):
     """Return a scale at which every branch is within the budget, and the worst nearly fills it.
 
-    Costs grow with the scale, about in proportion: a secant in logarithms, kept in its bracket.
+    Costs grow with the scale, about in proportion.
     """
     whole, tolerance = task.guarantee, 1e-3
     target, relation = whole.epsilon, whole.relation
-    low, high = 0.0, math.inf
-    scale, points = 1.0, []
-    for _ in range(MOST_STEPS):
-        # A fit that changes its mechanism at some epsilon has costs that jump over the budget.
-        if high <= low * (1.0 + tolerance):
-            break
-        cost = max(get_epsilon(e, whole.delta, relation=relation) for e in make_branches(scale))
-        if cost <= target:
-            low = max(low, scale)
-            if cost >= target * (1.0 - tolerance):
-                break
-        else:
-            high = min(high, scale)
-        points = [*points, (math.log(scale), math.log(max(cost, 1e-300)))][-2:]
-        step = math.log((1.0 - 0.5 * tolerance) * target) - points[-1][1]
-        scale *= math.exp(min(max(step * _inverse(points), -LARGEST_STEP), LARGEST_STEP))
-        if not low < scale < high:
-            scale = math.sqrt(low * high) if low and high < math.inf else (low or high) / 2.0
-    if not low:
+
+    @cache
+    def cost(scale):
+        branches = make_branches(scale)
+        return max(get_epsilon(e, whole.delta, relation=relation) for e in branches)
+
+    # What a candidate refuses at any price is raised here.
+    cost(1.0)
+    try:
+        fits, exceeds = bracket(cost, target, 1.0, 0.7, *SCALES)
+    except ValueError:
         raise ValueError(
             f"epsilon={target!r} and delta={whole.delta!r} cannot pay for this search: the "
             "cost of a candidate does not fall with its epsilon"
-        )
-    while any(get_delta(e, target, relation=relation) > whole.delta for e in make_branches(low)):
-        low *= 1.0 - tolerance
-    return low
-
-
-def _inverse(points):
-    """Return the inverse of the slope through the last points, within a factor of 3 of 1."""
-    if len(points) < 2 or points[0][0] == points[1][0]:
-        return 1.0
-    slope = (points[1][1] - points[0][1]) / (points[1][0] - points[0][0])
-    return 1.0 / min(max(slope, 1.0 / 3.0), 3.0)
+        ) from None
+    # A fit that changes its mechanism at some epsilon has costs that jump over the budget.
+    scale = fits if exceeds is None else crossing(cost, target, fits, exceeds, 0.5 * tolerance)
+    while cost(scale) > target or any(
+        get_delta(e, target, relation=relation) > whole.delta for e in make_branches(scale)
+    ):
+        scale *= 1.0 - tolerance
+    return scale
 
 
 def worst_branches(branches):
@@ -126,17 +116,15 @@ def run_cost(fits, delta):
     relation = fits[0].guarantee.relation
     distinct = worst_branches([fit.event] for fit in fits)
     parts = [part for event in distinct for part in leaves(event)]
-    if any(law(part, relation).delta > 0.0 for part in parts):
-        return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
     pure = max(map(_pure_epsilon, distinct))
     if pure < math.inf:
         return RunCost(PureDP(pure))
-    if len(distinct) == 1:
-        counts = leaves(distinct[0])
-        return RunCost(parts[0] if list(counts.values()) == [1] else distinct[0])
-    if any(map(is_sampled, parts)):
+    several = len(distinct) > 1
+    if any(law(part, relation).delta > 0.0 or (several and is_sampled(part)) for part in parts):
         return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
-    return RunCost(ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)))
+    if several:
+        return RunCost(ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)))
+    return RunCost(parts[0] if list(leaves(distinct[0]).values()) == [1] else distinct[0])
 
 
 def _pure_epsilon(event):

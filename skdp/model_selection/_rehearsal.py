@@ -1,6 +1,7 @@
 """What fits do before their charge, for the errors that bad parameters and bad data raise."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from joblib import parallel_config
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.accounting import Allowance
 from skdp.accounting._state import NotCopied
 from skdp.base import NOTHING, guarantee_of
-from skdp.model_selection._candidates import quiet, silence
+from skdp.model_selection._candidates import silence
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._steps import find_steps
@@ -124,9 +125,7 @@ def _try(fit, rows, n_units):
     for step in steps:
         if isinstance(step.estimator, FrozenEstimator):
             check_is_fitted(step.estimator)
-    allowances = [Allowance(planned, rows.terms, None) for planned in fit.charges]
-    budget = fit.guarantee.epsilon, fit.guarantee.delta
-    model = quiet(fit.pipeline.with_budget(*budget, allowances))
+    model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
     names, errors = {step.name for step in fit.pipeline.steps}, _not_by_ones(steps)
     params = {"": model} | model.get_params()
     parts = {

@@ -244,8 +244,7 @@ def _look_inside(pipe, prefix, n_features, before=()):
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in named_parts(step.estimator):
-                path = "__".join(filter(None, (step.name, name)))
-                inside = _look_inside(inner, path, width, step.before)
+                inside = _look_inside(inner, step.parameter(name), width, step.before)
                 yield from (replace(part, fits=None) for part in inside)
 
 
@@ -253,17 +252,16 @@ def _finding(step):
     if step.kind == "local":
         message = "each transform is a charge, predictions too; no plan of fits can hold it"
         return Finding(step.title, "local", message)
-    if step.kind == "wrapper":
-        remedy = "name it and the steps inside it in public_steps if what they learn is public"
-        if holds_private(step.estimator):
+    if step.kind in ("wrapper", "opaque"):
+        remedy = "name it in public_steps if what it makes of a row depends on that row alone"
+        if step.kind == "wrapper":
+            remedy = "name it and the steps inside it in public_steps if what they learn is public"
+        if step.kind == "wrapper" and holds_private(step.estimator):
             remedy = (
                 "public_steps cannot excuse it, because private steps are inside: give these their "
                 "epsilon and accountant and fit it unplanned, or use its estimators by themselves"
             )
-        return Finding(step.title, "not checkable", f"{REASONS['wrapper']}; {remedy}")
-    if step.kind == "opaque":
-        remedy = "name it in public_steps if what it makes of a row depends on that row alone"
-        return Finding(step.title, "not checkable", f"{REASONS['opaque']}; {remedy}")
+        return Finding(step.title, "not checkable", f"{REASONS[step.kind]}; {remedy}")
     name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
     message = f"{name} {REASONS['learns']}"
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")

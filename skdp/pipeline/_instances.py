@@ -65,7 +65,7 @@ def fitted_params(model, *names):
     ----------
     model : estimator
     *names : str
-        Without the prefix by which ``set_params`` knows them.
+        Without the prefix by which ``set_params`` knows them; none for all.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def fitted_params(model, *names):
     return {
         name: value
         for name, value in params.items()
-        if name.rpartition("__")[2] in names and not name.startswith(tuple(frozen))
+        if (not names or name.rpartition("__")[2] in names) and not name.startswith(tuple(frozen))
     }
 
 

@@ -36,22 +36,16 @@ def output_width(estimator, n_features):
     if step_kind(estimator) not in ("private", "stateless", "declared"):
         return None
     found = verified(estimator)
+    params = estimator.get_params(deep=False)
     if found is not None:
-        return found.width(estimator.get_params(deep=False), n_features)
-    if not of_skdp(estimator):
+        return found.width(params, n_features)
+    if not (of_skdp(estimator) and plans_its_fit(estimator)):
         return None
     if isinstance(estimator, OneToOneFeatureMixin):
         return n_features
-    return _planned_width(estimator, n_features)
-
-
-def _planned_width(estimator, n_columns):
-    """Return the width that an estimator plans whatever else of the table is not known."""
-    if not plans_its_fit(estimator):
-        return None
-    params = estimator.get_params(deep=False)
+    # What it plans whatever else of the table is not known.
     sizes = ((1, 2), (10**6, 3))
-    shapes = [TableShape(n_rows=n, n_columns=n_columns, classes=np.arange(k)) for n, k in sizes]
+    shapes = [TableShape(n_rows=n, n_columns=n_features, classes=np.arange(k)) for n, k in sizes]
     try:
         guarantee = Guarantee(epsilon=params["epsilon"], delta=params.get("delta", 0.0))
         widths = {estimator.plan_fit(shape, guarantee).n_features_out for shape in shapes}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from skdp._data._columns import all_declared
+from skdp._data._columns import all_declared, split_by_column
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism
@@ -72,8 +72,7 @@ class DeclaredCounts(MechanismPlan):
             for j, labels in enumerate(self.categories)
         ]
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
-        ends = np.cumsum([len(counts) for counts in exact])[:-1]
-        return self.categories, np.split(noisy.astype(np.float64), ends)
+        return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
 
 def plan_counts(categories, other, shape, guarantee):

@@ -5,25 +5,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._columns import read_columns, read_numeric_columns
+from skdp._data._columns import read_columns, read_numeric_columns, split_by_column
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
-from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._binning import (
-    AUTOMATIC,
-    EdgesPlan,
-    bin_codes,
-    column_bins,
-    column_pairs,
-    columns_of,
-    count_columns,
-    crossed,
-    input_names,
-    names_in,
-    numeric_columns,
-    one_hot,
-)
+from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
@@ -58,7 +44,7 @@ class HistogramPlan(TransformerPlan):
     sparse_output : bool
     """
 
-    edges: EdgesPlan
+    edges: _binning.EdgesPlan
     counts: object
     pairs: list
     sparse_output: bool
@@ -85,10 +71,9 @@ class HistogramPlan(TransformerPlan):
 
     def noisy_counts(self, table, bins, source, shares=None):
         """Return the noisy counts of each column's bins."""
-        exact = count_columns(table, bins, shares)
+        exact = _binning.count_columns(table, bins, shares)
         released = self.counts.release(np.concatenate(exact), random_state=source)
-        ends = np.cumsum([len(count) for count in exact])[:-1]
-        return np.split(np.asarray(released, dtype=np.float64), ends)
+        return split_by_column(np.asarray(released, dtype=np.float64), exact)
 
 
 class DPHistogramTransformer(PlannedTransformer):
@@ -236,12 +221,12 @@ class DPHistogramTransformer(PlannedTransformer):
             raise ValueError("sparse_output is for encode='onehot' only")
         self._divides()  # It refuses what is neither true nor false.
         n_features, names = shape.n_columns, shape.names
-        pairs = column_pairs(self.interactions or [], names, n_features)
+        pairs = _binning.column_pairs(self.interactions or [], names, n_features)
         if pairs and self.encode != "onehot":
             raise ValueError("interactions are for encode='onehot' only")
-        bins = column_bins(self.categories, self.other, self.edges, names, n_features)
-        quantiles = len(columns_of(bins, ("quantile",))) > 0
-        if not len(columns_of(bins, AUTOMATIC)) and not is_auto(self.bounds):
+        bins = _binning.column_bins(self.categories, self.other, self.edges, names, n_features)
+        quantiles = len(_binning.columns_of(bins, ("quantile",))) > 0
+        if not len(_binning.columns_of(bins, _binning.AUTOMATIC)) and not is_auto(self.bounds):
             raise ValueError("bounds are not read where all edges are declared; leave them out")
         if not quantiles and not is_auto(self.edges_share):
             raise ValueError("edges_share is for edges='quantile' only")
@@ -252,7 +237,7 @@ class DPHistogramTransformer(PlannedTransformer):
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
         shares = {"rest": release_counts, "share": share}
-        edges = EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, **shares)
+        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, **shares)
         counts = None
         if release_counts:
             counts = counts_mechanism(n_features, _largest_size(edges), edges.left)
@@ -291,9 +276,7 @@ class DPHistogramTransformer(PlannedTransformer):
         2.8
         """
         n_features = check_integer(n_features, "n_features", low=1)
-        names = names_in(self.get_params(deep=False), n_features)
-        shape = TableShape(n_rows=1, n_columns=n_features, names=names)
-        plan = self.plan_fit(shape, guarantee_of(self))
+        plan = self._plan_of_size(1, n_features)
         if plan.counts is None:
             raise ValueError("with edges_share=1 no counts are released")
         return plan.counts.deviation(_largest_size(plan.edges))
@@ -314,11 +297,11 @@ class DPHistogramTransformer(PlannedTransformer):
         """
         table = self._table(X)
         self._check_values(table, self._bins)
-        codes = bin_codes(table, self._bins)
+        codes = _binning.bin_codes(table, self._bins)
         factor = self._factor()
         if self.encode == "onehot":
-            crosses = crossed(codes, self.n_bins_, self._pairs)
-            return one_hot(*crosses, factor, self.sparse_output)
+            crosses = _binning.crossed(codes, self.n_bins_, self._pairs)
+            return _binning.one_hot(*crosses, factor, self.sparse_output)
         if self.encode == "ordinal":
             return codes * factor
         encoded = np.empty(table.shape)
@@ -349,7 +332,7 @@ class DPHistogramTransformer(PlannedTransformer):
             For "onehot" the name of the column and the number of the bin or the category; of a
             pair both, with a space between them.
         """
-        names = input_names(self, input_features)
+        names = _binning.input_names(self, input_features)
         if self.encode != "onehot":
             return names
         labels = [
@@ -367,7 +350,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
     def _check_values(self, table, bins):
         if self.categories is not None:
-            numeric = numeric_columns(bins)
+            numeric = _binning.numeric_columns(bins)
             table.check_numeric(numeric)
             table.check_present(np.setdiff1d(np.arange(len(bins)), numeric))
 

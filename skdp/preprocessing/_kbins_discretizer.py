@@ -5,15 +5,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
 from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._binning import (
-    AUTOMATIC,
-    ColumnBins,
-    EdgesPlan,
-    bin_codes,
-    column_bins,
-    input_names,
-    one_hot,
-)
+from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
@@ -22,7 +14,7 @@ from skdp.utils._validation import check_choice, is_auto
 class BinningPlan(TransformerPlan):
     """The edges of all columns' bins."""
 
-    edges: EdgesPlan
+    edges: _binning.EdgesPlan
     sparse_output: bool
 
     def run(self, table, source, **shared):
@@ -109,14 +101,14 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", ("onehot", "onehot-dense", "ordinal"))
-        check_choice(self.strategy, "strategy", AUTOMATIC)
+        check_choice(self.strategy, "strategy", _binning.AUTOMATIC)
         if self.strategy == "uniform" and not is_auto(self.bounds):
             raise ValueError(
                 "between declared bounds the edges of strategy='uniform' are known without data: "
                 "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"
             )
-        bins = column_bins(None, None, self.strategy, shape.names, shape.n_columns)
-        edges = EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee)
+        bins = _binning.column_bins(None, None, self.strategy, shape.names, shape.n_columns)
+        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee)
         return BinningPlan(
             edges=edges,
             mechanism=one_charge((edges.search, edges.quantiles), guarantee),
@@ -137,11 +129,11 @@ class DPKBinsDiscretizer(PlannedTransformer):
         csr_array or ndarray, float64
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
-        table = self._table(X)
-        codes = bin_codes(table, [ColumnBins("declared", edges) for edges in self.bin_edges_])
+        bins = [_binning.ColumnBins("declared", edges) for edges in self.bin_edges_]
+        codes = _binning.bin_codes(self._table(X), bins)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
-        return one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
+        return _binning.one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
 
     def inverse_transform(self, X):
         """Replace each bin by its middle.
@@ -187,7 +179,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         -------
         ndarray of str
         """
-        names = input_names(self, input_features)
+        names = _binning.input_names(self, input_features)
         if self.encode == "ordinal":
             return names
         pairs = zip(names, self.n_bins_, strict=True)

@@ -10,9 +10,7 @@ import numpy as np
 from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples, read_table
 from skdp.accounting import Guarantee
-from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
-from skdp.preprocessing._binning import names_in
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
 from skdp.stats._moments import unit_sums
 from skdp.stats._release import plan_within_bounds
@@ -219,9 +217,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         n_features = check_integer(n_features, "n_features", low=1)
         if is_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
-        names = names_in(self.get_params(deep=False), n_features)
-        shape = TableShape(n_rows=n_samples, n_columns=n_features, names=names)
-        plan = self.plan_fit(shape, guarantee_of(self)).mechanism.main
+        plan = self._plan_of_size(n_samples, n_features).mechanism.main
         return (plan.high - plan.low) / 2 * plan.mechanism.deviation(plan.size) / n_samples
 
     def transform(self, X):

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._binning import input_names, one_hot
+from skdp.preprocessing._binning import ColumnBins, bin_codes, input_names, one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
@@ -169,11 +169,10 @@ class DPOneHotEncoder(PlannedTransformer):
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
         table = self._table(X)
-        kept, codes = self._kept(), np.empty(table.shape, dtype=np.int64)
-        for j, shown in enumerate(kept):
-            codes[:, j] = table.codes(j, shown, position_of(self.other, shown))
-        widths = np.array([len(shown) for shown in kept])
-        encoded = one_hot(codes, widths, 1.0, self.sparse_output)
+        pairs = [(kept, position_of(self.other, kept)) for kept in self._kept()]
+        bins = [ColumnBins("categories", *pair) for pair in pairs]
+        widths = np.array([each.size for each in bins])
+        encoded = one_hot(bin_codes(table, bins), widths, 1.0, self.sparse_output)
         return csr_matrix(encoded) if self.sparse_output else encoded
 
     def inverse_transform(self, X):

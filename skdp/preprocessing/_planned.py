@@ -7,8 +7,9 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_samples, read_table
-from skdp.base import PrivateEstimator, ReadTable
+from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
+from skdp.preprocessing._binning import names_in
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
@@ -78,6 +79,12 @@ class PlannedTransformer(TableTransformer):
 
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
+
+    def _plan_of_size(self, n_rows, n_columns):
+        """Return the plan of a fit to a table of which nothing but its size is known."""
+        names = names_in(self.get_params(deep=False), n_columns)
+        shape = TableShape(n_rows=n_rows, n_columns=n_columns, names=names)
+        return self.plan_fit(shape, guarantee_of(self))
 
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):

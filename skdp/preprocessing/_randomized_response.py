@@ -1,8 +1,5 @@
 """Local differential privacy: categories that each row reports by randomised response."""
 
-import math
-from fractions import Fraction
-
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
@@ -13,6 +10,7 @@ from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._categories import check_categories
 from skdp.preprocessing._planned import TableTransformer
+from skdp.stats._quantiles import epsilon_of_each
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 
@@ -179,10 +177,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
             If a fit would refuse a parameter.
         """
         categories = check_categories(self.categories, shape)
-        epsilon = guarantee.epsilon
-        share = epsilon / len(categories)
-        while Fraction(share) * len(categories) > Fraction(epsilon):
-            share = math.nextafter(share, 0.0)
+        epsilon, share = guarantee.epsilon, epsilon_of_each(guarantee, len(categories))
         if share == 0.0:
             raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
         columns = (RandomizedResponse(share, tuple(labels.tolist())) for labels in categories)

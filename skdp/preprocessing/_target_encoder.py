@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._data._columns import read_columns
+from skdp._data._columns import read_columns, split_by_column
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
@@ -269,7 +269,7 @@ class TargetPlan(TransformerPlan):
         sums = self.noisy_sums(table, categories, source, persons)
         variance = self.noise.deviation(max(1, sums.size)) ** 2
         shares, prior = _shrunk_means(sums, variance, self.smooth)
-        encodings = np.split(shares, _ends(categories))
+        encodings = split_by_column(shares, categories)
         chosen = outcomes.of_interest
         return {
             "categories_": categories,
@@ -285,14 +285,9 @@ class TargetPlan(TransformerPlan):
         small = self.outcomes, n_units(columns, persons)
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
         # What belongs to a column is a view.
-        for j, sums in enumerate(np.split(exact, _ends(categories))):
+        for j, sums in enumerate(split_by_column(exact, categories)):
             sum_over(columns.column(j), _add_weights, sums, categories[j], *small, along=along)
         return self.noise.release(exact, random_state=source) if exact.size else exact
-
-
-def _ends(categories):
-    """Return where the categories of each column but the last end."""
-    return np.cumsum([len(labels) for labels in categories])[:-1]
 
 
 def _add_weights(sums, values, target, shares, labels, outcomes, n_rows):

@@ -205,7 +205,7 @@ def nearest_counts(noisy, most):
     the total stays.
     """
     total = np.rint(np.clip(noisy.sum(), 0.0, most))
-    sums = np.rint(np.cumsum(project_on_simplex(noisy.ravel(), total)))
+    sums = np.rint(np.cumsum(project_on_simplex(noisy.ravel().astype(np.float64), total)))
     return np.diff(sums, prepend=0.0).astype(np.int64).reshape(noisy.shape)
 
 

@@ -115,7 +115,7 @@ def never_double(monkeypatch):
 
 
 def return_the_costly_end(monkeypatch):
-    monkeypatch.setattr(_calibrate, "_crossing", lambda *args: args[3])
+    monkeypatch.setattr(_calibrate, "crossing", lambda *args: args[3])
     monkeypatch.setattr(_calibrate, "nudge", lambda is_safe, value, step: value)
 
 

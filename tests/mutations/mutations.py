@@ -1338,10 +1338,7 @@ MUTATIONS = [
         "every-column-spends-all",
         "preprocessing._randomized_response",
         "",
-        rules.both(
-            rules.put_for("epsilon / len(categories)", "epsilon"),
-            rules.put_for("Fraction(share) * len(categories) > Fraction(epsilon)", "False"),
-        ),
+        rules.put_for("epsilon_of_each(guarantee, len(categories))", "guarantee.epsilon"),
         ("preprocessing/test_randomized_response.py::test_columns_share_the_budget_of_a_row",),
         "a share forgotten",
     ),
