@@ -15,9 +15,9 @@ from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours, convert_relation
 from skdp.audit import _tables
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
-from skdp.audit._outputs import accountants, fit_persons, parameter, seeds, without_accountant
+from skdp.audit._outputs import accountants, fit_persons, parameter, relation_in, shadow
 from skdp.audit._published import Verdict, as_matrix, distinguish, observe
-from skdp.base import relation_of, terms_of
+from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
@@ -214,15 +214,14 @@ def audit_epsilon(
     False
     """
     check_choice(method, "method", ("worst_case", "two_worlds", "one_run"))
-    relation = _relation(estimator) if relation is None else relation
+    relation = relation_in(estimator) if relation is None else relation
     claim = _claim(estimator, epsilon, delta, Neighbours(relation=relation))
     if gaussian and claim.delta == 0.0:
         raise ValueError("gaussian=True needs a claim with delta above 0")
     if method != "worst_case" and (X is None or y is None):
         raise ValueError(f"method={method!r} needs X and y")
     # Clones charge no accountant, and each draws fresh noise.
-    estimator = without_accountant(estimator)
-    estimator = estimator.set_params(**dict.fromkeys(seeds(estimator)))
+    estimator = shadow(estimator)
     bounded = {"delta": claim.delta, "confidence": confidence, "gaussian": gaussian}
     persons = None if groups is None else read_persons(groups, len(y)).codes
     if method == "one_run":
@@ -270,13 +269,16 @@ def _check_labels(worlds, y, declared):
         )
 
 
-def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
+def _many_runs(fit, worlds, claim, *, n_fits, run, delta, **bounded):
     """Return what the fits certify.
 
     With a claim for a removed row the worlds differ by a removal and an addition.
     """
     probe = take_rows(worlds.X_in, np.array([len(worlds.y_in) - 1, 0]))
-    seen = partial(_observed, fit, probe)
+
+    def seen(X, y, **counts):
+        return observe(fit(X, y, **counts), probe)
+
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
     turns = _turns(n_fits)
     jobs = (delayed(seen)(*tables[world], **({"own": 1} if world else {})) for world in turns)
@@ -296,7 +298,7 @@ def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
         known = _same_in_all(np.delete(values, np.s_[n_fits : 2 * n_fits], axis=0))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
     inside, outside = np.split(values[: 2 * n_fits, private], 2)
-    bounded, apart = {"confidence": confidence, "gaussian": gaussian}, delta
+    apart = delta
     if claim is not None:
         _, apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)
     shown = list(compress(names, private))
@@ -318,10 +320,6 @@ def _turns(n_fits):
     would tell the worlds apart.
     """
     return [world for pair in range(n_fits) for world in ((0, 1) if pair // 2 % 2 else (1, 0))]
-
-
-def _observed(fit, probe, X, y, **counts):
-    return observe(fit(X, y, **counts), probe)
 
 
 def _fitted(estimator, persons, X, y, rows=1, own=ROWS_OF_A_PERSON):
@@ -366,11 +364,6 @@ def _canary_scores(fitted, canaries):
         pulls = np.hstack([-pulls, pulls])
     own = pulls[np.arange(len(pulls)), np.searchsorted(fitted.classes_, canaries.labels)]
     return own - (pulls.sum(axis=1) - own) / (pulls.shape[1] - 1)
-
-
-def _relation(estimator):
-    """Return the relation of the estimator's ledger, add/remove without one."""
-    return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def _claim(estimator, epsilon, delta, neighbours):

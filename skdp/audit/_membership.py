@@ -1,9 +1,9 @@
 """Membership inference: was a row among those that an estimator was fitted to?"""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
+from joblib import delayed
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_curve
 from sklearn.utils import check_consistent_length, check_random_state, indexable
@@ -11,16 +11,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data._persons import read_persons
 from skdp.audit import _scores
-from skdp.audit._outputs import (
-    fit_persons,
-    halves,
-    of_shadows,
-    per_row_statistic,
-    without_accountant,
-)
+from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, without_accountant
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
+from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
 
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
@@ -286,9 +281,22 @@ def membership_inference(
     codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
     n_units, groups = codes.max() + 1, groups if groups is None else codes
     random = check_random_state(random_state)
-    observe = partial(
-        _observed, X=X, y=y, access=access, groups=groups, codes=codes, releases=releases
-    )
+
+    def statistic(model):
+        # One number a person, the mean over the rows.
+        return np.bincount(codes, per_row_statistic(model, X, y, access)) / np.bincount(codes)
+
+    def observe(model, mask):
+        """Fit to some persons; return the model with its statistic of all, or one a release."""
+        rows, seen = mask[codes], []
+        if releases is None:
+            own = (each if each is None else take_rows(each, rows) for each in (X, y, groups))
+            model = fit_persons(model, *own)
+            return model, statistic(model)
+        for published in releases(model, X, y, rows):
+            seen.append(statistic(published))
+        return published, np.array(seen)
+
     if members is None:
         members = halves(n_units, 1, random)[0]
         model, target = observe(without_accountant(estimator), members)
@@ -298,16 +306,17 @@ def membership_inference(
         if not np.array_equal(members[codes], rows):
             raise ValueError("members must name all rows of a person, or none")
         check_is_fitted(estimator)
-        model, target = estimator, _statistic(estimator, X, y, access, codes)
+        model, target = estimator, statistic(estimator)
     if attack == "loss":
         scores = target
     else:
         fitted = halves(n_units, n_shadow, random)
+        seeds = random.randint(np.iinfo(np.int32).max, size=n_shadow).tolist()
+        told = delayed(lambda model, mask: observe(model, mask)[1])
+        runs = (told(shadow(estimator, s), mask) for s, mask in zip(seeds, fitted, strict=True))
         what = "membership_inference: {} of {} shadow models"
-        options = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
-        shadows = of_shadows(
-            lambda model, mask: observe(model, mask)[1], estimator, fitted, random, **options
-        )
+        options = {"n_jobs": n_jobs, "verbose": verbose, "what": what, "sizes": [1] * n_shadow}
+        shadows = np.array(run_jobs(runs, **options))
         by_label = groups is None and is_classifier(model)
         labels = np.asarray(y) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
@@ -348,23 +357,6 @@ def _score(attack, target, shadows, fitted, labels, offline, variance):
     if variance == "auto":
         variance = "row" if len(shadows) >= SHADOWS_FOR_ROW_VARIANCE else "global"
     return _scores.lira(target, shadows, fitted, offline=offline, variance=variance)
-
-
-def _observed(estimator, mask, *, X, y, access, groups, codes, releases):
-    """Fit an estimator to some persons; return it with its statistic of all, or one a release."""
-    rows, seen = mask[codes], []
-    if releases is None:
-        own = (each if each is None else take_rows(each, rows) for each in (X, y, groups))
-        model = fit_persons(estimator, *own)
-        return model, _statistic(model, X, y, access, codes)
-    for model in releases(estimator, X, y, rows):
-        seen.append(_statistic(model, X, y, access, codes))
-    return model, np.array(seen)
-
-
-def _statistic(estimator, X, y, access, codes):
-    """Return one number a person, the mean over the rows."""
-    return np.bincount(codes, per_row_statistic(estimator, X, y, access)) / np.bincount(codes)
 
 
 def _check_members(members, n_rows):

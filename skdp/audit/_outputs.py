@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import delayed
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
@@ -13,9 +12,8 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import NotCopied, Terms
-from skdp.base import UNACCOUNTED, neighbours_of
+from skdp.base import UNACCOUNTED, neighbours_of, relation_of
 from skdp.utils._labels import category_codes
-from skdp.utils._progress import run_jobs
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -26,20 +24,24 @@ def accountants(estimator):
 
     Those of other libraries are left out.
     """
-    return [found for value in estimator.get_params().values() for found in _within(value)]
+    found = []
+    for value in estimator.get_params().values():
+        _replaced(value, found.append)
+    return found
 
 
-def _within(value):
-    """Return the accountants that a parameter is or holds."""
-    if type(value) in (dict, list, tuple):
-        parts = value.values() if type(value) is dict else value
-        return [found for part in parts for found in _within(part)]
-    return [value] if hasattr(value, "charge") and hasattr(value, "terms") else []
+def _replaced(value, instead):
+    """Return a parameter with another value for each accountant that it is or holds."""
+    if type(value) is dict:
+        return {name: _replaced(part, instead) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(part, instead) for part in value)
+    return instead(value) if hasattr(value, "charge") and hasattr(value, "terms") else value
 
 
-def seeds(estimator):
-    """Return the names of the parameters that may hold a seed."""
-    return [n for n in estimator.get_params() if n.rpartition("__")[2] == "random_state"]
+def relation_in(estimator):
+    """Return the relation of the estimator's ledger, add/remove without one."""
+    return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def parameter(estimator, name):
@@ -67,43 +69,21 @@ def without_accountant(estimator):
     Its noise is still that of the relation and the unit of its accountant.
     """
     estimator = clone(estimator)
-    nobody = {n: _with_nobody(v) for n, v in estimator.get_params().items() if _within(v)}
-    return estimator.set_params(**nobody) if nobody else estimator
+    params = estimator.get_params()
+    nobody = {name: _replaced(value, _nobody) for name, value in params.items()}
+    return estimator.set_params(**{n: v for n, v in nobody.items() if v is not params[n]})
 
 
-def shadow(estimator, seed):
+def shadow(estimator, seed=None):
     """Return a clone that charges nobody and has a seed of its own, if the estimator has one.
 
     If all shadows had the target's seed, their noise would be the target's and hide nothing.
+    Without a seed each fit draws fresh noise.
     """
     estimator = without_accountant(estimator)
-    parameters = estimator.get_params()
-    own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
-    return estimator.set_params(**own)
-
-
-def of_shadows(seen, estimator, fitted, random, **options):
-    """Return what is seen of shadows that are fitted to the rows of some masks.
-
-    Parameters
-    ----------
-    seen : callable
-        Of a shadow, unfitted, and a mask.
-    estimator : estimator
-    fitted : ndarray of bool, shape (n_shadow, n_rows)
-    random : RandomState
-        Of seeds.
-    **options
-        Of `run_jobs`.
-
-    Returns
-    -------
-    ndarray of shape (n_shadow, ...)
-    """
-    drawn = random.randint(np.iinfo(np.int32).max, size=len(fitted))
-    pairs = zip(drawn, fitted, strict=True)
-    runs = (delayed(seen)(shadow(estimator, seed), mask) for seed, mask in pairs)
-    return np.array(run_jobs(runs, sizes=[1] * len(fitted), **options))
+    held = [name for name, value in estimator.get_params().items() if value is not None]
+    seeds = [name for name in held if name.rpartition("__")[2] == "random_state"]
+    return estimator.set_params(**dict.fromkeys(seeds, seed))
 
 
 def halves(n_rows, n_models, random):
@@ -115,15 +95,8 @@ def halves(n_rows, n_models, random):
     return masks
 
 
-def _with_nobody(value):
-    """Return a parameter with nobody in the place of each accountant."""
-    if type(value) is dict:
-        return {name: _with_nobody(part) for name, part in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_with_nobody, value))
-    if not _within(value):
-        return value
-    terms = replace(UNACCOUNTED, **vars(neighbours_of(value)))
+def _nobody(accountant):
+    terms = replace(UNACCOUNTED, **vars(neighbours_of(accountant)))
     return None if terms == UNACCOUNTED else Nobody(terms)
 
 
@@ -170,16 +143,10 @@ def per_row_statistic(estimator, X, y, access):
     return -_gradient_scale(estimator, X) * _residual_norm(estimator, X, y)
 
 
-def _codes(estimator, y):
-    """Return each label's position among the classes, and whether the model knows it."""
-    codes = category_codes(y, np.asarray(estimator.classes_))
-    return codes, codes >= 0
-
-
 def _log_odds(estimator, X, y):
     # A model that never saw a label gives it no chance.
-    codes, known = _codes(estimator, y)
-    rows = np.arange(len(codes))
+    codes = category_codes(y, np.asarray(estimator.classes_))
+    rows, known = np.arange(len(codes)), codes >= 0
     if hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         right = np.where(known, p[rows, codes], 0.0)
@@ -201,10 +168,10 @@ def _residual_norm(estimator, X, y):
     """
     if len(estimator.classes_) <= 2 or not hasattr(estimator, "predict_proba"):
         return expit(-_log_odds(estimator, X, y))
-    codes, known = _codes(estimator, y)
-    residuals = np.array(estimator.predict_proba(X), dtype=np.float64)
-    residuals[np.flatnonzero(known), codes[known]] -= 1.0
-    return np.linalg.norm(residuals, axis=1)
+    # A label that the model never saw is none of its classes.
+    codes = category_codes(y, np.asarray(estimator.classes_))
+    truth = codes[:, None] == np.arange(len(estimator.classes_))
+    return np.linalg.norm(estimator.predict_proba(X) - truth, axis=1)
 
 
 def _gradient_scale(estimator, X):

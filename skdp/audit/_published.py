@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.stats import laplace
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -87,21 +88,18 @@ def as_matrix(observations):
     values : ndarray of shape (n_fits, n_columns)
     names : list of str
     """
-    widths = {}
-    for seen in observations:
-        for name, numbers in seen.items():
-            widths[name] = max(len(numbers), widths.get(name, 0))
-    starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
-    values = np.zeros((len(observations), sum(widths.values())))
-    sizes = np.full((len(observations), len(widths)), -1.0)
-    places = {name: place for place, name in enumerate(widths)}
-    for row, seen in enumerate(observations):
-        for name, numbers in seen.items():
-            values[row, starts[name] : starts[name] + len(numbers)] = numbers
-            sizes[row, places[name]] = len(numbers)
-    values = np.hstack([values, sizes])
-    names = [f"{n}[{i}]" if width > 1 else n for n, width in widths.items() for i in range(width)]
-    names += [f"how many numbers there are in {name}" for name in widths]
+    blocks, names, sizes = [np.empty((len(observations), 0))], [], {}
+    for name in dict.fromkeys(name for seen in observations for name in seen):
+        size = np.array([len(seen[name]) if name in seen else -1 for seen in observations])
+        width = size.max()
+        block = np.zeros((len(size), width))
+        block[np.arange(width) < size[:, None]] = np.concatenate(
+            [seen[name] for seen in observations if name in seen]
+        )
+        blocks.append(block)
+        names += [f"{name}[{i}]" for i in range(width)] if width > 1 else [name] * width
+        sizes[f"how many numbers there are in {name}"] = size
+    values, names = np.column_stack([*blocks, *sizes.values()]), [*names, *sizes]
     # Numbers whose squares can be summed, and one for what is none.
     return np.clip(np.nan_to_num(values, nan=LARGEST / 2.0), -LARGEST, LARGEST), names
 
@@ -367,13 +365,8 @@ def _likelihood(inside, outside, columns):
     laws = []
     for world in (inside[:, columns], outside[:, columns]):
         centre = np.median(world, axis=0)
-        laws.append((centre, np.mean(np.abs(world - centre), axis=0) + floor))
-
-    def score(values):
-        near, far = (np.sum(np.abs(values[:, columns] - c) / s, axis=1) for c, s in laws)
-        return far - near
-
-    return score
+        laws.append(laplace(centre, np.mean(np.abs(world - centre), axis=0) + floor))
+    return lambda values: np.subtract(*(law.logpdf(values[:, columns]).sum(axis=1) for law in laws))
 
 
 def _counts(a, b, thresholds):

@@ -13,6 +13,8 @@ from scipy.special import expit, logit, ndtri
 from scipy.stats import multivariate_normal, norm, rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_curve
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from skdp.audit._bounds import clopper_pearson
 
@@ -108,22 +110,15 @@ def shadow_classifier(target, shadows, fitted, labels):
     R. Shokri, M. Stronati, C. Song, V. Shmatikov, "Membership Inference Attacks Against Machine
     Learning Models", 2017.
     """
-    scores = np.empty(len(target))
+    scores = np.zeros(len(target))
     for label in np.unique(labels):
         rows = labels == label
         known, membership = shadows[:, rows].ravel(), fitted[:, rows].ravel()
-        if np.ptp(membership.astype(int)) == 0:
-            scores[rows] = 0.0
-            continue
-        centre, spread = known.mean(), max(known.std(), LEAST_DEVIATION)
-        attack = LogisticRegression()
-        attack.fit(_features((known - centre) / spread), membership)
-        scores[rows] = attack.decision_function(_features((target[rows] - centre) / spread))
+        if 0 < membership.sum() < len(membership):
+            attack = make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression())
+            attack.fit(known[:, None], membership)
+            scores[rows] = attack.decision_function(target[rows, None])
     return scores
-
-
-def _features(statistic):
-    return np.column_stack([statistic, statistic**2])
 
 
 def mean_of(values, mask):

@@ -1,5 +1,6 @@
 """Tables that differ in what an attacker looks for, of any container that an audit takes."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 
@@ -46,8 +47,10 @@ def append_row(table, row):
     columns = [[*column_of(table, place), value] for place, value in enumerate(row)]
     for column in columns:
         # A whole number stays one where a column holds these alone.
-        if isinstance(column[0], int) and isinstance(column[-1], float) and column[-1].is_integer():
-            column[-1] = int(column[-1])
+        kind, value = type(column[0]), column[-1]
+        is_whole = isinstance(value, float) and value.is_integer()
+        if is_whole and issubclass(kind, int) and kind(value) == value:
+            column[-1] = kind(value)
     if not hasattr(table, "iloc"):
         return type(table)(dict(zip(names, columns, strict=True)), schema=table.schema)
     frame = type(table)(dict(enumerate(columns)))
@@ -80,28 +83,6 @@ def append_columns(table, numbers):
     return table.reset_index(drop=True).join(type(table)(numbers, columns=names))
 
 
-def with_null_rows(table, n_rows):
-    """Return a table with rows of zeros below, its first row's values where they are no numbers.
-
-    Parameters
-    ----------
-    table : table, as `as_table` returns it
-    n_rows : int
-    """
-    rows = np.append(np.arange(table.shape[0]), np.zeros(n_rows, dtype=int))
-    longer, kept = take_rows(table, rows), np.arange(len(rows)) < table.shape[0]
-    if issparse(longer):
-        return longer.multiply(kept[:, None]).tocsr()
-    for place in range(table.shape[1]):
-        if not is_numeric(column_of(table, place)):
-            continue
-        if hasattr(longer, "iloc"):
-            longer.isetitem(place, longer.iloc[:, place] * kept)
-        elif not hasattr(longer, "columns"):
-            longer[~kept, place] = 0.0
-    return longer
-
-
 def coordinates(table):
     """Return a table as numbers; a text becomes the share of rows with another text.
 
@@ -118,9 +99,9 @@ def coordinates(table):
     if issparse(table):
         return table.toarray()
     found = []
-    for place in range(table.shape[1]):
+    for place, is_number in enumerate(numeric_columns(table)):
         column = column_of(table, place)
-        if not is_numeric(column):
+        if not is_number:
             _, codes, counts = np.unique(
                 [repr(value) for value in column], return_inverse=True, return_counts=True
             )
@@ -132,6 +113,21 @@ def coordinates(table):
     return np.column_stack(found)
 
 
+def numeric_columns(table):
+    """Say of each column of a table whether all its values are numbers or missing."""
+    if issparse(table):
+        return np.full(table.shape[1], True)
+    return np.array([is_numeric(column_of(table, j)) for j in range(table.shape[1])])
+
+
+def null_row(table, places):
+    """Return zeros, and where a column holds no numbers its value in the row at a place."""
+    return [
+        0.0 if is_number else column_of(table, j)[places[j]]
+        for j, is_number in enumerate(numeric_columns(table))
+    ]
+
+
 def is_numeric(values):
     """Say whether all values are numbers or missing.
 
@@ -140,13 +136,10 @@ def is_numeric(values):
     values : array-like
     """
     array = np.asarray(values, dtype=object).ravel()
-    if any(isinstance(value, str | bytes) for value in array):
-        return False
-    try:
+    with suppress(TypeError, ValueError):
         as_numbers(array)
-    except (TypeError, ValueError):
-        return False
-    return True
+        return not any(isinstance(value, str | bytes) for value in array)
+    return False
 
 
 def column_of(table, place):
@@ -226,15 +219,8 @@ def long_row(X):
     -------
     list of length n_features
     """
-    numbers = coordinates(X)
-    table = numbers if issparse(X) else X
-    columns = [column_of(table, place) for place in range(X.shape[1])]
-    numeric = np.array([is_numeric(column) for column in columns])
-    rarest = np.argmax(numbers, axis=0)
-    row = [
-        0.0 if is_number else column[rare]
-        for column, is_number, rare in zip(columns, numeric, rarest, strict=True)
-    ]
+    numbers, numeric = coordinates(X), numeric_columns(X)
+    row = null_row(X, np.argmax(numbers, axis=0))
     if numeric.any():
         squares = np.einsum("ij,ij->i", numbers[:, numeric], numbers[:, numeric])
         spread = np.where(numeric, np.var(numbers, axis=0), np.inf)
@@ -384,8 +370,10 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     targets, present = np.where(coins, labels, others), np.full(n_canaries, True)
     if relation == "add_remove":
         targets, present = labels[coins], coins
-    n, longer = len(y), with_null_rows(X, n_canaries + 1)
+    n, places = len(y), len(y) + np.arange(n_canaries + 1)
+    # Texts and the like are those of the first row.
+    longer = append_row(X, null_row(X, np.zeros(X.shape[1], dtype=int)))
+    longer = take_rows(longer, np.minimum(np.arange(n + n_canaries + 1), n))
     pool = append_columns(longer, norm * np.eye(n + n_canaries + 1, n_canaries, k=-n))
-    places = n + np.arange(n_canaries + 1)
     table = take_rows(pool, np.append(np.arange(n), places[:-1][present]))
     return Canaries(table, np.append(y, targets), take_rows(pool, places), labels, coins)

@@ -5,7 +5,7 @@ from sklearn.base import clone
 
 from skdp.accounting import convert_relation
 from skdp.audit import audit_epsilon, membership_inference, success_bound
-from skdp.base import relation_of
+from skdp.audit._outputs import relation_in
 from skdp.display._display import Display
 
 
@@ -78,9 +78,8 @@ class MembershipInferenceDisplay(Display):
         result = membership_inference(estimator, X, y, **options)
         parameters = estimator.get_params()
         claim = {"epsilon": parameters.get("epsilon"), "delta": parameters.get("delta", 0.0)}
-        if hasattr(parameters.get("accountant"), "terms"):
-            claim["relation"] = relation_of(parameters["accountant"])
-        return cls({name or type(estimator).__name__: result}, **claim)
+        name = name or type(estimator).__name__
+        return cls({name: result}, **claim, relation=relation_in(estimator))
 
     @classmethod
     def from_results(cls, results, *, epsilon=None, delta=0.0, relation="add_remove"):

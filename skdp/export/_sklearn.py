@@ -85,8 +85,9 @@ def _holding(plain, **released):
     return plain
 
 
-def _taken(plain, model, *names):
-    return _holding(plain, **{name: getattr(model, name) for name in (*names, "n_features_in_")})
+def _taken(plain, model, *names, **released):
+    own = {name: getattr(model, name) for name in (*names, "n_features_in_")}
+    return _holding(plain, **own, **released)
 
 
 def _parts(named):
@@ -116,7 +117,7 @@ def _classifier(model):
     plain = linear_model.LogisticRegression() if logistic else linear_model.SGDClassifier(loss=loss)
     coef = np.atleast_2d(model.coef_)
     intercept = np.zeros(len(coef)) + model.intercept_
-    return _holding(_taken(plain, model, "classes_"), coef_=coef, intercept_=intercept)
+    return _taken(plain, model, "classes_", coef_=coef, intercept_=intercept)
 
 
 def _regressor(model):
@@ -141,10 +142,7 @@ def _clipped_scores(model, low, high, link):
 
 def _to_unit(model):
     """Return a plain scaler that clips to a model's bounds, and maps the bounds to 0 and 1."""
-    low, high = model.bounds_
-    scale = 1.0 / (high - low)
-    plain = _taken(preprocessing.MinMaxScaler(clip=True), model)
-    return _holding(plain, scale_=scale, min_=-low * scale)
+    return preprocessing.MinMaxScaler(clip=True).fit(np.array(model.bounds_))
 
 
 def _scaler(model):
@@ -153,20 +151,16 @@ def _scaler(model):
     vars(unclipped).pop("feature_names_in_", None)
     ends = np.asarray(unclipped.transform(np.array(model.bounds_)))
     plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
-    plain = _taken(plain.set_params(clip=getattr(model, "clip", False)), model)
-    return make_pipeline(_to_unit(model), _holding(plain, scale_=ends[1] - ends[0], min_=ends[0]))
-
-
-def _centring(model):
-    plain = preprocessing.StandardScaler(with_std=False)
-    return _holding(_taken(plain, model, "mean_"), scale_=None)
+    plain.set_params(clip=getattr(model, "clip", False))
+    plain = _taken(plain, model, scale_=ends[1] - ends[0], min_=ends[0])
+    return make_pipeline(_to_unit(model), plain)
 
 
 def _gaussian(model):
     low, high = model.bounds_
     known = {"theta_": (model.theta_ - low) / (high - low), "var_": model.var_ / (high - low) ** 2}
-    plain = _taken(naive_bayes.GaussianNB(), model, "class_prior_", "classes_")
-    return make_pipeline(_to_unit(model), _holding(plain, **known))
+    plain = _taken(naive_bayes.GaussianNB(), model, "class_prior_", "classes_", **known)
+    return make_pipeline(_to_unit(model), plain)
 
 
 def _quantiles(model):
@@ -203,9 +197,7 @@ def _histogram(model):
     if model.categories is not None or model.interactions or model.encode not in BY_BIN:
         raise _refusal(model, "categories, pairs, densities and shares below are its own")
     width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
-    scale = np.full(width, 1.0 / model._factor())
-    known = {"max_abs_": scale, "scale_": scale, "n_features_in_": width}
-    scaler = _holding(preprocessing.MaxAbsScaler(), **known)
+    scaler = preprocessing.MaxAbsScaler().fit(np.full((1, width), 1.0 / model._factor()))
     return make_pipeline(_bins(model, BY_BIN[model.encode]), scaler)
 
 
@@ -249,7 +241,7 @@ RULES = {
     skdp.DPKMeans: _kmeans,
     **dict.fromkeys([skdp.DPStandardScaler, skdp.DPRobustScaler], _scaler),
     **dict.fromkeys([skdp.DPMinMaxScaler, skdp.DPMaxAbsScaler], _scaler),
-    skdp.DPMeanTransformer: _centring,
+    skdp.DPMeanTransformer: lambda m: preprocessing.StandardScaler(with_std=False).fit([m.mean_]),
     skdp.DPQuantileTransformer: _quantiles,
     skdp.DPPCA: _pca,
     skdp.DPSimpleImputer: _imputer,

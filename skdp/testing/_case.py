@@ -158,8 +158,6 @@ def _numbers(value):
     is_ragged = isinstance(value, list | tuple) or getattr(value, "dtype", None) == np.dtype(object)
     if is_ragged:
         return _joined(np.ravel(value) if isinstance(value, np.ndarray) else value)
-    if not isinstance(value, np.ndarray | np.generic | float | int):
-        return np.empty(0)
     value = np.asarray(value)
     return value.ravel().astype(float) if value.dtype.kind in "iuf" else np.empty(0)
 

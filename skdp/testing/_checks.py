@@ -146,39 +146,32 @@ def check_dp_estimator(
         raise TypeError("pass an instance, not a class")
     check_choice(on_fail, "on_fail", ("raise", "warn", None))
     check_choice(on_skip, "on_skip", ("warn", None))
-    results = []
+    results, expected = [], expected_failed_checks or {}
     for check in dp_checks(n_fits=n_fits, reference=reference):
-        result = _run(check, estimator, expected_failed_checks or {})
+        name, status, exception = check.__name__, "passed", None
+        try:
+            check(estimator)
+        except Exception as error:
+            failed = "xfail" if name in expected else "failed"
+            status, exception = "skipped" if isinstance(error, SkipTest) else failed, error
+        result = {
+            "estimator": estimator,
+            "check_name": name,
+            "exception": exception,
+            "status": status,
+            "expected_to_fail": name in expected,
+            "expected_to_fail_reason": expected.get(name),
+        }
         results.append(result)
         if callback is not None:
             callback(**result)
-        if result["status"] == "failed" and on_fail == "raise":
-            raise result["exception"]
-        if result["status"] == "failed" and on_fail == "warn":
+        if status == "failed" and on_fail == "raise":
+            raise exception
+        if status == "failed" and on_fail == "warn":
             warnings.warn(EstimatorCheckFailedWarning(**result), stacklevel=2)
-        if result["status"] == "skipped" and on_skip == "warn":
-            message = f"{check.__name__}: {result['exception']}"
-            warnings.warn(message, SkipTestWarning, stacklevel=2)
+        if status == "skipped" and on_skip == "warn":
+            warnings.warn(f"{name}: {exception}", SkipTestWarning, stacklevel=2)
     return results
-
-
-def _run(check, estimator, expected):
-    result = {
-        "estimator": estimator,
-        "check_name": check.__name__,
-        "exception": None,
-        "status": "passed",
-        "expected_to_fail": check.__name__ in expected,
-        "expected_to_fail_reason": expected.get(check.__name__),
-    }
-    try:
-        check(estimator)
-    except SkipTest as error:
-        result |= {"exception": error, "status": "skipped"}
-    except Exception as error:
-        status = "xfail" if result["expected_to_fail"] else "failed"
-        result |= {"exception": error, "status": status}
-    return result
 
 
 def parametrize_with_dp_checks(

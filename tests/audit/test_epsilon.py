@@ -23,8 +23,7 @@ from skdp import (
 )
 from skdp.audit import audit_epsilon, gaussian_epsilon_from_rates
 from skdp.audit._bounds import halved_epsilon
-from skdp.audit._epsilon import _relation
-from skdp.audit._outputs import without_accountant
+from skdp.audit._outputs import relation_in, without_accountant
 from skdp.audit._published import observe
 from skdp.audit._tables import canary_worlds
 from skdp.exceptions import PrivacyViolationWarning
@@ -170,8 +169,8 @@ def test_one_run_under_replace_one(classes):
 def test_a_ledger_within_a_pipeline_says_the_relation():
     accountant = PrivacyAccountant(1e6, 0.5, relation="replace_one")
     pipe = make_pipeline(DPStandardScaler(accountant=accountant), LogisticRegression())
-    assert _relation(pipe) == "replace_one"
-    assert _relation(make_pipeline(LogisticRegression())) == "add_remove"
+    assert relation_in(pipe) == "replace_one"
+    assert relation_in(make_pipeline(LogisticRegression())) == "add_remove"
     X, y = unit_rows(10, 2)
     worlds = canary_worlds(X, y, None, "replace_one")
     # A replaced row leaves as many.
@@ -289,7 +288,7 @@ def test_an_accountant_in_a_grid_is_not_charged(grid):
     search = GridSearchCV(
         DPLogisticRegression(**OUTPUT), candidates if grid == "{}" else [candidates], cv=2
     )
-    assert _relation(search) == "replace_one"
+    assert relation_in(search) == "replace_one"
     X, y = unit_rows(20)
     fitted = without_accountant(search).fit(X, y)
     assert fitted.best_estimator_.privacy_.relation == "replace_one" and not accountant.spends
