@@ -11,8 +11,8 @@ from importlib import import_module
 
 from skdp._privacy_report import PrivacyReport
 from skdp._version import __version__
-from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
-from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
+from skdp.accounting import Gaussian, PoissonSampled, chain_end, get_epsilon
+from skdp.accounting._accountant import ledger_records, ledger_reports
 from skdp.accounting._bounds import METHODS
 from skdp.exceptions import LedgerError
 from skdp.pipeline import check_pipeline
@@ -123,7 +123,8 @@ def _show(options):
 
 
 def _verify(options):
-    head, records = verify_ledger(options.ledger, options.head)
+    rows = [record.row for record in ledger_records(options.ledger, head=options.head)]
+    records, head = chain_end(rows)
     words = f"{records} records, the chain is whole; its last hash is\n{head}"
     _print(options, {"head_hash": head, "records": records}, words)
 
@@ -133,8 +134,7 @@ def _export(options):
         page = PrivacyReport("Privacy ledger", (), tuple(_reports(options)), (), ())
         print(page.to_html(), end="")
         return
-    verify_ledger(options.ledger)
-    rows = ledger_records(options.ledger, options.dataset)
+    rows = [vars(record) for record in ledger_records(options.ledger, options.dataset)]
     if {options.user, options.purpose, options.since} != {None}:
         entries = (entry for one in _reports(options) for entry in (*one.spends, *one.draws))
         kept = {entry.sequence for entry in entries}

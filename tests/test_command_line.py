@@ -155,8 +155,9 @@ def test_the_page_says_it_all_and_loads_nothing(shared, capsys):
     head = PrivacyAccountant(1.0, 1e-5, ledger=shared).verify()
     for words in (EVIL, "2026-03", "user ann", "purpose trial", "user not named", "closed", head):
         assert words in page.text, words
-    # Of the data set a quarter and three eighths are spent; of the sub-cap three quarters.
-    assert 'style="width:62.50%"' in text and 'style="width:37.50%"' in text
+    # Of the data set five eighths are spent, of the sub-cap three quarters; by time each charge.
+    for share, words in (("62.5", "0.625, "), ("75.0", "0.375, 0"), ("50.0", "0.125")):
+        assert f'width:{share}%"></span></span>&#160;{words}' in text, words
     assert "0.375, 0" in page.text and "0.125, 0" in page.text
 
 

@@ -227,16 +227,7 @@ class PrivacyAccountant(NotCopied):
         ValueError
             If the event is none that a ledger can read back.
         """
-        asked = self._spend(event, label, seeded)
-        spend = None
-
-        def decide(state):
-            nonlocal spend
-            spend = self._opened(state).priced(asked, epsilon, delta)
-            return "charge", _body(spend)
-
-        sequence, digest = self._append(decide).position
-        return replace(spend, sequence=sequence, hash=digest)
+        return self._book(self._spend(event, label, seeded), epsilon, delta)
 
     def _draw(self, reservation, step, event, label, seeded):
         """Run a step of a reservation, on a round that is charged or on a new one.
@@ -246,22 +237,25 @@ class PrivacyAccountant(NotCopied):
         Spend
             The charge of the round.
         """
-        planned = reservation.planned
         asked = self._spend(reservation.event, f"{reservation.label}, from {label}", seeded)
-        ran = self._spend(event, label, seeded)
-        body = {"name": reservation.key, "step": step, "steps": len(planned)}
+        body = {"name": reservation.key, "step": step, "steps": len(reservation.planned)}
+        price = reservation.epsilon, reservation.delta
+        return self._book(asked, *price, body, self._spend(event, label, seeded))
+
+    def _book(self, asked, epsilon, delta, step=None, ran=None):
+        """Charge what is asked, unless it is a round whose step can run on one charged before."""
         spend = free = None
+        whose = {} if step is None else {"reservation": step}
 
         def decide(state):
             nonlocal spend, free
             state = self._opened(state)
-            free = state.rounds(reservation.key, len(planned)).free(step)
-            if free is not None:
+            free = step and state.rounds(step["name"], step["steps"]).free(step["step"])
+            if free:
                 costless = ("epsilon", "delta", "part")
-                drawn = {n: value for n, value in _body(ran).items() if n not in costless}
-                return "draw", drawn | {"reservation": body}
-            spend = state.priced(asked, reservation.epsilon, reservation.delta)
-            return "charge", _body(spend) | {"reservation": body}
+                return "draw", {n: v for n, v in _body(ran).items() if n not in costless} | whose
+            spend = state.priced(asked, epsilon, delta)
+            return "charge", _body(spend) | whose
 
         state = self._append(decide)
         sequence, digest = free or state.position
@@ -534,10 +528,9 @@ class PrivacyAccountant(NotCopied):
             raise ValueError("a part cannot be partitioned again")
         check_name(name, "name")
         parts, by_index = check_integer(parts, "parts", 2), check_boolean(by_index, "by_index")
-        return [
-            attach(self._address, self._dataset, part, self._user, self._purpose)
-            for part in (Part(name, i, parts, by_index) for i in range(parts))
-        ]
+        address, dataset, _, *who = self.__getstate__()
+        each = (Part(name, i, parts, by_index) for i in range(parts))
+        return [attach(address, dataset, part, *who) for part in each]
 
     def recompose(self, method: str = "auto", delta: float | None = None) -> float:
         """Return what everything charged costs by another method.
@@ -698,8 +691,8 @@ def address_of(ledger):
     return one_address(address)
 
 
-def ledger_records(ledger, dataset=None):
-    """Return the records of a ledger as dicts of JSON values, oldest first.
+def ledger_records(ledger, dataset=None, head=None):
+    """Return the records of a ledger, oldest first, once its chain was checked.
 
     Parameters
     ----------
@@ -707,44 +700,30 @@ def ledger_records(ledger, dataset=None):
         As `PrivacyAccountant` takes it; it must be there.
     dataset : str, default=None
         None takes every data set.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used or holds no such data set.
-    """
-    kept = open_ledger(address_of(ledger)).records()
-    records = [vars(record) for record in kept if dataset in (None, record.dataset)]
-    if dataset is not None and not records:
-        raise LedgerError(f"the ledger holds no data set {dataset!r}")
-    return records
-
-
-def ledger_reports(ledger, dataset=None):
-    """Return a `BudgetReport` for each data set of a ledger, in the order of their opening."""
-    names = dict.fromkeys(record["dataset"] for record in ledger_records(ledger, dataset))
-    return [attach(address_of(ledger), name).report() for name in names]
-
-
-def verify_ledger(ledger, head=None):
-    """Check a ledger's hash chain and return its last hash and the number of its records.
-
-    Parameters
-    ----------
-    ledger : str or path-like
     head : str, default=None
         The hash of a record that was noted earlier: the chain must still hold it.
 
     Raises
     ------
     LedgerError
-        If the chain is broken, or does not hold `head`.
+        If the ledger cannot be used, its chain is broken or does not hold `head`, or there is no
+        such data set.
     """
     opened = open_ledger(address_of(ledger))
-    last, records = opened.verify(), opened.records()
+    opened.verify()
+    records = opened.records()
     if head is not None and head not in {record.hash for record in records}:
         raise LedgerError(f"the ledger does not hold the hash {head}: it was replaced or cut")
-    return last, len(records)
+    kept = [record for record in records if dataset in (None, record.dataset)]
+    if dataset is not None and not kept:
+        raise LedgerError(f"the ledger holds no data set {dataset!r}")
+    return kept
+
+
+def ledger_reports(ledger, dataset=None):
+    """Return a `BudgetReport` for each data set of a ledger, in the order of their opening."""
+    names = dict.fromkeys(record.dataset for record in ledger_records(ledger, dataset))
+    return [attach(address_of(ledger), name).report() for name in names]
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, fields, replace
 
 from skdp.accounting._composition import SCHEDULES
-from skdp.utils._documents import Section, html_fragment, html_stacks
+from skdp.utils._documents import Section, barred, html_fragment
 from skdp.utils._rounding import in_digits
 
 ROWS_BY_INDEX = (
@@ -20,7 +20,6 @@ SUB_CAPS = (
     "A cap inside the data set's cap bounds what its users release themselves, and nothing if they "
     "see the results of others: the data set's cap alone is a guarantee."
 )
-MOST_BARS = 24
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
 
@@ -152,7 +151,6 @@ class BudgetReport:
             ("composition", describe_composition(self.composition)),
             *[("closed", self.closed)] * (self.closed is not None),
             *[("charges", f"those of {self.shown}; what was spent is of all")] * bool(self.shown),
-            ("head hash", self.head_hash),
         ]
 
     def charges(self) -> list[tuple[str, ...]]:
@@ -164,6 +162,7 @@ class BudgetReport:
             Number, time, release, epsilon and delta, as `columns` names them.
         """
         numbers = {spend.sequence: str(i) for i, spend in enumerate(self.spends, start=1)}
+        largest = max((spend.epsilon for spend in self.spends), default=0.0)
         rows: list[tuple[str, ...]] = []
         for entry in sorted((*self.spends, *self.draws), key=lambda entry: entry.sequence):
             number, words = numbers.get(entry.sequence), [entry.label]
@@ -174,7 +173,8 @@ class BudgetReport:
             words += ["[seeded]"] * entry.seeded
             words += [f"by {entry.user}"] * bool(entry.user)
             words += [f"for {entry.purpose}"] * bool(entry.purpose)
-            costs = map(in_digits, (entry.epsilon, entry.delta)) if number else ("-", "-")
+            costs = [in_digits(cost) if number else "-" for cost in (entry.epsilon, entry.delta)]
+            costs[0] = barred(costs[0], entry.epsilon, largest)
             rows.append((number or "", entry.time, " ".join(words).strip(), *costs))
         return rows
 
@@ -190,35 +190,18 @@ class BudgetReport:
         -------
         Section
         """
-        kept = [share for share in self.shares if "cap" in share]
-        left = {share["of"]: {name: share[name][0] for name in ("spent", "left")} for share in kept}
-        words = "Epsilon charged over time (UTC), each release at its own price"
-        pictures = (
-            html_stacks(left, caption="Epsilon, spent and left"),
-            html_stacks(self._by_time(), caption=words),
-        )
-        tables, names = [(self.columns, *self.charges())], ("spent", "cap", "left")
-        if len(self.shares) > 1:
-            costs = ([in_digits(*s[n]) if n in s else "-" for n in names] for s in self.shares)
-            cells = ((s["of"], *each) for s, each in zip(self.shares, costs, strict=True))
-            tables.insert(0, (("epsilon, delta of", *names), *cells))
-        notes = (*self.notes, *[SUB_CAPS] * (len(kept) > 1))
-        return Section(heading, tuple(self.summary()), tuple(tables), notes, pictures)
-
-    def _by_time(self):
-        """Return what each user charged by the hour, or by the shortest longer time that fits."""
-        times = [spend.time for spend in self.spends]
-        size = next(n for n in (13, 10, 7, 4, 0) if len({time[:n] for time in times}) <= MOST_BARS)
-        amounts: dict[str, dict[str, float]] = {}
-        for spend in self.spends:
-            pieces = amounts.setdefault(spend.time[:size], {})
-            pieces[spend.user or "-"] = pieces.get(spend.user or "-", 0.0) + spend.epsilon
-        return amounts
+        rows = [("epsilon, delta of", "spent", "cap", "left")]
+        for share in self.shares:
+            caps = (in_digits(*share[name]) if name in share else "-" for name in ("cap", "left"))
+            (epsilon, delta), (cap, _) = share["spent"], share.get("cap", self.cap)
+            rows.append((share["of"], barred(in_digits(epsilon, delta), epsilon, cap), *caps))
+        tables = rows, (self.columns, *self.charges())
+        notes = (*self.notes, *[SUB_CAPS] * any("cap" in share for share in self.shares[1:]))
+        notes = (*notes, f"Head hash if not edited: {self.head_hash}")
+        return Section(heading, tuple(self.summary()), tables, notes)
 
     def __str__(self):
-        whole = self.section("Privacy budget")
-        notes = (*whole.notes, f"Head hash if not edited: {self.head_hash}")
-        return "\n".join(replace(whole, rows=whole.rows[:-1], notes=notes).to_text())
+        return "\n".join(self.section("Privacy budget").to_text())
 
     def _repr_html_(self):
         return html_fragment(self.section("Privacy budget").to_html())

@@ -189,12 +189,12 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
     return Composed(tuple(step.event for step in plan))
 
 
-def _words(steps, epsilon, delta):
-    plural = "s" if steps > 1 else ""
-    return (
-        f"part of a plan of {steps} release{plural} that was charged as one, "
-        f"(epsilon={in_digits(epsilon)}, delta={in_digits(delta)}) together"
-    )
+def _words(steps, charge):
+    whole = f"part of a plan of {steps} release{'s' * (steps > 1)}"
+    if charge is None:
+        return f"{whole}, not charged"
+    price = f"epsilon={in_digits(charge.epsilon)}, delta={in_digits(charge.delta)}"
+    return f"{whole} that was charged as one, ({price}) together"
 
 
 class Allowance(NotCopied):
@@ -222,11 +222,9 @@ class Allowance(NotCopied):
         self._left = [True]
 
     @property
-    def plan(self) -> PlannedCharge:
+    def plan(self) -> str:
         """What the plan cost, in words."""
-        if self.spend is None:
-            return f"part of a plan of {self.steps} releases, not charged"
-        return _words(self.steps, self.spend.epsilon, self.spend.delta)
+        return _words(self.steps, self.spend)
 
     def charge(
         self,
@@ -384,8 +382,7 @@ class ReservedStep(NotCopied):
     @property
     def plan(self):
         """What the plan costs, in words."""
-        whole = self.reservation
-        return _words(len(whole.planned), whole.epsilon, whole.delta)
+        return _words(len(self.reservation.planned), self.reservation)
 
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
         """Draw on a round, or charge a new one; as `PrivacyAccountant.charge`.

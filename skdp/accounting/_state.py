@@ -2,7 +2,7 @@
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 
@@ -144,8 +144,7 @@ class Spend:
     purpose: str = ""
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(Spend):
     """One step of a plan that ran on a round which was charged before; it costs nothing more.
 
     Parameters
@@ -154,10 +153,14 @@ class Draw:
         What was released.
     event : Event
         What the mechanism did.
+    epsilon, delta : float
+        0: the round's charge pays for it.
     seeded : bool
         Whether the noise came from an integer seed.
     time, version : str
         When, and by which version of skdp.
+    part : None
+        The round's charge says of which rows.
     sequence : int
         The record's position in the ledger.
     hash : str
@@ -165,16 +168,6 @@ class Draw:
     user, purpose : str
         Who ran it, and why.
     """
-
-    label: str
-    event: object
-    seeded: bool
-    time: str
-    version: str
-    sequence: int = 0
-    hash: str = ""
-    user: str = ""
-    purpose: str = ""
 
 
 def read_entries(records, kind):
@@ -188,7 +181,7 @@ def _read_entry(record):
         body = {name: value for name, value in record.body.items() if name != "reservation"}
         body["event"] = _cached_event(body["event"])
         if record.kind == "draw":
-            return Draw(**body, **known)
+            return Draw(**body, epsilon=0.0, delta=0.0, **known)
         part = body.pop("part")
         spend = Spend(**body, part=None if part is None else Part(**part), **known)
         if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
@@ -310,8 +303,7 @@ class State:
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
             return replace(self, terms=replace(self.terms, **cap))
         if record.kind == "sub_cap":
-            names = ("epsilon", "delta", "name", "users", "purposes")
-            cap = Cap(**{name: record.body[name] for name in names})
+            cap = Cap(**{one.name: record.body[one.name] for one in fields(Cap)})
             return replace(self, sub_caps=self.sub_caps | {cap.name: cap})
         if record.kind == "close":
             return replace(self, closed=record.body["reason"])

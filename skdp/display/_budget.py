@@ -8,20 +8,14 @@ from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
 from skdp.display._display import Display
 
 TOGETHER, LINE = "all together", 30
-NAMES = {
-    "basic": "basic",
-    "advanced": "advanced",
-    "zcdp": "zCDP",
-    "rdp_order": "RDP at order {order:g}",
-    "rdp": "RDP, best order",
-    "pld": "PLD",
-}
 # For Gaussian releases zCDP and RDP at the best order are one line; the wide one shows below.
-STYLES = {
-    "basic": {"linestyle": ":"},
-    "advanced": {"linestyle": "-."},
-    "zcdp": {"linewidth": 5, "alpha": 0.35},
-    "rdp_order": {"linestyle": "--"},
+LINES = {
+    "basic": {"label": "basic", "linestyle": ":"},
+    "advanced": {"label": "advanced", "linestyle": "-."},
+    "zcdp": {"label": "zCDP", "linewidth": 5, "alpha": 0.35},
+    "rdp_order": {"label": "RDP at order {order:g}", "linestyle": "--"},
+    "rdp": {"label": "RDP, best order"},
+    "pld": {"label": "PLD"},
 }
 
 
@@ -182,9 +176,9 @@ class CompositionDisplay(Display):
         """
         counts = np.asarray(counts)
         epsilons = {}
-        for method in list(NAMES) if methods is None else methods:
-            if method not in NAMES:
-                raise ValueError(f"methods must be among {sorted(NAMES)}, got {method!r}")
+        for method in list(LINES) if methods is None else methods:
+            if method not in LINES:
+                raise ValueError(f"methods must be among {sorted(LINES)}, got {method!r}")
             if method == "rdp_order":
                 cost = rdp(event, rdp_order, relation=relation)
                 values = [rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts]
@@ -198,7 +192,7 @@ class CompositionDisplay(Display):
         """Draw the lines."""
         self.lines_ = []
         for method, values in self.epsilons.items():
-            label = NAMES[method].format(order=self.rdp_order)
-            self.lines_ += ax.plot(self.counts, values, label=label, **STYLES.get(method, {}))
+            style = LINES[method] | {"label": LINES[method]["label"].format(order=self.rdp_order)}
+            self.lines_ += ax.plot(self.counts, values, **style)
         ax.set(xlabel="number of releases", ylabel=f"ε at δ = {self.delta:g}")
         ax.legend()

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from skdp._data._columns import column_entries
-from skdp.utils._documents import html_bar, html_fragment, html_table, html_text
+from skdp.utils._documents import barred, html_fragment, html_table, html_text
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -232,10 +232,15 @@ def _term(shape, head, largest):
     shown, n_all = shown_cells(shape, MOST_CELLS), len(shown_cells(shape))
     highest = np.abs(values[shown]).max(initial=0.0)
     rows = [
-        [names[i], *(html_bar(value, highest) for value in values[i]), f"{counts[i]:.0f}"]
+        [names[i], *(_bar(value, highest) for value in values[i]), f"{counts[i]:.0f}"]
         for i in shown
     ]
     words = f"rows (noisy; the {len(shown)} of {n_all} cells with the most)"
     table = html_table(rows, head=["", *head, words if n_all > len(shown) else "rows (noisy)"])
-    name = f"{html_bar(importance(shape), largest)} {html_text(shape.name)}"
+    name = f"{html_text(_bar(importance(shape), largest))} {html_text(shape.name)}"
     return f"<details><summary>{name}</summary>{table}</details>"
+
+
+def _bar(value, largest):
+    """Return a number with a bar to the right of the middle, or the left of it if negative."""
+    return barred(f"{value:+.4g}", value, largest, middle=50.0)

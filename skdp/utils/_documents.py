@@ -1,6 +1,5 @@
 """Text that others wrote, and tables of it, in HTML and Markdown."""
 
-import itertools
 import re
 import textwrap
 from dataclasses import dataclass
@@ -17,20 +16,26 @@ def printable(text):
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
-class Markup(str):
-    """A text that is HTML already."""
+class Barred(str):
+    """A number in words, before which HTML draws a bar."""
+
+    style = ""
+
+
+def barred(words, value, largest, middle=0.0):
+    """Return words with a bar from some percent of its place to the right, or left if negative."""
+    width = (100.0 - middle) * min(abs(value) / (largest or 1.0), 1.0)
+    words = Barred(words)
+    words.style = f"margin-left:{middle - width * (value < 0.0):.1f}%;width:{width:.1f}%"
+    return words
 
 
 def html_text(text):
     """Return a text as it may stand between tags and in attributes."""
-    return text if isinstance(text, Markup) else escape(printable(text))
-
-
-def html_bar(value, largest):
-    """Return a number with a bar to the right of the middle, or the left of it if negative."""
-    width = 50.0 * min(abs(value) / (largest or 1.0), 1.0)
-    bar = f"margin-left:{50.0 - width * (value < 0.0):.1f}%;width:{width:.1f}%"
-    return Markup(f'<span class="skdp-bar"><span style="{bar}"></span></span>&#160;{value:+.4g}')
+    safe = escape(printable(text))
+    if isinstance(text, Barred):
+        return f'<span class="skdp-bar"><span style="{text.style}"></span></span>&#160;{safe}'
+    return safe
 
 
 def markdown_text(text):
@@ -57,27 +62,6 @@ def html_table(rows, *, caption=None, head=None):
     return f'<div class="skdp-wide"><table>{top}<tbody>{body}</tbody></table></div>'
 
 
-def html_stacks(amounts, *, caption):
-    """Return a picture: a row for each name, in it a bar with a piece for each of its amounts.
-
-    Parameters
-    ----------
-    amounts : dict of str to dict of str to float
-    caption : str
-    """
-    kinds = dict.fromkeys(itertools.chain(*amounts.values()))
-    largest = max((sum(pieces.values()) for pieces in amounts.values()), default=0.0) or 1.0
-
-    def bar(pieces):
-        shares = (pieces.get(kind, 0.0) / largest for kind in kinds)
-        spans = (f'<span style="width:{100.0 * share:.2f}%"></span>' for share in shares)
-        return Markup(f'<div class="skdp-stack">{"".join(spans)}</div>')
-
-    rows = [(name, bar(part), f"{sum(part.values()):.4g}") for name, part in amounts.items()]
-    key = "".join(f"<span>{html_text(kind)}</span>" for kind in kinds)
-    return f'{html_table(rows, caption=caption)}<p class="skdp-key">{key}</p>' if rows else ""
-
-
 def html_fragment(*parts):
     """Return parts of a document with their style, as a notebook shows them."""
     return f'<div class="skdp-document"><style>{STYLE}</style>{"".join(parts)}</div>'
@@ -99,7 +83,7 @@ def wrapped(text, indent):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document: rows of a name and words, tables, pictures and notes.
+    """A part of a document: rows of a name and words, tables and notes.
 
     Parameters
     ----------
@@ -108,15 +92,12 @@ class Section:
     tables : sequence of sequences of rows, default=()
         Of each table the first row names its columns.
     notes : sequence of str, default=()
-    pictures : sequence of Markup, default=()
-        What HTML shows of the tables.
     """
 
     heading: str
     rows: tuple = ()
     tables: tuple = ()
     notes: tuple = ()
-    pictures: tuple = ()
 
     def to_text(self):
         """Return it as lines of plain text."""
@@ -142,7 +123,7 @@ class Section:
         """Return it as HTML."""
         parts = [f"<h2>{html_text(self.heading)}</h2>"]
         parts += [html_table(self.rows)] if self.rows else []
-        parts += [*self.pictures, *(html_table(rows, head=head) for head, *rows in self.tables)]
+        parts += [html_table(rows, head=head) for head, *rows in self.tables]
         return "".join([*parts, *(f"<p>{html_text(note)}</p>" for note in self.notes)])
 
 
