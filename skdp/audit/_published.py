@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.stats import laplace
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -365,8 +364,13 @@ def _likelihood(inside, outside, columns):
     laws = []
     for world in (inside[:, columns], outside[:, columns]):
         centre = np.median(world, axis=0)
-        laws.append(laplace(centre, np.mean(np.abs(world - centre), axis=0) + floor))
-    return lambda values: np.subtract(*(law.logpdf(values[:, columns]).sum(axis=1) for law in laws))
+        laws.append((centre, np.mean(np.abs(world - centre), axis=0) + floor))
+
+    def score(values):
+        near, far = (np.sum(np.abs(values[:, columns] - c) / s, axis=1) for c, s in laws)
+        return far - near
+
+    return score
 
 
 def _counts(a, b, thresholds):
