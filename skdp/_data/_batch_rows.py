@@ -9,7 +9,6 @@ from scipy.sparse import csr_array, issparse
 from skdp._data._containers import canonical_rows
 from skdp._data._parts import Rows
 from skdp.utils import ChunkedArray
-from skdp.utils._chunked import _DaskRows
 from skdp.utils._clipping import finite_doubles
 
 # A tile's rows stay in a core's own cache.
@@ -33,7 +32,7 @@ def open_rows(X):
     Parameters
     ----------
     X : ndarray, CSR matrix or ChunkedArray of finite numbers
-        Sparse entries that share a place are summed.
+        Of which nothing is on workers. Sparse entries that share a place are summed.
     """
     return _SparseRows(X) if issparse(X) else _DenseRows(X)
 
@@ -43,7 +42,8 @@ class _DenseRows:
         self._X = X if isinstance(X, ChunkedArray) else np.asarray(X)
         self._borders, self._tile = Rows(self._X).borders, tile_rows(X.shape[1])
         self._block = np.empty((self._tile, X.shape[1]))
-        self._gather = [_gatherer(part) for part in _arrays(self._X)]
+        parts = X if isinstance(X, ChunkedArray) else [self._X]
+        self._gather = [_gatherer(part) for part in parts]
 
     def read(self, rows):
         if isinstance(rows, slice):
@@ -75,18 +75,8 @@ class _SparseRows:
         return block
 
 
-def _arrays(X):
-    """Return the parts of a table, None for one that is computed, or read by slices alone.
-
-    Kept together, those that are computed when they are read could fill the memory.
-    """
-    if isinstance(X, np.ndarray):
-        return [X]
-    return [None if isinstance(source, _DaskRows) else source.open() for source in X._sources]
-
-
 def _gatherer(X):
-    """Return a function that reads rows of an array into doubles, None for what is no array."""
+    """Return a function that reads rows of an array into doubles, None for what takes slices."""
     if not isinstance(X, np.ndarray):
         return None
     X = np.asarray(X)

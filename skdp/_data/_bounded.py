@@ -70,8 +70,6 @@ class BoundedRows(Rows):
             self._kept[rows.start] = block, block.T
         return factor, shares_of(self.persons)
 
-    _factor = property(lambda self: self.along[0])
-
     def __getitem__(self, rows):
         return _Block(self, rows)
 

@@ -8,8 +8,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
-from skdp._data._persons import counts_of, no_counts
+from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks
+from skdp._data._persons import count_over, counts_of
 from skdp._data._refusals import check_finite, column_name
 from skdp._data._tables import read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
@@ -67,8 +67,8 @@ class ColumnTable:
 
     def label_counts(self, j, categories, other=UNDECLARED, shares=None):
         """Return how often each category occurs in a column, by the rows' shares if there are."""
-        counts = no_counts(len(categories), shares)
-        return sum_over(self.column(j), _add_labels, counts, categories, other, along=(shares,))
+        small = categories, other
+        return count_over(self.column(j), _add_labels, len(categories), *small, shares=shares)
 
     def numeric(self, columns, rows):
         """Return some columns of a slice of rows in double precision; it may be a view.

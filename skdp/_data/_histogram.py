@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from skdp._data._parts import Rows, map_over, sum_over
-from skdp._data._persons import counts_of, no_counts
+from skdp._data._parts import Rows, map_over
+from skdp._data._persons import count_over, counts_of
 from skdp.utils._validation import check_integer
 
 _BLOCK_VALUES = 1 << 15
@@ -76,8 +76,8 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     [array([1, 2])]
     """
     bins = _Bins(edges)
-    counts, rows = no_counts(bins.n_slots, shares), bins.rows(X, bins.n_slots)
-    sum_over(rows, _add_slots, counts, bins, along=(shares,))
+    rows = bins.rows(X, bins.n_slots)
+    counts = count_over(rows, _add_slots, bins.n_slots, bins, shares=shares)
     columns = np.split(counts, bins.starts[1:])
     if outermost:
         for each in columns:
@@ -103,8 +103,7 @@ def count_cells(X, edges, shares=None):
     bins = _Bins(edges)
     shape = tuple(np.diff(bins.starts, append=bins.n_slots))
     size = math.prod(shape)
-    counts = no_counts(size, shares)
-    sum_over(bins.rows(X, size), _add_cells, counts, bins, shape, along=(shares,))
+    counts = count_over(bins.rows(X, size), _add_cells, size, bins, shape, shares=shares)
     return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
 
 
@@ -181,11 +180,9 @@ class _Bins:
         d, values = block.shape[1], np.ascontiguousarray(block)
         # Numpy's loops run over one axis: a tile is several rows, with their columns' parameters.
         width = self._tile * d if len(values) % self._tile == 0 else d
-        shape = (values.size // width, width)
-        out = np.empty(shape), np.empty(shape, dtype=np.int64)
-        parameters = self._wide[width]
         with np.errstate(all="ignore"):
-            slots = self._slots(values.reshape(shape), parameters, *out).reshape(block.shape)
+            slots = self._slots(values.reshape(-1, width), *self._wide[width])
+        slots = slots.reshape(block.shape)
         for j, bounds in self._uneven.items():
             found = np.searchsorted(bounds, values[:, j], side="right")
             slots[:, j] = np.where(np.isnan(values[:, j]), 0, found) + self.starts[j]
@@ -200,15 +197,14 @@ class _Bins:
         """The parameters of a number of rows; one number, which is faster, where all are equal."""
         return [each[0] if (each == each[0]).all() else np.tile(each, times) for each in self._map]
 
-    def _slots(self, values, parameters, places, fractions):
-        least, most, factor, shift = parameters
-        np.fmax(values, least, out=places)
+    def _slots(self, values, least, most, factor, shift):
+        places = np.fmax(values, least, dtype=np.float64)
         np.minimum(places, most, out=places)
         places *= factor
         places += shift
         slots = places.view(np.int64)
         slots -= _MAGIC_WORD
-        np.bitwise_and(slots, _FAR, out=fractions)
+        fractions = slots & _FAR
         slots >>= _FRACTION_BITS
         if fractions.min() == 0:
             # At an edge, up to rounding: compare with the edge itself.

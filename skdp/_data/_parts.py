@@ -182,9 +182,7 @@ def map_over(table, function, out, *small):
     workers = _workers(table)
     if workers is None:
         return _map_blocks(table, function, out, small)
-    for number, values in enumerate(workers.results(_mapped(workers, table, function, out, small))):
-        out[slice(*table.borders[number : number + 2])] = values
-    return out
+    return np.concatenate(workers.results(_mapped(workers, table, function, out, small)), out=out)
 
 
 def held_over(table, function, *small):

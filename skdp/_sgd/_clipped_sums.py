@@ -69,7 +69,8 @@ class ClippedSums(Rows):
         super().__init__(X, tile, along=(y, None, shares))
         self.loss, self.constant, self.norm = loss, float(constant), norm
         self._clip, self._persons, self._indices = float(clip), persons, None
-        self._open()
+        if getattr(X, "workers", None) is None:
+            self._open()
         self._caps = held_over(self, _largest_residuals, self._clip)
         self.along = y, self._caps, shares
 

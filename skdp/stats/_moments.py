@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_edges
 from skdp._data._parts import Rows, most_additions, sum_over
-from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
+from skdp._data._persons import count_over, counts_of, shares_of, times_shares
 from skdp.accounting import Guarantee
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism, PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
@@ -233,10 +233,8 @@ class CountPlan(StatisticPlan):
 
     def run(self, X, source, persons=None):
         """Return the noisy counts."""
-        shares = shares_of(persons)
-        counts = sum_over(
-            Rows(X), _add_others_than_zero, no_counts(X.shape[1], shares), along=(shares,)
-        )
+        rows, shares = Rows(X), shares_of(persons)
+        counts = count_over(rows, _add_others_than_zero, X.shape[1], shares=shares)
         return release_counts(self.mechanism, counts, source)
 
 

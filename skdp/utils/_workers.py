@@ -12,17 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 
-class Beside:
-    """Values that go with the rows, one a row, each part's where the part is.
-
-    Parameters
-    ----------
-    parts : tuple of Delayed
-        Persisted.
-    """
-
-    def __init__(self, parts):
-        self.parts = parts
+class Beside(tuple):
+    """Values that go with the rows, one a row, each part's where the part is: persisted Delayed."""
 
 
 class Workers:
@@ -72,21 +63,21 @@ class Workers:
         return Beside(persist(*calls))
 
     def _part(self, along, number):
+        if along is None or isinstance(along, Beside):
+            return None if along is None else along[number]
         if isinstance(along, tuple):
             return tuple(self._part(values, number) for values in along)
-        if along is None:
-            return None
-        if not isinstance(along, Beside) and id(along) not in self._sent:
+        if id(along) not in self._sent:
             # Kept with what it was made of, whose id no other array has meanwhile.
             self._sent[id(along)] = along, self._send(along)
-        return (along if isinstance(along, Beside) else self._sent[id(along)][1]).parts[number]
+        return self._sent[id(along)][1][number]
 
     def _send(self, values):
         from dask import delayed, persist
 
         # One by one: a message with the values of all rows would be large.
         slices = (values[slice(*rows)] for rows in pairwise(self._borders))
-        return Beside(tuple(persist(delayed(each, pure=False))[0] for each in slices))
+        return Beside(persist(delayed(each, pure=False))[0] for each in slices)
 
 
 def _call(function, shape, dtype, chunk, along):
