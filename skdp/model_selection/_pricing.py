@@ -29,11 +29,11 @@ def fitting_scale(task, make_branches):
     # What a candidate refuses at any price is raised here.
     cost(1.0)
     try:
-        fits, exceeds = bracket(cost, target, 1.0, 0.7, *SCALES)
-    except ValueError:
+        fits, exceeds = bracket(cost, target, 1.0, 0.9, *SCALES)
+    except ValueError as error:
         raise ValueError(
-            f"epsilon={target!r} and delta={whole.delta!r} cannot pay for this search: the "
-            "cost of a candidate does not fall with its epsilon"
+            f"epsilon={target!r} and delta={whole.delta!r} cannot pay for this search: the cost "
+            f"of a candidate does not fall with its epsilon, or a smaller one is refused: {error}"
         ) from None
     # A fit that changes its mechanism at some epsilon has costs that jump over the budget.
     scale = fits if exceeds is None else crossing(cost, target, fits, exceeds, 0.5 * tolerance)
