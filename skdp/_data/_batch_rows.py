@@ -1,5 +1,6 @@
 """Reading the rows of a batch, tile by tile, into double precision."""
 
+from bisect import bisect_right
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,6 @@ from scipy.sparse import csr_array, issparse
 from skdp._data._containers import canonical_rows
 from skdp._data._parts import Rows
 from skdp.utils import ChunkedArray
-from skdp.utils._chunked import _DaskRows
 from skdp.utils._clipping import finite_doubles
 
 # A tile's rows stay in a core's own cache.
@@ -26,13 +26,13 @@ def open_rows(X):
     """Return an object whose ``read(rows)`` gives a slice, or sorted numbers, of the rows of X.
 
     It returns doubles, valid until the next call; dense ones are C-contiguous. All are finite:
-    what is too large becomes the largest. `tile` is the largest number of rows in a call; a slice
-    lies between two `borders`.
+    what is too large becomes the largest. The rows of a call are of one part, dense ones
+    `tile_rows` of them at most and sparse ones `LARGEST_TILE`.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or ChunkedArray of finite numbers
-        Sparse entries that share a place are summed.
+        Of which nothing is on workers. Sparse entries that share a place are summed.
     """
     return _SparseRows(X) if issparse(X) else _DenseRows(X)
 
@@ -40,9 +40,10 @@ def open_rows(X):
 class _DenseRows:
     def __init__(self, X):
         self._X = X if isinstance(X, ChunkedArray) else np.asarray(X)
-        self.borders, self.tile = Rows(self._X).borders, tile_rows(X.shape[1])
-        self._block = np.empty((self.tile, X.shape[1]))
-        self._gather = [_gatherer(part) for part in _arrays(self._X)]
+        self._borders, self._tile = Rows(self._X).borders, tile_rows(X.shape[1])
+        self._block = np.empty((self._tile, X.shape[1]))
+        parts = X if isinstance(X, ChunkedArray) else [self._X]
+        self._gather = [_gatherer(part) for part in parts]
 
     def read(self, rows):
         if isinstance(rows, slice):
@@ -50,32 +51,23 @@ class _DenseRows:
             if part.flags.c_contiguous and part.dtype == np.float64:
                 return part
             return _convert(part, self._block[: len(part)])
-        block, first = self._block[: len(rows)], 0
-        if len(self._gather) == 1 and self._gather[0]:
-            self._gather[0](rows, block)
-            return block
-        ends = np.searchsorted(rows, self.borders[1:-1]).tolist()
-        for number, end in enumerate([*ends, len(rows)]):
-            if end > first:
-                gather = self._gather[number] or partial(self._read_part, number)
-                gather(rows[first:end] - self.borders[number], block[first:end])
-            first = end
+        block, number = self._block[: len(rows)], bisect_right(self._borders, rows[0]) - 1
+        gather = self._gather[number] or partial(self._read_part, number)
+        gather(rows - self._borders[number] if number else rows, block)
         return block
 
     def _read_part(self, number, rows, out):
-        start, end = self.borders[number : number + 2]
-        for first in range(int(rows[0]), int(rows[-1]) + 1, self.tile):
-            low, high = np.searchsorted(rows, (first, first + self.tile))
+        start, end = self._borders[number : number + 2]
+        for first in range(int(rows[0]), int(rows[-1]) + 1, self._tile):
+            low, high = np.searchsorted(rows, (first, first + self._tile))
             if high > low:
-                part = np.asarray(self._X[start + first : min(start + first + self.tile, end)])
+                part = np.asarray(self._X[start + first : min(start + first + self._tile, end)])
                 _convert(part[rows[low:high] - first], out[low:high])
 
 
 class _SparseRows:
-    tile = LARGEST_TILE
-
     def __init__(self, X):
-        self._X, self.borders = X, Rows(X).borders
+        self._X = X
 
     def read(self, rows):
         block = canonical_rows(csr_array(self._X[rows]))
@@ -83,18 +75,8 @@ class _SparseRows:
         return block
 
 
-def _arrays(X):
-    """Return the parts of a table, None for one that is computed, or read by slices alone.
-
-    Kept together, those that are computed when they are read could fill the memory.
-    """
-    if isinstance(X, np.ndarray):
-        return [X]
-    return [None if isinstance(source, _DaskRows) else source.open() for source in X._sources]
-
-
 def _gatherer(X):
-    """Return a function that reads rows of an array into doubles, None for what is no array."""
+    """Return a function that reads rows of an array into doubles, None for what takes slices."""
     if not isinstance(X, np.ndarray):
         return None
     X = np.asarray(X)

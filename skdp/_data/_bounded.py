@@ -8,7 +8,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._parts import Rows, block_size, cut, most_additions
+from skdp._data._parts import Rows, block_size, cut, held_over, most_additions, read_block
 from skdp._data._persons import n_units, shares_of, times_shares
 
 SPARSE_BLOCK_ROWS = 4096
@@ -54,44 +54,52 @@ class BoundedRows(Rows):
             self.block_size = max(self.block_size, SPARSE_BLOCK_ROWS)
         super().__init__(X, self.block_size)
         self._kept = {}
+        # Found when it is first asked for: fits by gradients do not.
+        del self.along
 
     @cached_property
-    def _factor(self):
-        """What each row is multiplied by; with it blocks of a sparse table are kept."""
-        factor = np.empty(self.X.shape[0])
-        # A sum of m squares is off by a relative m rounding errors at most; root, product and
-        # quotient add three. Twice that covers both sides.
-        margin = 1.0 - 2.0 * (self.n_columns + 4) * np.finfo(np.float64).eps
-        for rows in self.blocks():
-            with np.errstate(over="ignore", divide="ignore"):
-                block = self._read(rows)
-                norms = row_norms(block)
-                factor[rows] = np.minimum(1.0 / self.unit, self.data_norm / norms * margin)
-            if issparse(self.X):
-                zeroed = factor[rows] == 0.0
-                if zeroed.any():
-                    data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
-                    block = csr_array((data, block.indices, block.indptr), shape=block.shape)
-                self._kept[rows.start] = block, block.T
-        return factor
+    def along(self):
+        """The rows' factors and shares; with them blocks of a sparse table are kept."""
+        plain = Rows(self.X, self.block_size)
+        factor = held_over(plain, _row_factors, self.data_norm, self.unit)
+        for rows in self.blocks() if issparse(self.X) else ():
+            block, zeroed = plain[rows], factor[rows] == 0.0
+            if zeroed.any():
+                data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
+                block = csr_array((data, block.indices, block.indptr), shape=block.shape)
+            self._kept[rows.start] = block, block.T
+        return factor, shares_of(self.persons)
 
     def __getitem__(self, rows):
         return _Block(self, rows)
+
+    def there(self, X, along):
+        rows = super().there(X, along)
+        rows.persons = None
+        return rows
+
+
+def _row_factors(block, data_norm, unit):
+    # A sum of m squares is off by a relative m rounding errors at most; root, product and
+    # quotient add three. Twice that covers both sides.
+    margin = 1.0 - 2.0 * (block.shape[1] + 4) * np.finfo(np.float64).eps
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.minimum(1.0 / unit, data_norm / row_norms(block) * margin)
 
 
 class _Block:
     """A block of bounded rows, which is read when its values are first needed."""
 
     def __init__(self, table, rows):
-        self._table, self._rows, self._factor = table, rows, table._factor[rows]
+        self._table, self._rows = table, rows
+        self._factor, self._shares = cut(table.along, rows)
         self._n_columns, self._constant = table.n_columns, table.constant
-        self._shares = cut(shares_of(table.persons), rows)
         if table._kept:
             self._values, self._transposed = table._kept[rows.start]
 
     @cached_property
     def _values(self):
-        block, zeroed = self._table._read(self._rows), self._factor == 0.0
+        block, zeroed = read_block(self._table.X, self._rows), self._factor == 0.0
         return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
 
     def scores(self, weights):

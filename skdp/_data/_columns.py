@@ -8,11 +8,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
-from skdp._data._persons import counts_of, no_counts
+from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks
+from skdp._data._persons import count_over, counts_of
 from skdp._data._refusals import check_finite, column_name
 from skdp._data._tables import read_table
-from skdp.utils._chunked import as_chunked
+from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import frame_columns, in_memory, is_frame, names_of
 from skdp.utils._labels import UNDECLARED, category_codes, is_missing
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
@@ -48,12 +48,17 @@ class ColumnTable:
 
     def column(self, j):
         """Return the raw values of a column, as `Rows`."""
-        return Rows(self, read=partial(self.values, j), n_columns=1)
+        return self.rows(partial(ColumnTable.values, column=j), 1)
 
     def numbers(self, columns=None):
         """Return some columns, or all, in double precision, as `Rows`."""
         columns = np.arange(self.shape[1]) if columns is None else columns
-        return Rows(self, read=partial(self.numeric, columns), n_columns=len(columns))
+        return self.rows(partial(ColumnTable.numeric, columns=columns), len(columns))
+
+    def rows(self, read, n_columns):
+        """Return as `Rows` what a function of a module makes of such a table and a slice `rows`."""
+        parts = self if self.matrix is None else self.matrix
+        return Rows(parts, read=partial(_read_part, read), n_columns=n_columns)
 
     def codes(self, j, categories, other=UNDECLARED):
         """Return the code of each value of a column, as `category_codes` does."""
@@ -62,8 +67,8 @@ class ColumnTable:
 
     def label_counts(self, j, categories, other=UNDECLARED, shares=None):
         """Return how often each category occurs in a column, by the rows' shares if there are."""
-        counts = no_counts(len(categories), shares)
-        return sum_over(self.column(j), _add_labels, counts, categories, other, along=(shares,))
+        small = categories, other
+        return count_over(self.column(j), _add_labels, len(categories), *small, shares=shares)
 
     def numeric(self, columns, rows):
         """Return some columns of a slice of rows in double precision; it may be a view.
@@ -124,8 +129,15 @@ class ColumnTable:
                 check_finite(values, self.name(j), allow_nan=allow_nan)
 
     def _values_of(self, columns):
+        # Chunks hold numbers, which were checked when the table was read.
+        if isinstance(self.matrix, ChunkedArray):
+            return
         for rows in row_blocks(self, block_size(1)):
             yield from ((self.values(j, rows), j) for j in columns)
+
+
+def _read_part(read, X, rows):
+    return read(X if isinstance(X, ColumnTable) else ColumnTable(X.shape, X), rows=rows)
 
 
 def _add_labels(counts, values, shares, categories, other):

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from skdp._data._parts import cut, row_blocks
-from skdp._data._persons import counts_of, no_counts
+from skdp._data._parts import Rows, map_over
+from skdp._data._persons import count_over, counts_of
 from skdp.utils._validation import check_integer
 
 _BLOCK_VALUES = 1 << 15
@@ -76,9 +76,8 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     [array([1, 2])]
     """
     bins = _Bins(edges)
-    counts = no_counts(bins.n_slots, shares)
-    for rows, slots in bins.find(X, bins.n_slots):
-        counts += counts_of(slots, cut(shares, rows), bins.n_slots)
+    rows = bins.rows(X, bins.n_slots)
+    counts = count_over(rows, _add_slots, bins.n_slots, bins, shares=shares)
     columns = np.split(counts, bins.starts[1:])
     if outermost:
         for each in columns:
@@ -104,11 +103,17 @@ def count_cells(X, edges, shares=None):
     bins = _Bins(edges)
     shape = tuple(np.diff(bins.starts, append=bins.n_slots))
     size = math.prod(shape)
-    counts = no_counts(size, shares)
-    for rows, slots in bins.find(X, size):
-        cells = np.ravel_multi_index(tuple((slots - bins.starts).T), shape)
-        counts += counts_of(cells, cut(shares, rows), size)
+    counts = count_over(bins.rows(X, size), _add_cells, size, bins, shape, shares=shares)
     return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
+
+
+def _add_slots(counts, block, shares, bins):
+    counts += counts_of(bins.slots(block), shares, len(counts))
+
+
+def _add_cells(counts, block, shares, bins, shape):
+    cells = np.ravel_multi_index(tuple((bins.slots(block) - bins.starts).T), shape)
+    counts += counts_of(cells, shares, len(counts))
 
 
 def bin_numbers(X, edges):
@@ -125,9 +130,7 @@ def bin_numbers(X, edges):
     """
     bins = _Bins(edges)
     numbers = np.empty(X.shape, dtype=np.int64)
-    for rows, slots in bins.find(X):
-        np.subtract(slots, bins.starts + 1, out=numbers[rows])
-    return numbers
+    return map_over(bins.rows(X), _Bins.numbers, numbers, bins)
 
 
 class _Bins:
@@ -154,55 +157,54 @@ class _Bins:
                 affine[:, j] = 0.0, 0.0, 0.0, _MAGIC + 0.5
                 self._uneven[j] = bounds
         self._map = affine
+        self._tile = max(_TILE_VALUES // len(edges), 1)
+        wide = {1, self._tile}
+        self._wide = {times * len(edges): self._repeated(times) for times in wide}
         self._lower = np.array(lower)
 
-    def find(self, X, least_values=0):
-        """Yield slices of rows and the slots of their values.
+    def rows(self, X, least_values=0):
+        """Return the rows of a table, or these in other blocks, as `slots` takes them.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_columns)
+        X : array-like of shape (n_rows, n_columns), or Rows
         least_values : int, default=0
             How many values a block has at least, where there are as many.
-
-        Yields
-        ------
-        rows : slice
-        slots : ndarray of shape (rows in the slice, n_columns), dtype int64
-            Overwritten by the next.
         """
-        n_rows, d = X.shape
+        d = X.shape[1]
+        tiles = max(_BLOCK_VALUES, least_values) // (self._tile * d)
+        return Rows.of(X).sized(max(tiles, 1) * self._tile)
+
+    def slots(self, block):
+        """Return the slots of a block's values, dtype int64."""
+        d, values = block.shape[1], np.ascontiguousarray(block)
         # Numpy's loops run over one axis: a tile is several rows, with their columns' parameters.
-        tile = max(_TILE_VALUES // d, 1)
-        tiles = max(_BLOCK_VALUES, least_values) // (tile * d)
-        size = min(max(tiles, 1) * tile, n_rows)
-        places, fractions = np.empty(size * d), np.empty(size * d, dtype=np.int64)
-        wide = {width: self._repeated(width // d) for width in {d, tile * d}}
-        for rows in row_blocks(X, size):
-            with np.errstate(all="ignore"):
-                block = np.ascontiguousarray(X[rows], dtype=np.float64)
-            width = tile * d if len(block) % tile == 0 else d
-            shape = (block.size // width, width)
-            out = places[: block.size].reshape(shape), fractions[: block.size].reshape(shape)
-            slots = self._slots(block.reshape(shape), wide[width], *out).reshape(block.shape)
-            for j, bounds in self._uneven.items():
-                found = np.searchsorted(bounds, block[:, j], side="right")
-                slots[:, j] = np.where(np.isnan(block[:, j]), 0, found) + self.starts[j]
-            yield rows, slots
+        width = self._tile * d if len(values) % self._tile == 0 else d
+        with np.errstate(all="ignore"):
+            slots = self._slots(values.reshape(-1, width), *self._wide[width])
+        slots = slots.reshape(block.shape)
+        for j, bounds in self._uneven.items():
+            found = np.searchsorted(bounds, values[:, j], side="right")
+            slots[:, j] = np.where(np.isnan(values[:, j]), 0, found) + self.starts[j]
+        return slots
+
+    @staticmethod
+    def numbers(block, bins):
+        """Return the bin of each value of a block, within its column."""
+        return bins.slots(block) - (bins.starts + 1)
 
     def _repeated(self, times):
         """The parameters of a number of rows; one number, which is faster, where all are equal."""
         return [each[0] if (each == each[0]).all() else np.tile(each, times) for each in self._map]
 
-    def _slots(self, values, parameters, places, fractions):
-        least, most, factor, shift = parameters
-        np.fmax(values, least, out=places)
+    def _slots(self, values, least, most, factor, shift):
+        places = np.fmax(values, least, dtype=np.float64)
         np.minimum(places, most, out=places)
         places *= factor
         places += shift
         slots = places.view(np.int64)
         slots -= _MAGIC_WORD
-        np.bitwise_and(slots, _FAR, out=fractions)
+        fractions = slots & _FAR
         slots >>= _FRACTION_BITS
         if fractions.min() == 0:
             # At an edge, up to rounding: compare with the edge itself.

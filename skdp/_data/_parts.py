@@ -3,11 +3,14 @@
 A table lies in parts: an array is one, a `ChunkedArray` has one for each of its chunks. Its rows
 are read in blocks: slices of the rows of one part. What is computed of a table is a sum of a
 function of its blocks, or a function of each block by itself; both get a block and small values,
-and nothing of other blocks, so that a part may be anywhere.
+and nothing of other blocks, so that a part may be anywhere: those of a dask array are summed by
+whoever computes them (`skdp.utils._workers`), and only sums come back.
 """
 
+from bisect import bisect_right
+from copy import copy
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -70,37 +73,69 @@ class Rows:
         With `shape`, and with `borders` if it has several parts.
     size : int, default=None
         The number of rows in a block; None takes about a megabyte of doubles.
-    read : callable, default=None
-        Returns a block, of a slice of rows; None reads numbers as `read_block` does.
+    read : callable, default=read_block
+        Returns a block, of a table, a slice of its rows and what goes with them. A function of a
+        module, as it may run where the part is.
     n_columns : int, default=None
         The number of columns that are read; None for all.
+    along : tuple, default=()
+        What goes with the rows, as in `sum_over`, and is read with them.
     """
 
-    def __init__(self, X, size=None, read=None, n_columns=None):
-        self.shape, self.borders = (X.shape[0], n_columns or X.shape[1]), _borders(X)
+    def __init__(self, X, size=None, read=read_block, n_columns=None, along=()):
+        self.X, self.shape, self.along = X, (X.shape[0], n_columns or X.shape[1]), along
+        self.borders = _borders(X)
         self._size = size or block_size(self.shape[1])
-        self._read = read or partial(read_block, X)
+        self._read = read
+
+    @classmethod
+    def of(cls, X):
+        """Return the rows of a table, or X itself if it is what is read of some."""
+        return X if isinstance(X, cls) else cls(X)
 
     def blocks(self):
         """Yield the slices of rows that are read."""
         return row_blocks(self, self._size)
 
     def __getitem__(self, rows):
-        return self._read(rows)
+        return self._read(self.X, rows, *[cut(values, rows) for values in self.along])
 
     def whole(self):
         """Return all that is read in one array; it may be a view."""
+        workers = _workers(self)
+        if workers is not None:
+            what = partial(_whole_there, self.sent(0))
+            calls = [workers.call(i, what, self.along) for i in range(len(self.borders) - 1)]
+            return np.concatenate(workers.results(calls))
         if len(self.borders) == 2:
             return self[slice(*self.borders)]
         # A view would keep a part that was computed.
         return np.concatenate([self[rows].copy() for rows in self.blocks()])
 
+    def sized(self, size):
+        """Return the same in blocks of another size."""
+        rows = copy(self)
+        rows._size = size
+        return rows
+
+    def sent(self, number):
+        """Return what `there` needs of a part beside its rows, and what goes with these."""
+        return self.there(None, ())
+
+    def there(self, X, along):
+        """Return the rows of a part, and what goes with them, as they are read here."""
+        rows = copy(self)
+        rows.X, rows.along = X, along
+        rows.borders = (0, 0 if X is None else X.shape[0])
+        return rows
+
 
 def sum_over(table, add, total, *small, along=()):
     """Add a function of each block of a table to a total.
 
-    Blocks are added one after another in runs, then the sums of the runs by halves: the order
-    depends on how the table lies and on nothing else.
+    Blocks of a part are added one after another in runs, then the sums of the runs by halves, then
+    those of the parts by halves: the order depends on how the table lies and on nothing else. A
+    part that no block is of is not opened.
 
     Parameters
     ----------
@@ -108,7 +143,7 @@ def sum_over(table, add, total, *small, along=()):
         With ``blocks()`` and, for a slice that this yields, ``table[rows]``.
     add : callable
         Of an array, to which it adds in place, a block, the block's rows of `along`, and `small`.
-        A function of a module: it may run where the part is.
+        A function of a module: it may run where the part is, and again if what ran it is lost.
     total : ndarray
         Zeros. It is changed.
     *small : objects
@@ -121,8 +156,66 @@ def sum_over(table, add, total, *small, along=()):
     ndarray
         `total`.
     """
-    blocks = list(table.blocks())
+    workers = _workers(table)
 
+    def sum_of(parts, total):
+        if len(parts) > 1:
+            half = len(parts) // 2
+            left = sum_of(parts[:half], total)
+            left += sum_of(parts[half:], np.zeros_like(total))
+            return left
+        number, blocks = parts[0]
+        if workers is None:
+            return _sum_blocks(table, blocks, add, total, small, along)
+        what = partial(_sum_there, table.sent(number), add, total.shape, total.dtype, small)
+        return workers.call(number, what, (table.along, along))
+
+    parts = _parts(table)
+    if workers is None or not parts:
+        return sum_of(parts, total) if parts else total
+    total += sum_of(parts, total).compute()
+    return total
+
+
+def map_over(table, function, out, *small):
+    """Put a function of each block, and of `small`, in its rows of an array, and return that."""
+    workers = _workers(table)
+    if workers is None:
+        return _map_blocks(table, function, out, small)
+    return np.concatenate(workers.results(_mapped(workers, table, function, out, small)), out=out)
+
+
+def held_over(table, function, *small):
+    """Return a number a row, a function of each block and of `small`, held where the rows are.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), or what `cut` and `sum_over` take for one
+    """
+    workers = _workers(table)
+    if workers is None:
+        return _map_blocks(table, function, np.empty(table.shape[0]), small)
+    return workers.held(_mapped(workers, table, function, np.empty(0), small))
+
+
+def _whole_there(sent, X, along):
+    # A view would keep the chunk.
+    return sent.there(X, along).whole().copy()
+
+
+def _parts(table):
+    """Return the numbers of parts with their blocks, those that have some."""
+    borders = _borders(table)
+    blocks = groupby(table.blocks(), lambda rows: bisect_right(borders, rows.start) - 1)
+    return [(number, list(of_part)) for number, of_part in blocks]
+
+
+def _workers(table):
+    """Return what calls functions where the parts of a table are, None if that is here."""
+    return getattr(getattr(table, "X", None), "workers", None)
+
+
+def _sum_blocks(table, blocks, add, total, small, along):
     def add_runs(runs, total):
         half = len(runs) // 2
         if half:
@@ -136,21 +229,39 @@ def sum_over(table, add, total, *small, along=()):
     return add_runs([blocks[i : i + RUN_BLOCKS] for i in range(0, len(blocks), RUN_BLOCKS)], total)
 
 
-def map_over(table, function, out, *small):
-    """Put a function of each block, and of `small`, in its rows of an array, and return that."""
+def _sum_there(sent, add, shape, dtype, small, X, along):
+    table, along = sent.there(X, along[0]), along[1]
+    return _sum_blocks(table, list(table.blocks()), add, np.zeros(shape, dtype), small, along)
+
+
+def _map_blocks(table, function, out, small):
     for rows in table.blocks():
         out[rows] = function(table[rows], *small)
     return out
+
+
+def _mapped(workers, table, function, out, small):
+    """Return what each part's workers make of it."""
+    what = [partial(_map_there, table.sent(0), function, out.shape[1:], out.dtype, small)]
+    return [workers.call(i, *what, table.along) for i in range(len(table.borders) - 1)]
+
+
+def _map_there(sent, function, shape, dtype, small, X, along):
+    out = np.empty((X.shape[0], *shape), dtype)
+    return _map_blocks(sent.there(X, along), function, out, small)
 
 
 def most_additions(size):
     r"""Bound how many additions a number goes through in `sum_over`, for any number of rows.
 
     They are those within a block of at most `size` rows, of the blocks of its run, of which the
-    first is added to zero, and of the runs by halves. There are fewer runs than rows, and no
-    memory holds 2**48 rows; so the bound is the same where the number of rows is not public. A sum
-    whose terms go through m additions is off by at most m units of roundoff of the sum of their
-    magnitudes, and less than as much of that again (Higham 2002, section 4.2).
+    first is added to zero, of the runs of its part by halves, and of the parts by halves. There are
+    fewer runs than rows, and no memory holds 2**48 rows: a single part's runs add 48. Several parts
+    are 2**24 at most (`ChunkedArray` checks it) and add 24; a part of theirs adds 24 again, as it
+    has fewer than 2**24 runs, of 64 blocks of 64 rows or more each: no part holds 2**36 rows. So
+    the bound is the same where the number of rows is not public. A sum whose terms go through m
+    additions is off by at most m units of roundoff of the sum of their magnitudes, and less than as
+    much of that again (Higham 2002, section 4.2).
     """
     return size + RUN_BLOCKS + LOG2_MOST_ROWS
 

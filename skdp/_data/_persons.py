@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_consistent_length
 
+from skdp._data._parts import sum_over
 from skdp.utils._limit_rows import person_codes
 
 # Shares are multiples of this, so that sums of shares of up to as many persons are exact.
@@ -85,6 +86,11 @@ def n_units(table, persons):
 def no_counts(size, shares):
     """Return the counts of no rows: whole numbers where each row counts as one."""
     return np.zeros(size, dtype=np.int64 if shares is None else np.float64)
+
+
+def count_over(table, add, size, *small, shares=None):
+    """Return counts of no rows, to which a function added its of each block, as `sum_over` does."""
+    return sum_over(table, add, no_counts(size, shares), *small, along=(shares,))
 
 
 def counts_of(places, shares, size):

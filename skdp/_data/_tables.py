@@ -8,7 +8,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data import _containers
-from skdp._data._parts import Rows, map_over
+from skdp._data._parts import Rows, map_over, sum_over
 from skdp._data._refusals import check_finite, column_name
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked
@@ -42,7 +42,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        _check_values(chunked)
+        check_chunks(chunked)
         validate_data(estimator, chunked, reset=reset, skip_check_array=True)
         return chunked
     given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None
@@ -381,9 +381,14 @@ def _row_scores(block, coef):
     return np.stack([np.multiply(block, one, order="C").sum(axis=1) for one in coef], axis=1)
 
 
-def _check_values(chunked):
+def check_chunks(chunked, name="X", *, allow_nan=False):
+    """Raise `ValueError` unless a `ChunkedArray` holds finite numbers, or may miss some."""
     # It raises as scikit-learn does where there is no row or no column.
     check_array(np.zeros([min(length, 1) for length in chunked.shape]))
-    table = Rows(chunked)
-    for rows in table.blocks():
-        check_finite(table[rows], "X")
+    found = sum_over(Rows(chunked), _add_not_finite, np.zeros(2))
+    check_finite(found[allow_nan:], name)
+
+
+def _add_not_finite(total, block):
+    total[0] += block[np.isnan(block)].sum()
+    total[1] += np.abs(block[np.isinf(block)]).sum()

@@ -5,19 +5,18 @@ sorted arrays of distinct row numbers (None for all rows).
 """
 
 import math
-from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
 
 from skdp.noise import geometric, uniform_integers
+from skdp.utils._values import FrozenValue
 
 BLOCK_ROWS = 1 << 14
 LARGEST_WAITING_TIME = 2.0**48
 
 
-@dataclass(frozen=True)
-class PoissonBatches:
+class PoissonBatches(FrozenValue):
     """Each row takes part in each step with the same probability, independently of all else.
 
     The trials of all rows and steps form one sequence, of which the waiting times between
@@ -94,8 +93,7 @@ class PoissonBatches:
         return np.concatenate(found) if len(found) > 1 else found[0]
 
 
-@dataclass(frozen=True)
-class FixedSizeBatches:
+class FixedSizeBatches(FrozenValue):
     """A uniformly random set of `size` rows in each step, independent of the other steps.
 
     Parameters
@@ -154,8 +152,7 @@ def _subsets(n_rows, size, n_steps, stream):
     return keys.reshape(n_steps, size) - starts[:, None]
 
 
-@dataclass(frozen=True)
-class FullBatches:
+class FullBatches(FrozenValue):
     """All rows in each step.
 
     Parameters

@@ -5,13 +5,14 @@ feature. Its norm is the product of the two norms, so clipping the residual clip
 """
 
 import math
+from copy import copy
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._batch_rows import LARGEST_TILE, open_rows
-from skdp._data._parts import LOG2_MOST_ROWS, cut, most_additions, row_blocks, sum_over
+from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
+from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, held_over, most_additions, sum_over
 from skdp._data._persons import shares_of, times_shares
 
 EPS = float(np.finfo(np.float64).eps)
@@ -30,7 +31,7 @@ GAIN_STEP = 2.0**-20
 COMPARED_ROWS = 67
 
 
-class ClippedSums:
+class ClippedSums(Rows):
     r"""Sums over batches of :math:`g_i \min(1, C / \|g_i\|)`, the rows' clipped gradients.
 
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
@@ -63,28 +64,48 @@ class ClippedSums:
             raise ValueError(f"clip must be between 1e-50 and 1e50, got {clip!r}")
         if norm not in ("l1", "l2"):
             raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
-        self.n_rows, self.n_columns = X.shape
-        self._loss, self._y, self._persons = loss, y, persons
-        self._constant, self._clip, self._norm = float(constant), float(clip), norm
-        self._rows = open_rows(X)
-        self._size = math.prod(loss.weights_shape)
-        self._scores = row_scores_function(self.n_columns, loss.weights_shape)
-        self._caps = self._largest_residuals()
+        shares = shares_of(persons)
+        tile = LARGEST_TILE if issparse(X) else tile_rows(X.shape[1])
+        super().__init__(X, tile, along=(y, None, shares))
+        self.loss, self.constant, self.norm = loss, float(constant), norm
+        self._clip, self._persons, self._indices = float(clip), persons, None
+        if getattr(X, "workers", None) is None:
+            self._open()
+        self._caps = held_over(self, _largest_residuals, self._clip)
+        self.along = y, self._caps, shares
 
-    def _largest_residuals(self):
-        """C over each row's norm, rounded down by more than all rounding up to the residual."""
-        margin = 1.0 - (self.n_columns + self._size + 16) * EPS
-        caps = np.empty(self.n_rows)
-        with np.errstate(over="ignore", divide="ignore"):
-            for rows in row_blocks(self._rows, self._rows.tile):
-                block = self._rows.read(rows)
-                if self._norm == "l1":
-                    norms = np.ravel(abs(block).sum(axis=1)) + abs(self._constant)
-                else:
-                    norms = np.hypot(row_norms(block), self._constant)
-                block_caps = np.minimum(self._clip / norms * margin, LARGEST_CAP)
-                caps[rows] = np.where(norms <= LARGEST_NORM, block_caps, 0.0)
-        return caps
+    def _open(self):
+        self.read = open_rows(self.X).read
+        self.row_scores = row_scores_function(self.shape[1], self.loss.weights_shape)
+
+    def _batch(self, indices):
+        """Return the rows of a batch; tiles are of one part each."""
+        if indices is None:
+            return self
+        batch = copy(self)
+        batch._indices = self._persons.rows_of(indices) if self._persons else indices
+        batch._firsts = self.borders[:-1]
+        batch.borders = np.searchsorted(batch._indices, self.borders).tolist()
+        return batch
+
+    def __getitem__(self, rows):
+        return _Tile(self, rows if self._indices is None else self._indices[rows])
+
+    def sent(self, number):
+        batch = super().sent(number)
+        if self._indices is not None:
+            own = slice(*self.borders[number : number + 2])
+            batch._indices = self._indices[own] - self._firsts[number]
+        return batch
+
+    def there(self, X, along):
+        batch = super().there(X, along)
+        batch._persons = batch._caps = batch.read = batch.row_scores = None
+        if X is not None:
+            batch._open()
+        if self._indices is not None:
+            batch.borders = (0, len(self._indices))
+        return batch
 
     def sums(self, weights, indices):
         """Return the sum of a batch's clipped gradients.
@@ -100,9 +121,8 @@ class ClippedSums:
         -------
         ndarray of float64, shaped as `weights`
         """
-        batch = _Batch(self, weights, indices)
         with np.errstate(over="ignore", invalid="ignore"):
-            return sum_over(batch, _add_gradients, np.zeros(weights.shape), self._constant)
+            return sum_over(self._batch(indices), _add_gradients, np.zeros(weights.shape), weights)
 
     @np.errstate(over="ignore", invalid="ignore")
     def gains(self, start, weights, indices, units):
@@ -126,15 +146,24 @@ class ClippedSums:
         ndarray of float64, shaped as `weights`
             The three values, and zeros.
         """
-        batch, total = _Batch(self, weights, indices), 0.0
-        for rows in batch.blocks():
-            block, y, _, shares = batch.read(rows)
-            before, after = (batch.scores(block, one) for one in (start, weights))
-            residuals = [self._loss.residual(scores, y) for scores in (before, after)]
-            total += sum_gains(after - before, *residuals, units, shares)
+        ways = start, weights, units
+        gains = sum_over(self._batch(indices), _add_gains, np.zeros(3), *ways)
         sums = np.zeros(weights.shape)
-        sums.flat[:3] = total * (self._clip / LENGTH_OF_GAINS[self._norm])
+        sums.flat[:3] = gains * (self._clip / LENGTH_OF_GAINS[self.norm])
         return sums
+
+
+def _largest_residuals(tile, clip):
+    """C over each row's norm, rounded down by more than all rounding up to the residual."""
+    n_columns, loss = tile.block.shape[1], tile.table.loss
+    margin = 1.0 - (n_columns + math.prod(loss.weights_shape) + 16) * EPS
+    with np.errstate(over="ignore", divide="ignore"):
+        if tile.table.norm == "l1":
+            norms = np.ravel(abs(tile.block).sum(axis=1)) + abs(tile.table.constant)
+        else:
+            norms = np.hypot(row_norms(tile.block), tile.table.constant)
+        caps = np.minimum(clip / norms * margin, LARGEST_CAP)
+    return np.where(norms <= LARGEST_NORM, caps, 0.0)
 
 
 @np.errstate(all="ignore")
@@ -169,56 +198,59 @@ def _shortened(vectors):
     return vectors / np.maximum(1.0, np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
-class _Batch:
-    """The rows of a batch in tiles: a block of them, valid until the next, and clipped residuals.
+class _Tile:
+    """Some rows of a batch, valid until the next are read, and what goes with them.
 
     A row's residual depends, to the last bit, on the row, its label and the weights alone:
     not on its place or on the other rows of the batch.
+
+    Parameters
+    ----------
+    table : ClippedSums
+    rows : slice or sorted ndarray of int64
+        Of one part.
     """
 
-    def __init__(self, table, weights, indices):
-        if table._persons is not None and indices is not None:
-            indices = table._persons.rows_of(indices)
-        self._table, self._weights, self._indices = table, weights, indices
-        self.borders = table._rows.borders if indices is None else (0, len(indices))
+    def __init__(self, table, rows):
+        self.table, self.block = table, table.read(rows)
+        self.y, self.caps, self.shares = (_taken(values, rows) for values in table.along)
 
-    def blocks(self):
-        return row_blocks(self, self._table._rows.tile)
-
-    def __getitem__(self, rows):
-        block, y, caps, shares = self.read(rows)
-        residual = self._table._loss.residual(self.scores(block, self._weights), y)
-        if residual.ndim > 1:
-            _clip_vectors(residual, caps, self._table._norm)
-        else:
-            _clip_numbers(residual, caps)
-        return block, times_shares(residual, shares)
-
-    def read(self, rows):
-        """Return rows as they lie, their labels, the bounds of their residuals, and shares."""
-        table = self._table
-        y, caps, shares = table._y, table._caps, shares_of(table._persons)
-        if self._indices is None:
-            y, caps = y[rows], caps[rows]
-        else:
-            rows = self._indices[rows]
-            y, caps = y.take(rows, None, None, "clip"), caps.take(rows, None, None, "clip")
-        return table._rows.read(rows), y, caps, cut(shares, rows)
-
-    def scores(self, block, weights):
-        table, d = self._table, self._table.n_columns
-        scores = table._scores(block, weights[..., :d])
-        if table._constant:
-            scores += table._constant * weights[..., d]
+    def scores(self, weights):
+        """Return the rows' scores."""
+        table, d = self.table, self.block.shape[1]
+        scores = table.row_scores(self.block, weights[..., :d])
+        if table.constant:
+            scores += table.constant * weights[..., d]
         return scores
 
+    def clipped(self, weights):
+        """Return the rows' clipped residuals, times their shares."""
+        residual = self.table.loss.residual(self.scores(weights), self.y)
+        if residual.ndim > 1:
+            _clip_vectors(residual, self.caps, self.table.norm)
+        else:
+            _clip_numbers(residual, self.caps)
+        return times_shares(residual, self.shares)
 
-def _add_gradients(total, tile, constant):
-    block, residual = tile
+
+def _taken(values, rows):
+    if values is None or isinstance(rows, slice):
+        return cut(values, rows)
+    return values.take(rows, None, None, "clip")
+
+
+def _add_gradients(total, tile, weights):
+    block, residual, constant = tile.block, tile.clipped(weights), tile.table.constant
     d = block.shape[1]
     total[..., :d] += block.T.dot(residual).T
     if constant:
         total[..., d] += constant * np.add.reduce(residual, axis=0)
+
+
+def _add_gains(total, tile, start, weights, units):
+    scores = [tile.scores(one) for one in (start, weights)]
+    residuals = [tile.table.loss.residual(each, tile.y) for each in scores]
+    total += sum_gains(scores[1] - scores[0], *residuals, units, tile.shares)
 
 
 def sum_rounding(n_columns, n_outputs, clip, batch_bound):

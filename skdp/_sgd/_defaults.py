@@ -6,12 +6,12 @@ many steps as the condition number asks for.
 """
 
 import math
-from dataclasses import dataclass
 from operator import attrgetter
 
 from skdp._data._tables import TableShape
 from skdp._sgd._updates import Check
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
+from skdp.utils._values import FrozenValue
 
 # Constants of the rule, chosen with the benchmarks' tables in view.
 LARGEST_L1_OVER_L2 = 4.0
@@ -33,8 +33,7 @@ ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
 LARGEST_CHANCE = 0.2
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(FrozenValue):
     """A loss, with the public quantities that settings follow from.
 
     Parameters
@@ -94,8 +93,7 @@ class Task:
         return Check(int(told), norm * math.sqrt(outputs), self.checked, chance, self.least_kept)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(FrozenValue, kw_only=True):
     """What is public of a run.
 
     Parameters
@@ -139,8 +137,7 @@ class Problem:
         return max(largest / alpha, min(of_constant, LARGEST_CONDITION_OF_CONSTANT))
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(FrozenValue):
     """Everything that a run needs to know; None is for the rule to decide.
 
     Parameters

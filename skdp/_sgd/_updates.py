@@ -5,13 +5,13 @@ guarantee.
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from skdp._sgd._clipped_sums import PART_OF_SPREAD
+from skdp.utils._values import FrozenValue
 
 LEARNING_RATES = ("constant", "invscaling", "linear")
 
@@ -30,8 +30,7 @@ LEAST_MOVE = 1e-200
 CHANCE, ALL = 2.0, 0.8
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(FrozenValue):
     """How far weights are better than the start of a run, from its last steps.
 
     Parameters
@@ -136,8 +135,7 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
     return start + check.kept(gains, moved) * moved
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(FrozenValue):
     r"""How weights move: an optimiser with its learning rates, an average and a projection.
 
     Parameters

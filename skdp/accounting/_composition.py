@@ -9,7 +9,6 @@ All are pure functions of totals; none opens a file.
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -24,6 +23,7 @@ from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._laws import group_event
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters, check_real
+from skdp.utils._values import FrozenValue
 
 FILTERS = ("basic", "zcdp", "rdp", "gdp")
 SCHEDULES = ("advanced", "pld", "auto")
@@ -101,8 +101,7 @@ def claimed_price(event, epsilon, delta, relation):
     return epsilon, delta
 
 
-@dataclass(frozen=True)
-class _Sum:
+class _Sum(FrozenValue):
     """What some charges cost together, and the prices of the first two of them."""
 
     cost: Fraction = Fraction(0)
@@ -110,8 +109,7 @@ class _Sum:
     prices: tuple = ()
 
 
-@dataclass(frozen=True)
-class _Rule:
+class _Rule(FrozenValue):
     """The declaration of a rule, and what an event costs alone under it."""
 
     composition: str
@@ -263,8 +261,7 @@ class AdditiveFilter(_Summed, _PricedAtCap):
         return epsilon, cap[1]
 
 
-@dataclass(frozen=True)
-class _Schedule:
+class _Schedule(FrozenValue):
     """What some charges hold: how often each event and each price occur."""
 
     events: Counter

@@ -1,7 +1,6 @@
 """Composition of privacy loss distributions by one tilted transform."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -13,6 +12,7 @@ from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discret
 from skdp.accounting._laws import law
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import sum_up
+from skdp.utils._values import FrozenValue
 
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
@@ -22,8 +22,7 @@ _MAX_WIDTH = 600.0
 _MAX_RELEASES = 10**9
 
 
-@dataclass(frozen=True)
-class _Plan:
+class _Plan(FrozenValue):
     """How one direction is composed: grid step, tilt, and window of the total loss; losses
     above `cut` are as good as infinite."""
 
@@ -35,8 +34,7 @@ class _Plan:
     cut: float
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(FrozenValue):
     pair: LossPair
     count: int
     low: float
@@ -44,8 +42,7 @@ class _Part:
     coarse: GridLoss
 
 
-@dataclass(frozen=True)
-class _Total:
+class _Total(FrozenValue):
     """The total loss of one direction: P-masses on a grid, and what lies beyond it.
 
     Round-off of one release adds about c e^(-tilt epsilon) to delta, where `log_round_off` is ln c.

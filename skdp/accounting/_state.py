@@ -2,7 +2,7 @@
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from operator import attrgetter
 
@@ -12,6 +12,7 @@ from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_choice, check_name, check_privacy_parameters, check_within
+from skdp.utils._values import FrozenValue
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
@@ -25,8 +26,7 @@ class NotCopied:
     __copy__ = __deepcopy__ = __sklearn_clone__
 
 
-@dataclass(frozen=True)
-class Terms:
+class Terms(FrozenValue):
     """What a data set's budget was opened with; only the cap can change."""
 
     epsilon: float
@@ -80,8 +80,7 @@ class Terms:
         return composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(FrozenValue):
     """One part of a partition of a data set's rows.
 
     Parameters
@@ -102,8 +101,7 @@ class Part:
     by_index: bool
 
 
-@dataclass(frozen=True)
-class Spend:
+class Spend(FrozenValue):
     """One charge in the ledger.
 
     Parameters
@@ -191,8 +189,7 @@ def _read_entry(record):
         raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
 
 
-@dataclass(frozen=True)
-class Cap:
+class Cap(FrozenValue):
     """A cap on what some users charge, for some purposes; that of a data set is on everything.
 
     Parameters
@@ -232,8 +229,7 @@ class Cap:
         return self.name + f" of {of}" * bool(of) + f" for {purposes}" * bool(purposes)
 
 
-@dataclass(frozen=True)
-class Rounds:
+class Rounds(FrozenValue):
     """The rounds of one reservation: which were charged, and how often each step has run.
 
     Parameters
@@ -262,8 +258,7 @@ class Rounds:
         return Rounds(charged, tuple(uses))
 
 
-@dataclass(frozen=True)
-class State:
+class State(FrozenValue):
     """What the records of a data set up to a position in the ledger add up to.
 
     `totals` maps (user, purpose, part) to the total of what they charged, the part None for all

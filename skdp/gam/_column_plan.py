@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._parts import Rows, row_blocks
+from skdp._data._parts import row_blocks
 from skdp._data._persons import shares_of
 from skdp._sgd._noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
@@ -285,8 +285,8 @@ class ColumnsPlan(PlanValue):
                 columns[j] = replace(columns[j], categories=own)
         if self.search is not None:
             chosen = self._undeclared(False)
-            read = partial(_numbers, table, [(columns[j], j) for j in chosen])
-            numbers = Rows(table, read=read, n_columns=len(chosen))
+            read = partial(_numbers, columns=[(columns[j], j) for j in chosen])
+            numbers = table.rows(read, len(chosen))
             found = self.search.run(numbers, source, persons)
             for j, low, high in zip(chosen, *found, strict=True):
                 columns[j] = replace(columns[j], bounds=(low, high))
@@ -316,7 +316,7 @@ class ColumnsPlan(PlanValue):
         return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
 
 
-def _numbers(table, columns, rows):
+def _numbers(table, rows, columns):
     """Return columns of a slice of rows; what is missing is 0, which tells the search nothing."""
     found = [column.numbers(table.values(j, rows)) for column, j in columns]
     return np.nan_to_num(np.column_stack(found), nan=0.0, copy=False)

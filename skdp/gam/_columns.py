@@ -290,6 +290,7 @@ class PackedCells:
             packs[-1].append(j)
             product *= size
         self.sizes, self.n_rows, self.shares = sizes, n_rows, shares
+        self.borders = (0, n_rows)
         self._packs = [np.array(pack, dtype=np.intp) for pack in packs]
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
         types = [np.min_scalar_type(math.prod(shape) - 1) for shape in self._shapes]

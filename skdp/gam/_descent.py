@@ -9,7 +9,7 @@ values of b have the density :math:`e^{-|b_j| / s}`. The proof is in ``docs/addi
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from skdp.gam._columns import BLOCK_ROWS, LARGEST_PACK
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid
+from skdp.utils._values import FrozenValue
 
 FEWEST_STEPS, MOST_TIMES = 4, 7.0
 # The root of the condition number from which on noise leaves time for all steps.
@@ -68,8 +69,7 @@ def residual_grid(clip, n_rows):
     return sum_grid(clip, n_rows) / WEIGHT_STEP
 
 
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(FrozenValue, kw_only=True):
     """Steps of Nesterov's method on the squared-norm penalised loss.
 
     Parameters
@@ -162,8 +162,7 @@ TOLERANCE = 2.0**-24
 UNIT_ROUNDOFF = 2.0**-53
 
 
-@dataclass(frozen=True, kw_only=True)
-class PerturbedObjective:
+class PerturbedObjective(FrozenValue, kw_only=True):
     """The release of the weights with a share of epsilon.
 
     Parameters

@@ -5,21 +5,9 @@ import math
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from skdp._losses._classes import (
-    BinaryHuberisedHingeLoss,
-    ClassWeightedLoss,
-    ModifiedHuberLoss,
-    OneVersusRestLoss,
-    SquaredHingeLoss,
-)
+from skdp._losses import _classes
+from skdp.linear_model import _classifier
 from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
-from skdp.linear_model._classifier import (
-    LogisticProbabilitiesMixin,
-    PrivateLinearClassifier,
-    check_class_weight,
-    hinge_task,
-    logistic_task,
-)
 from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.utils._validation import check_choice, check_magnitude
@@ -40,7 +28,9 @@ def _has_probabilities(estimator):
     return True
 
 
-class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinearClassifier):
+class DPSGDClassifier(
+    PrivateSGDModel, _classifier.LogisticProbabilitiesMixin, _classifier.PrivateLinearClassifier
+):
     r"""Linear classifier by noisy stochastic gradients (DP-SGD).
 
     Each step takes a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
@@ -178,7 +168,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
 
     def _plan_call(self, shape, guarantee, centred=True):
         classes = self._planned_classes(shape)
-        class_weight = check_class_weight(self.class_weight, classes)
+        class_weight = _classifier.check_class_weight(self.class_weight, classes)
         loss = check_choice(self.loss, "loss", LOSSES)
         task = _task(loss, class_weight)
         check_magnitude(self.data_norm, "data_norm")
@@ -234,20 +224,20 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
 def _task(loss, class_weight):
     n_classes = len(class_weight)
     if loss == "log_loss":
-        return logistic_task(class_weight)
+        return _classifier.logistic_task(class_weight)
     losses = {
-        "hinge": BinaryHuberisedHingeLoss(HINGE_CORNER),
-        "squared_hinge": SquaredHingeLoss(),
-        "modified_huber": ModifiedHuberLoss(),
+        "hinge": _classes.BinaryHuberisedHingeLoss(HINGE_CORNER),
+        "squared_hinge": _classes.SquaredHingeLoss(),
+        "modified_huber": _classes.ModifiedHuberLoss(),
     }
     function, (slope, curvature) = losses[loss], TYPICAL[loss]
     if n_classes > 2:
-        function = OneVersusRestLoss(function, n_classes)
+        function = _classes.OneVersusRestLoss(function, n_classes)
         slope *= math.sqrt(n_classes)
     if any(weight != 1.0 for weight in class_weight):
-        function = ClassWeightedLoss(function, tuple(class_weight))
+        function = _classes.ClassWeightedLoss(function, tuple(class_weight))
     largest = max(class_weight)
-    return hinge_task(function, largest * slope, largest * curvature)
+    return _classifier.hinge_task(function, largest * slope, largest * curvature)
 
 
 def _agreed(*declared):

@@ -6,14 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from skdp._sgd._defaults import Settings, automatic_settings, release_noise
-from skdp.linear_model import _objective_perturbation, _output_perturbation
+from skdp.linear_model import _objective_perturbation, _output_perturbation, _planning
 from skdp.linear_model._clipped_descent import plan_clipped_descent
-from skdp.linear_model._planning import (
-    EXPECTED_WEIGHTS_NORM,
-    Perturbation,
-    Problem,
-    quadratic_excess,
-)
 from skdp.linear_model._standard_errors import split_guarantee
 from skdp.utils._validation import check_choice, check_within
 
@@ -44,10 +38,10 @@ class Choice:
     """
 
     mechanism: str
-    problem: Problem
+    problem: _planning.Problem
     excess: float
     regularised: float
-    plan: Callable[[], Perturbation]
+    plan: Callable[[], _planning.Perturbation]
 
     @property
     def expected(self):
@@ -108,8 +102,8 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
     # The average over the steps has the noise of one release that is worth all of them.
     noise = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
     of_rows, strength = rows.problem(expected.loss, shape), n_rows * settings.alpha
-    weights_norm = EXPECTED_WEIGHTS_NORM / rows.data_norm
-    excess = quadratic_excess(of_rows, strength, weights_norm, noise)
+    weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
+    excess = _planning.quadratic_excess(of_rows, strength, weights_norm, noise)
     return Choice(
         mechanism="gradient",
         problem=of_rows,
@@ -136,7 +130,7 @@ def _choice(name, C, rows, shape, expected, with_hessian=False):
     extra = {"quadratic": 1.0} if C is None and name == "objective" else {}
     if C is None:
         C = functions.automatic_C(problem, functions.BALANCED_WEIGHTS_NORM / rows.data_norm, own)
-    weights_norm = EXPECTED_WEIGHTS_NORM / rows.data_norm
+    weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
     return Choice(
         mechanism=name,
         problem=problem,

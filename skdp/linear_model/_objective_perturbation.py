@@ -17,16 +17,9 @@ from scipy.optimize import minimize_scalar
 
 from skdp.accounting import ApproximateDP, PureDP
 from skdp.accounting._gaussian import mean_delta, sum_of_deltas, summed_noise_multiplier
+from skdp.linear_model import _planning
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._planning import (
-    EXPECTED_WEIGHTS_NORM,
-    LARGEST_CURVATURE,
-    Perturbation,
-    gradient_rounding,
-    quadratic_excess,
-    rounding_per_weight,
-)
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Price
 from skdp.noise import discrete_gaussian, rounded_norm_noise
@@ -42,7 +35,7 @@ SLACK = 1e-12
 # C="auto" is at most this, in units of the expected norm of the weights over that of a gradient.
 LARGEST_C = 100.0
 # The norm of weights, times data_norm, for which C="auto" balances regularisation against noise.
-BALANCED_WEIGHTS_NORM = EXPECTED_WEIGHTS_NORM
+BALANCED_WEIGHTS_NORM = _planning.EXPECTED_WEIGHTS_NORM
 # Of the signal that noise is to leave with gradients, what it is to leave here; chosen likewise.
 SIGNAL_SHARE = 0.7
 
@@ -97,7 +90,7 @@ class LinearNoise:
         return steps * self.step
 
 
-class ObjectivePerturbation(Perturbation):
+class ObjectivePerturbation(_planning.Perturbation):
     """What a fit by objective perturbation will do.
 
     Parameters
@@ -181,7 +174,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     ObjectivePerturbation
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    rounding_per_weight(problem, C)
+    _planning.rounding_per_weight(problem, C)
     if quadratic is None:
         quadratic = _quadratic(problem, C, guarantee)
     moved = C * problem.lipschitz * (1.0 + SLACK)
@@ -229,7 +222,7 @@ def automatic_C(problem, weights_norm, guarantee):
     most = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
     edges = [most, _free_tangent(guarantee) / (4.0 * trace)]
     largest = LARGEST_C * weights_norm / problem.lipschitz
-    largest = min(largest, LARGEST_CURVATURE / (problem.n_rows * trace))
+    largest = min(largest, _planning.LARGEST_CURVATURE / (problem.n_rows * trace))
     found = []
     for edge in edges:
         high = math.log(min(edge, largest)) - SLACK
@@ -250,7 +243,7 @@ def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
         quadratic = _quadratic(problem, C, guarantee)
     strength = quadratic / C
     noise = _deviation(problem, 1.0 / strength, guarantee)
-    return quadratic_excess(problem, strength, weights_norm, noise)
+    return _planning.quadratic_excess(problem, strength, weights_norm, noise)
 
 
 def _deviation(problem, C, guarantee):
@@ -351,4 +344,4 @@ def _rounding(problem, C, quadratic, radius):
     At the end of the solver the linear term is as long as the rest of the gradient.
     """
     terms = quadratic * radius + C * problem.n_rows * problem.lipschitz
-    return gradient_rounding(problem, C, radius) + 4.0 * np.finfo(np.float64).eps * terms
+    return _planning.gradient_rounding(problem, C, radius) + 4.0 * np.finfo(np.float64).eps * terms

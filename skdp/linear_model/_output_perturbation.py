@@ -11,14 +11,9 @@ import math
 
 import numpy as np
 
+from skdp.linear_model import _planning
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._planning import (
-    LARGEST_CURVATURE,
-    Perturbation,
-    gradient_rounding,
-    rounding_per_weight,
-)
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._validation import check_positive, is_auto
 
@@ -31,7 +26,7 @@ BALANCED_WEIGHTS_NORM = 5.0
 SIGNAL_SHARE = 0.4
 
 
-class OutputPerturbation(Perturbation):
+class OutputPerturbation(_planning.Perturbation):
     """What a fit by output perturbation will do.
 
     Parameters
@@ -123,7 +118,7 @@ def automatic_C(problem, weights_norm, guarantee):
     noise = _noise(problem, guarantee)
     C = ((weights_norm / noise) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
     # Beyond this condition number less regularisation buys nothing but rounding errors.
-    return min(C, SIGNAL_SHARE * problem.largest_C(noise), LARGEST_CURVATURE / curvature)
+    return min(C, SIGNAL_SHARE * problem.largest_C(noise), _planning.LARGEST_CURVATURE / curvature)
 
 
 def expected_excess(problem, C, weights_norm, guarantee):
@@ -147,8 +142,8 @@ def _gradient_rounding(problem, C):
     # The solver stops within its tolerance of the minimiser, which is below what one row moves
     # plus four rounding errors: a linear equation for the rounding error.
     weights += moved
-    per_weight = rounding_per_weight(problem, C)
-    sums = gradient_rounding(problem, C, 0.0)
+    per_weight = _planning.rounding_per_weight(problem, C)
+    sums = _planning.gradient_rounding(problem, C, 0.0)
     return (sums + per_weight * weights) / (1.0 - 4.0 * per_weight)
 
 

@@ -1,7 +1,7 @@
 """The candidates of a search, whose private steps share one budget, and what it tells meanwhile."""
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from warnings import catch_warnings
 
@@ -21,6 +21,7 @@ from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
+from skdp.utils._values import FrozenValue
 
 # What a search sets itself, from its own total.
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
@@ -62,8 +63,7 @@ def silence():
         yield
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(FrozenValue):
     """One choice of parameters.
 
     Parameters
@@ -87,8 +87,7 @@ class Candidate:
         return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(FrozenValue):
     """What fits are given.
 
     Parameters
@@ -179,8 +178,7 @@ def _take(table, rows):
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
-@dataclass(frozen=True)
-class FitPlan:
+class FitPlan(FrozenValue):
     """What one fit of a candidate will charge, step by step.
 
     Parameters

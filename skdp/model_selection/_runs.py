@@ -1,6 +1,6 @@
 """Running what a plan holds, once it is charged."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,10 +11,10 @@ from skdp.accounting import Allowance
 from skdp.model_selection._candidates import Rows, silence
 from skdp.model_selection._rehearsal import rehearse
 from skdp.noise import uniform_integers
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(FrozenValue):
     """What a search releases.
 
     Parameters
@@ -32,8 +32,7 @@ class Outcome:
     model: object
 
 
-@dataclass(frozen=True)
-class SearchRun:
+class SearchRun(FrozenValue):
     """What the fits of a search share.
 
     Parameters

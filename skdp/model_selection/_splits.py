@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from skdp.model_selection._person_folds import PersonKFold
 from skdp.pipeline._verified import sklearn_name
 from skdp.utils._labels import label_hashes
 from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue
 
 # By the names of classes; their splits hang on row numbers alone.
 ALLOWED = (
@@ -42,8 +42,7 @@ class Pattern(NamedTuple):
     scored: bool
 
 
-@dataclass(frozen=True)
-class Splits:
+class Splits(FrozenValue):
     """Index arrays of training and test units: of rows, or of persons.
 
     Parameters
@@ -87,8 +86,7 @@ class Splits:
         ]
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(FrozenValue):
     """Which candidate is fitted on which splits.
 
     Parameters

@@ -1,6 +1,6 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from sklearn.base import is_classifier
 
@@ -13,10 +13,10 @@ from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import aligned, html_fragment, html_table, html_text
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(FrozenValue):
     """Something about a pipeline that its owner should know.
 
     Parameters
@@ -40,8 +40,7 @@ class Finding:
         return f"{self.step}: {self.problem}: {self.message}"
 
 
-@dataclass(frozen=True)
-class StepCost:
+class StepCost(FrozenValue):
     """One step of a pipeline and what one fit of it costs.
 
     Parameters
@@ -79,8 +78,7 @@ class StepCost:
     exact: bool = True
 
 
-@dataclass(frozen=True)
-class PipelineCheck:
+class PipelineCheck(FrozenValue):
     """What `check_pipeline` found; iterating gives the findings, printing gives all.
 
     Parameters

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array, read_samples
+from skdp._data._tables import read_samples, read_table
 from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._binning import names_in
@@ -94,7 +94,7 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
     _preserves_dtype = ("float64",)
     _rescales = _undoes_scaling = True
-    _read = read_array
+    _read = read_table
 
     def _clipped(self, X):
         """Return samples within the bounds: what one wild value does to a model is bounded."""

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._parts import Rows, as_dense, sum_over
-from skdp._data._persons import counts_of, no_counts, shares_of
+from skdp._data._parts import Rows, as_dense
+from skdp._data._persons import count_over, counts_of, shares_of
 from skdp.stats._moments import StatisticPlan, counting_mechanism
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
@@ -130,10 +130,9 @@ class _SpacedHistogram(StatisticPlan):
         bits = self._split_bits
         n_bins, d = self._n_bins(bits), self.n_columns
         first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
-        table = Rows(X, max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
-        shares = shares_of(persons)
-        counts, small = no_counts(d * n_bins, shares), (bits, first, *small)
-        counts = sum_over(table, add, counts, *small, along=(shares,))
+        table = Rows.of(X).sized(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
+        small = d * n_bins, bits, first, *small
+        counts = count_over(table, add, *small, shares=shares_of(persons))
         return self.mechanism.release(counts, random_state=source).reshape(d, n_bins)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_edges
 from skdp._data._parts import Rows, most_additions, sum_over
-from skdp._data._persons import counts_of, shares_of, times_shares
+from skdp._data._persons import count_over, counts_of, shares_of, times_shares
 from skdp.accounting import Guarantee
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism, PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
@@ -129,9 +129,14 @@ class SumPlan(MomentsPlan):
             sums = _centred_sums(X, self.low, self.high, 1, shares)[0]
             start = self.n_rows * (self.low + (self.high - self.low) / 2)
         else:
-            sums = exact_sum(X, (self.low, self.high), n_samples=self.n_rows, shares=shares)
+            sums, small = np.zeros(X.shape[1]), ((self.low, self.high), self.n_rows)
+            sum_over(Rows(X), _add_exactly, sums, *small, along=(shares,))
             sums, start = sums / self.units, 0.0
         return start + self.mechanism.release(sums, random_state=source) * self.units
+
+
+def _add_exactly(sums, block, shares, bounds, n_rows):
+    sums += exact_sum(block, bounds, n_samples=n_rows, shares=shares)
 
 
 def unit_sums(X, add, sums, low, high, shares=None):
@@ -228,8 +233,13 @@ class CountPlan(StatisticPlan):
 
     def run(self, X, source, persons=None):
         """Return the noisy counts."""
-        counts = times_shares(np.not_equal(X, 0), shares_of(persons)).sum(axis=0)
+        rows, shares = Rows(X), shares_of(persons)
+        counts = count_over(rows, _add_others_than_zero, X.shape[1], shares=shares)
         return release_counts(self.mechanism, counts, source)
+
+
+def _add_others_than_zero(counts, block, shares):
+    counts += times_shares(np.not_equal(block, 0), shares).sum(axis=0)
 
 
 class ModePlan(StatisticPlan):

@@ -7,10 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from skdp._data._columns import ColumnTable
+from skdp._data._containers import as_numbers
 from skdp._data._parts import cut
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
+from skdp.utils._chunked import ChunkedArray
 from skdp.utils._validation import broadcast_bounds, check_integer
 
 # Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
@@ -199,7 +202,7 @@ class QuantilePlan(StatisticPlan):
 
         Parameters
         ----------
-        columns : array-like of shape (n_rows, n_columns) or iterable of n_columns arrays
+        columns : array-like or ChunkedArray of shape (n_rows, n_columns), or iterable of columns
             Numbers; NaN counts nowhere. One column at a time is copied and sorted.
         source : RandomSource
             What the charge returned.
@@ -211,7 +214,10 @@ class QuantilePlan(StatisticPlan):
         ndarray of shape (n_quantiles, n_columns), float64
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
-        if hasattr(columns, "shape") and len(columns.shape) == 2:
+        if isinstance(columns, ChunkedArray):
+            table = ColumnTable(columns.shape, columns)
+            columns = (as_numbers(table.column(j).whole()) for j in range(self.n_columns))
+        elif hasattr(columns, "shape") and len(columns.shape) == 2:
             columns = columns.T
         released = np.empty((len(self.quantiles), self.n_columns))
         codes = None if persons is None else _weight_codes(persons.shares)

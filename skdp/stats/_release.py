@@ -10,10 +10,11 @@ from sklearn.utils import check_array
 
 from skdp._data._columns import declared_bounds
 from skdp._data._refusals import check_finite
-from skdp._data._tables import RowsAndTarget, number_array
+from skdp._data._tables import RowsAndTarget, check_chunks, number_array
 from skdp.base import PrivateRelease, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import BoundsPlan, plan_search
+from skdp.utils._chunked import as_chunked
 from skdp.utils._validation import check_choice
 
 
@@ -31,9 +32,13 @@ def check_rows(a, axis, nan_policy="raise"):
     # the values, so that no warning may tell of an overflow.
     omits = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
-        check_finite(X, "a", allow_nan=omits)
-    if X.ndim not in (1, 2) or X.size == 0 or np.iscomplexobj(X):
+        X = as_chunked(a) if getattr(a, "ndim", 0) == 2 else None
+        if X is None:
+            X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
+            check_finite(X, "a", allow_nan=omits)
+        else:
+            check_chunks(X, "a", allow_nan=omits)
+    if X.ndim not in (1, 2) or 0 in X.shape or X.dtype.kind == "c":
         raise ValueError("a must be a vector or a matrix of real numbers, and not empty")
     if axis not in (None, 0, -X.ndim) or isinstance(axis, bool):
         raise ValueError(

@@ -9,12 +9,12 @@ where the mean is wanted: these are the entries of :math:`\sum z_i z_i^\top` for
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._parts import Rows, as_dense, block_size, most_additions, sum_over
+from skdp._data._parts import Rows, as_dense, block_size, most_additions, read_block, sum_over
 from skdp._data._persons import shares_of
 from skdp._data._tables import TableShape
 from skdp.mechanisms._plan import vector_noise
@@ -61,7 +61,7 @@ class SecondMoment:
         """Return the vector that is released, without noise."""
         d = self.shape[1]
         total, small = np.zeros((d + 1, d)), (self.center, self.data_norm)
-        sum_over(Rows(X), _add_second_moment, total, *small, along=(shares_of(persons),))
+        sum_over(Rows.of(X), _add_second_moment, total, *small, along=(shares_of(persons),))
         mean = self.constant * total[d] if self.constant else total[d, :0]
         return np.concatenate([pack_symmetric(total[:d]), math.sqrt(2.0) * mean])
 
@@ -70,7 +70,7 @@ class SecondMoment:
 
         Parameters
         ----------
-        X : validated table
+        X : validated table, or Rows
         source : RandomSource
         persons : Persons, default=None
             Whose the rows are.
@@ -186,8 +186,12 @@ class CovariancePlan(StatisticPlan):
         """Return the covariances, positive semi-definite and with variances above the noise."""
         half = (self.high - self.low) / 2
         unit = half * math.sqrt(len(half))
-        rows = (np.clip(X, self.low, self.high) - (self.low + half)) / unit
+        rows = Rows(X, read=partial(_read_scaled, self.low, self.high, unit))
         values, vectors = np.linalg.eigh(self._moment.release(rows, source, persons)[1])
         least = self.mechanism.deviation(self.size) / self.n_rows
         roots = unit[:, np.newaxis] * vectors * np.sqrt(np.maximum(values, least))
         return roots @ roots.T
+
+
+def _read_scaled(low, high, unit, X, rows):
+    return (np.clip(read_block(X, rows), low, high) - (low + (high - low) / 2)) / unit

@@ -8,6 +8,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+from skdp.utils._workers import Workers
+
+# So many are added by halves in the bound on the rounding of sums.
+MOST_CHUNKS = 2**24
 
 
 class ChunkedArray:
@@ -35,7 +39,8 @@ class ChunkedArray:
     Raises
     ------
     ValueError
-        If there is no chunk, or one is not a table of numbers of the common width.
+        If there is no chunk, or one is not a table of numbers of the common width, or there are
+        more than 2**24 of them.
     OSError
         If a file cannot be read.
 
@@ -57,6 +62,8 @@ class ChunkedArray:
     """
 
     ndim = 2
+    # What calls functions where the chunks are; None where that is here.
+    workers = None
 
     def __init__(self, chunks):
         if isinstance(chunks, str | bytes | os.PathLike):
@@ -71,6 +78,8 @@ class ChunkedArray:
         self._set(sources, shapes)
 
     def _set(self, sources, shapes):
+        if len(sources) > MOST_CHUNKS:
+            raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
         self._sources, self._shapes, self._opened = sources, shapes, None
         self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.borders[-1], shapes[0][1])
@@ -186,8 +195,8 @@ def _checked(chunk, source):
 def as_chunked(X):
     """Return X as a `ChunkedArray` if it is one or a dask array, and None otherwise.
 
-    Dask itself is not imported. A block of rows is computed when it is read, and forgotten when
-    the next one is.
+    Dask itself is not imported. Sums over rows are computed where the blocks of a dask array are;
+    what reads its rows computes a block, and forgets it when the next one is read.
 
     Parameters
     ----------
@@ -209,4 +218,6 @@ def as_chunked(X):
         raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
     sources = tuple(_DaskRows(X, number) for number in range(len(heights)))
     shapes = tuple((height, X.shape[1]) for height in heights)
-    return ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)
+    chunked = ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)
+    chunked.workers = Workers(X, chunked.borders)
+    return chunked

@@ -25,7 +25,7 @@ from tests._private import (
     as_chunked,
     read_persons,
 )
-from tests.utils.test_chunked import DaskLike
+from tests.utils.test_chunked import counted
 
 # Sums see of a loss its residuals and their shape alone: a new one need not stand here.
 BINARY = {
@@ -156,16 +156,18 @@ def test_every_storage_gives_the_same(name, tmp_path, small_tiles):
             np.testing.assert_allclose(found, expected, atol=atol, err_msg=storage)
 
 
-def test_chunks_that_are_computed_are_not_kept():
+def test_of_chunks_that_are_computed_a_batch_asks_for_its_own():
     loss = LOSSES["logistic"]
     (X, y), weights = table(loss), weights_for(loss, 1.0)
-    lazy = DaskLike(X, (100, 0, 150, 50), (D,))
+    lazy, computed = counted(X, (100, 0, 150, 50))
     sums = ClippedSums(as_chunked(lazy), y, loss, constant=1.0, clip=0.7)
     rows = clipped_rows(X, y, loss, 1.0, 0.7, "l2", weights)
-    lazy.computed.clear()
-    for some in (np.arange(0, N, 11), np.array([3, 99, 270]), np.arange(120, 130)):
-        np.testing.assert_allclose(sums.sums(weights, some), rows[some].sum(axis=0), atol=1e-11)
-    assert lazy.computed == [0, 2, 3, 0, 3, 2]
+    batches = {(0, 2, 3): np.arange(0, N, 11), (0, 3): np.array([3, 99, 270]), (2,): [120, 129]}
+    for parts, some in batches.items():
+        computed.clear()
+        found = sums.sums(weights, np.asarray(some))
+        np.testing.assert_allclose(found, rows[some].sum(axis=0), atol=1e-11)
+        assert tuple(sorted(computed)) == parts
 
 
 def neighbours(loss, rng):
@@ -334,8 +336,8 @@ def inner_product(one, other):
 
 
 def tiles_of(engine, weights, indices):
-    batch = _clipped_sums._Batch(engine, weights, indices)
-    return (batch[tile] for tile in batch.blocks())
+    batch = engine._batch(indices)
+    return ((tile.block, tile.clipped(weights)) for tile in map(batch.__getitem__, batch.blocks()))
 
 
 def error_of(sums, engine, weights, indices, constant):
@@ -526,9 +528,9 @@ def mutated_reach(mutate, loss):
 
 
 def without_the_constant(engine):
-    norms = np.array([np.linalg.norm(row / 1e200) * 1e200 for row in engine._rows._X])
+    norms = np.array([np.linalg.norm(row / 1e200) * 1e200 for row in engine.X])
     with np.errstate(divide="ignore"):
-        engine._caps = np.minimum(0.4 / norms, 1e30)
+        engine._caps[:] = np.minimum(0.4 / norms, 1e30)
 
 
 def without_a_clip(engine):

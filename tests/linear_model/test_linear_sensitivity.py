@@ -182,7 +182,7 @@ class TestMutations:
 
         def unclipped(self, *args):
             initialise(self, *args)
-            self._factor[:] = 1.0
+            self.along[0][:] = 1.0
 
         monkeypatch.setattr(BoundedRows, "__init__", unclipped)
         with pytest.raises(AssertionError):

@@ -547,7 +547,7 @@ MUTATIONS = [
     Mutation(
         "clip-without-margin",
         "_sgd._clipped_sums",
-        "ClippedSums._largest_residuals",
+        "_largest_residuals",
         rules.put_for("margin", "1.0"),
         ("_sgd/test_clipped_sums.py::test_exact_norms_never_exceed_the_clip",),
         "rounding lets a gradient pass the clip",
@@ -555,7 +555,7 @@ MUTATIONS = [
     Mutation(
         "intercept-not-in-the-norm",
         "_sgd._clipped_sums",
-        "ClippedSums._largest_residuals",
+        "_largest_residuals",
         rules.call_dropped("hypot"),
         ("_sgd/test_clipped_sums.py::test_exact_norms_never_exceed_the_clip",),
         "the column of the intercept is not clipped",
@@ -601,7 +601,7 @@ MUTATIONS = [
         "gains-longer-than-the-clip",
         "_sgd._clipped_sums",
         "ClippedSums.gains",
-        rules.put_for("LENGTH_OF_GAINS[self._norm]", "1.0"),
+        rules.put_for("LENGTH_OF_GAINS[self.norm]", "1.0"),
         ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
         "three numbers of a row, each in its bounds, pass the clip together",
     ),
@@ -734,7 +734,7 @@ MUTATIONS = [
     Mutation(
         "rows-not-clipped",
         "_data._bounded",
-        "BoundedRows._factor",
+        "_row_factors",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "a long row moves the weights by its length",
@@ -742,7 +742,7 @@ MUTATIONS = [
     Mutation(
         "rows-clipped-without-margin",
         "_data._bounded",
-        "BoundedRows._factor",
+        "_row_factors",
         rules.put_for("margin", "1.0"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "rounding lets a row pass the bound",
@@ -1155,6 +1155,34 @@ MUTATIONS = [
         "a row of a table in parts moves a sum by more than is priced",
     ),
     Mutation(
+        "rows-of-workers-unbounded",
+        "_data._parts",
+        "_map_there",
+        rules.put_for(
+            "_map_blocks(sent.there(X, along), function, out, small)", "np.ones_like(out)"
+        ),
+        ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
+        "on a cluster one row moves a sum without bound",
+    ),
+    Mutation(
+        "retried-sums-count-twice",
+        "_data._parts",
+        "_sum_there",
+        rules.put_for(
+            "np.zeros(shape, dtype)", "vars(sent).setdefault('total', np.zeros(shape, dtype))"
+        ),
+        ("test_clusters.py::test_workers_get_neither_accountant_nor_noise_and_can_begin_again",),
+        "where a worker died, rows move a sum by twice what is priced",
+    ),
+    Mutation(
+        "batches-of-workers-are-others",
+        "_sgd._clipped_sums",
+        "ClippedSums.sent",
+        rules.put_for("self._indices[own] - self._firsts[number]", "self._indices[own]"),
+        ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
+        "batches of a cluster are not those that were drawn",
+    ),
+    Mutation(
         "labels-counted-twice",
         "_data._columns",
         "_add_labels",
@@ -1168,10 +1196,10 @@ MUTATIONS = [
     Mutation(
         "bins-counted-twice",
         "_data._histogram",
-        "count_bins",
+        "_add_slots",
         rules.put_for(
-            "counts_of(slots, cut(shares, rows), bins.n_slots)",
-            "2 * counts_of(slots, cut(shares, rows), bins.n_slots)",
+            "counts_of(bins.slots(block), shares, len(counts))",
+            "2 * counts_of(bins.slots(block), shares, len(counts))",
         ),
         ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
         "a row moves the counts of its bins by two",

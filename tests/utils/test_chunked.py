@@ -3,6 +3,8 @@ import subprocess
 import sys
 import types
 
+import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,6 +101,13 @@ def test_other_parts_are_refused(chunks, words):
         ChunkedArray(chunks)
 
 
+def test_more_chunks_than_the_bound_on_rounding_allows_are_refused(monkeypatch):
+    monkeypatch.setattr("skdp.utils._chunked.MOST_CHUNKS", 2)
+    ChunkedArray([np.ones((1, 1))] * 2)
+    with pytest.raises(ValueError, match="at most"):
+        ChunkedArray([np.ones((1, 1))] * 3)
+
+
 def test_objects_in_files_are_not_unpickled(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([[None]], dtype=object))
     with pytest.raises(ValueError):
@@ -132,6 +141,21 @@ class DaskLike:
 DaskLike.__module__ = "dask.array.core"
 
 
+def counted(X, heights):
+    """Return a dask array of blocks of some heights, and the list of those that were computed."""
+    blocks, computed = np.split(X, np.cumsum(heights)[:-1]), []
+
+    def compute(number):
+        computed.append(number)
+        return blocks[number]
+
+    lazy = [
+        da.from_delayed(dask.delayed(compute)(number), block.shape, block.dtype)
+        for number, block in enumerate(blocks)
+    ]
+    return da.concatenate(lazy), computed
+
+
 def test_blocks_of_a_dask_array_are_computed_one_at_a_time():
     X = np.random.default_rng(0).normal(size=(30, 4))
     lazy = DaskLike(X, (10, 0, 15, 5), (3, 1))
@@ -152,7 +176,6 @@ def test_dask_arrays_of_unknown_shape_are_refused():
 
 
 def test_a_real_dask_array():
-    da = pytest.importorskip("dask.array")
     X = np.random.default_rng(0).normal(size=(30, 4))
     chunked = as_chunked(da.from_array(X, chunks=(7, 3)))
     assert chunked.shape == (30, 4) and chunked.dtype == X.dtype
