@@ -1,12 +1,22 @@
-"""What skdp offers, found in its `__all__`: lists of tests are compared with it."""
+"""What skdp offers, found in its `__init__`: lists of tests are compared with it."""
 
 import inspect
 
 import skdp
 
+
+def public_names(package):
+    """Return the names that the `__init__` of a package re-exports, in order."""
+    return [
+        name
+        for name, value in vars(package).items()
+        if name == "__version__" or not name.startswith("_") and not inspect.ismodule(value)
+    ]
+
+
 ESTIMATORS = [
     kind
-    for kind in (getattr(skdp, name) for name in skdp.__all__)
+    for kind in (getattr(skdp, name) for name in public_names(skdp))
     if inspect.isclass(kind) and hasattr(kind, "fit")
 ]
 TRANSFORMERS = [

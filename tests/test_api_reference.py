@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import skdp
+from tests._public import public_names
 
 DOCS = Path(__file__).parents[1] / "docs"
 PACKAGES = [
@@ -60,7 +61,7 @@ def public_objects():
     found = {}
     for package in PACKAGES:
         module = importlib.import_module(package)
-        for name in module.__all__:
+        for name in public_names(module):
             value = getattr(module, name)
             if all(value is not known for known in found.values()):
                 found[f"{package}.{name}"] = value

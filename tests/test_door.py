@@ -18,6 +18,7 @@ from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import Door, RandomSource
 from tests._private import Stream, make_table
+from tests._public import public_names
 from tests.test_contract import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -40,13 +41,13 @@ ARGUMENTS = {
 }
 
 
-def public_names():
+def offered():
     """Yield what the public packages offer, each once."""
     found = {}
     packages = [m.name for m in pkgutil.iter_modules(skdp.__path__) if m.ispkg]
     for name in ["skdp", *(f"skdp.{name}" for name in packages if not name.startswith("_"))]:
         module = importlib.import_module(name)
-        found |= {id(getattr(module, n)): getattr(module, n) for n in module.__all__}
+        found |= {id(getattr(module, n)): getattr(module, n) for n in public_names(module)}
     return list(found.values())
 
 
@@ -55,7 +56,7 @@ def releases():
     instances = {}
     for estimator in ESTIMATORS:
         instances.setdefault(type(estimator), []).append(estimator)
-    for thing in public_names():
+    for thing in offered():
         if inspect.isclass(thing) and hasattr(thing, "fit"):
             # What has no instance in test_contract is named by a test there.
             for number, estimator in enumerate(instances.get(thing, [])):

@@ -20,6 +20,7 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
+from tests._public import public_names
 from tests.test_contract import ESTIMATORS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -50,7 +51,7 @@ OTHERS = {
 FIRST = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())[::-1]
 STATISTICS = [
     name
-    for name in skdp.stats.__all__
+    for name in public_names(skdp.stats)
     if "accountant" in inspect.signature(getattr(skdp.stats, name)).parameters
 ]
 

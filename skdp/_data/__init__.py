@@ -1,3 +1,1 @@
 """How a table is read, row by row."""
-
-__all__ = []

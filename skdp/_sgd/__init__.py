@@ -2,5 +2,3 @@
 
 Its mathematics is in ``docs/dp_sgd_engine.md``.
 """
-
-__all__ = []

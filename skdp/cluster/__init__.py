@@ -1,5 +1,3 @@
 """Clustering with differential privacy."""
 
-from skdp.cluster._kmeans import DPKMeans
-
-__all__ = ["DPKMeans"]
+from skdp.cluster._kmeans import DPKMeans as DPKMeans

@@ -1,5 +1,3 @@
 """Decompositions with differential privacy."""
 
-from skdp.decomposition._pca import DPPCA
-
-__all__ = ["DPPCA"]
+from skdp.decomposition._pca import DPPCA as DPPCA

@@ -1,5 +1,3 @@
 """Plain scikit-learn models of what was released, to be served without skdp."""
 
-from skdp.export._sklearn import to_sklearn
-
-__all__ = ["to_sklearn"]
+from skdp.export._sklearn import to_sklearn as to_sklearn

@@ -1,5 +1,3 @@
 """Imputation with differential privacy."""
 
-from skdp.impute._simple_imputer import DPSimpleImputer
-
-__all__ = ["DPSimpleImputer"]
+from skdp.impute._simple_imputer import DPSimpleImputer as DPSimpleImputer

@@ -1,5 +1,3 @@
 """Support vector machines with differential privacy."""
 
-from skdp.svm._linear_svc import DPLinearSVC
-
-__all__ = ["DPLinearSVC"]
+from skdp.svm._linear_svc import DPLinearSVC as DPLinearSVC

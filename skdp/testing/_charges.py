@@ -165,7 +165,7 @@ def _recorded_mechanisms():
         return run
 
     with ExitStack() as patches:
-        for kind in (getattr(mechanisms, name) for name in mechanisms.__all__):
+        for kind in vars(mechanisms).values():
             for name in ("release", "release_codes"):
                 if isinstance(kind, type) and hasattr(kind, name):
                     method = recorded(getattr(kind, name))

@@ -9,7 +9,7 @@ import pytest
 from skdp import mechanisms
 from skdp.mechanisms._plan import Mechanism, MechanismPlan, Plan
 
-KINDS = [kind for name in mechanisms.__all__ if inspect.isclass(kind := getattr(mechanisms, name))]
+KINDS = [kind for kind in vars(mechanisms).values() if inspect.isclass(kind)]
 # They choose, answer, stand for others or release nothing: no noise is added to a vector.
 WITHOUT_A_VECTOR = {
     *("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax"),

@@ -142,9 +142,11 @@ def test_a_number_a_column_may_make_several_of_one():
 
 TRANSFORMERS = [
     kind
-    for kind in map(vars(skdp).get, skdp.__all__)
+    for kind in vars(skdp).values()
     # A search makes what its estimator does.
-    if hasattr(kind, "transform") and not issubclass(kind, MetaEstimatorMixin)
+    if isinstance(kind, type)
+    and hasattr(kind, "transform")
+    and not issubclass(kind, MetaEstimatorMixin)
 ]
 
 
