@@ -10,7 +10,7 @@ import hashlib
 import math
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from operator import attrgetter
 
@@ -23,10 +23,10 @@ from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_privacy_parameters
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True)
-class PlannedCharge:
+class PlannedCharge(FrozenValue):
     """One release of a plan.
 
     Parameters
@@ -275,8 +275,7 @@ class Allowance(NotCopied):
         return f"Allowance({self.planned.name!r}, {state})"
 
 
-@dataclass(frozen=True)
-class Reservation(NotCopied):
+class Reservation(NotCopied, FrozenValue):
     """A plan whose every round is charged to an accountant when its first step runs.
 
     A round is one run of all steps. A step that runs draws on a round that was charged and in
@@ -359,8 +358,7 @@ class Reservation(NotCopied):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
 
 
-@dataclass(frozen=True)
-class ReservedStep(NotCopied):
+class ReservedStep(NotCopied, FrozenValue):
     """One step of a reservation, in the place of an estimator's accountant.
 
     Parameters

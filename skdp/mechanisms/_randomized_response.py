@@ -3,7 +3,6 @@
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -16,10 +15,10 @@ from skdp.noise import SourceLike, as_source, truthful, uniform_integers
 from skdp.utils._frames import column_values, columns_of, is_frame
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_integer, check_positive, check_within
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(FrozenValue):
     """Report each row's category, or another one at random; each report is epsilon-DP.
 
     With k categories the truth is reported with probability ``p = e^epsilon / (k - 1 + e^epsilon)``
