@@ -15,8 +15,8 @@ from fractions import Fraction
 from operator import attrgetter
 
 from skdp._version import __version__
-from skdp.accounting._bounds import get_delta, get_epsilon
-from skdp.accounting._composition import claimed_price
+from skdp.accounting._bounds import get_epsilon
+from skdp.accounting._composition import claimed_price, is_proved
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._laws import group_event
 from skdp.accounting._state import NotCopied, Spend, Terms
@@ -85,14 +85,8 @@ class PlannedCharge(FrozenValue):
         precisions = _precision(asked), _precision(planned)
         if None not in precisions:
             return precisions[0] <= precisions[1]
-        if not isinstance(self.event, PureDP | ApproximateDP):
-            return False
         delta = getattr(self.event, "delta", 0.0)
-        # Either bound is a proof, each rounded up by itself; one on delta may underflow to 0.
-        return (
-            get_epsilon(event, delta, relation=relation) <= self.event.epsilon
-            or get_delta(event, self.event.epsilon, relation=relation) <= delta > 0.0
-        )
+        return not self.exact and is_proved(event, self.event.epsilon, delta, relation)
 
     def price(
         self, event: Event, epsilon: float | None, delta: float | None, terms: Terms
