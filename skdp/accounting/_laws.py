@@ -325,11 +325,10 @@ def group_event(event, k):
 
 
 def group_delta(epsilon: float, delta: float, k: int) -> float:
-    """delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k."""
-    if delta == 0.0:
-        return 0.0
-    if epsilon == math.inf:
-        return 1.0
+    """delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k.
+
+    Of a positive delta and a finite epsilon.
+    """
     if epsilon < 1e-12 and k * epsilon < 1.0:
         return min(1.0, k * delta * math.exp(k * epsilon) * UP)
     geometric = -math.expm1(-k * epsilon) / -math.expm1(-epsilon)
