@@ -82,23 +82,34 @@ class LazyUniform:
                 self._extend()
         return result
 
-    def below_exp(self, numerator, denominator):
-        """Decide exactly whether each number lies below ``exp(-numerator / denominator)``.
+    def floors_of_logs(self, scale):
+        """Return ``floor(-scale * ln U)`` of each number U, exactly.
 
         Parameters
         ----------
-        numerator : ndarray of shape (n,), dtype object
-            Python integers >= 0.
-        denominator : int
-            A positive integer.
+        scale : float
+            Positive, at most 2**48.
 
         Returns
         -------
-        ndarray of shape (n,), dtype bool
+        ndarray of shape (n,), dtype int64
         """
-        return self.below(
-            lambda index, precision: exp_bounds(numerator[index], denominator, precision)
-        )
+        scale, size, found = Decimal(scale), self._value.size, {}
+        while True:
+            one = 1 << self._precision
+            # With 35 digits more than this has, quotient, logarithm and product are off by less
+            # than the slack together. While all bits are 0 neither bound is a number.
+            with localcontext(Context(prec=len(str(one)) + 35, traps=[])):
+                slack = 1 / Decimal(one << 32)
+                for i in set(range(size)) - found.keys():
+                    value = Decimal(self._value[i])
+                    most = -scale * (value / one).ln()
+                    low, high = max(most - scale / value - slack, 0) // 1, (most + slack) // 1
+                    if low == high:
+                        found[i] = int(low)
+            if len(found) == size:
+                return np.array([found[i] for i in range(size)], dtype=np.int64)
+            self._extend()
 
     def _extend(self):
         more = self._stream.words(self._value.size).astype(object)
