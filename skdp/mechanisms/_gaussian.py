@@ -348,7 +348,7 @@ class GammaNormMechanism(_grid.PureMechanism):
         array, shape = _grid.check_values(values)
         step = _grid.power_of_two_below(self.scale * math.sqrt(array.size)) * 2.0**-20
         steps = _grid.to_steps(array, step)
-        rest = _grid.fractions_of_steps(array, step)
+        rest = np.array([math.remainder(value, step) / step for value in array.tolist()])
         stream = as_source(random_state).stream()
         noise = rounded_norm_noise(rest, self.scale / step, stream)
         return _grid.from_steps(steps + noise, step, shape)
