@@ -340,10 +340,8 @@ class FixedSchedule(_PricedAtCap):
     def _quick_epsilon(self, counts, delta):
         if delta == 0.0 or self.composition != "auto":
             return math.inf
-        total = np.zeros(len(QUICK_ORDERS))
-        for event, count in counts.items():
-            total += count * _rdp_at_quick_orders(event, **self.neighbours)
-        return min(map(rdp_to_epsilon, total, QUICK_ORDERS, itertools.repeat(delta)))
+        costs = (n * _rdp_at_quick_orders(e, **self.neighbours) for e, n in counts.items())
+        return min(map(rdp_to_epsilon, sum(costs), QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon(self, schedule, delta):
         epsilon = self._epsilon_by_method(schedule, delta)
