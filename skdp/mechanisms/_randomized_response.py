@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from skdp import accounting
 from skdp.accounting import Event
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
-from skdp.utils._frames import column_values, columns_of, is_frame
+from skdp.utils._frames import column_values, columns_of, is_frame, objects
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_integer, check_positive, check_within
 from skdp.utils._values import FrozenValue
@@ -310,9 +310,7 @@ def categories_array(categories):
         array = np.asarray(labels)
         if array.dtype.kind in "biufU" and array.tolist() == labels:
             return array
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array
+    return objects(labels)
 
 
 def _distinct_labels(categories):
