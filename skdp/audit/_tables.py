@@ -102,10 +102,8 @@ def coordinates(table):
     for place, is_number in enumerate(numeric_columns(table)):
         column = column_of(table, place)
         if not is_number:
-            _, codes, counts = np.unique(
-                [repr(value) for value in column], return_inverse=True, return_counts=True
-            )
-            column = 1.0 - counts[codes] / len(column)
+            codes = np.unique([repr(value) for value in column], return_inverse=True)[1]
+            column = 1.0 - np.bincount(codes)[codes] / len(column)
         column = as_numbers(np.array(column, dtype=object))
         missing = np.isnan(column)
         column[missing] = 0.0 if missing.all() else np.mean(column[~missing])
