@@ -158,6 +158,21 @@ class PureMechanism(FrozenValue):
     def scale(self) -> float:
         return round_up(self._factor * self.sensitivity / self.epsilon)
 
+    def check_size(self, size: int) -> None:
+        """Refuse a `size` that is not a positive integer: any number of values can be released.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If `size` is not a positive integer.
+        """
+        check_integer(size, "size", 1, math.inf)
+
 
 class GridMechanism(FrozenValue):
     """What noise on a grid shares, whatever its law: `_on_grid`, `_sample` and two constants.
