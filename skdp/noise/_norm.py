@@ -118,7 +118,8 @@ class _Draw:
             with localcontext(_decimal_context(2 * bits + 60)):
                 radius = self._radius_interval(uniforms, x, y, bits)
                 for i in missing:
-                    low, high = _product(radius, _normal_interval(x, y, i, bits), Decimal(scale))
+                    ends = zip(radius, _normal_interval(x, y, i, bits), strict=True)
+                    low, high = _widen(*(a * b * Decimal(scale) for a, b in ends))
                     floor = _common_floor(low, high, self._signs[i], float(offset[i]))
                     if floor is not None:
                         result[i] = floor
@@ -215,10 +216,6 @@ def _decimal_context(precision):
 
 def _root(s):
     return (-2 * s.ln() / s).sqrt()
-
-
-def _product(first, second, scale):
-    return _widen(first[0] * second[0] * scale, first[1] * second[1] * scale)
 
 
 def _common_floor(low, high, sign, offset):
