@@ -140,7 +140,7 @@ class PrivacyAccountant(NotCopied):
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]
-        handle = attach(address_of(ledger), dataset, None, *who)
+        handle = attach(one_address(ledger), dataset, None, *who)
         handle._open(terms)
         # A reserved part is spent by whoever reserved it.
         whole = handle._whole() or handle
@@ -712,15 +712,6 @@ def _body(spend):
     return {name: body[name] for name in body if name not in ("sequence", "hash", *unsaid)}
 
 
-def address_of(ledger):
-    """Return the one spelling of where a ledger is."""
-    address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
-    if not isinstance(address, str) or address in ("", ":memory:"):
-        # What was meant as an address may hold a password: it is not repeated.
-        raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
-    return one_address(address)
-
-
 def ledger_records(ledger, dataset=None, head=None):
     """Return the records of a ledger, oldest first, once its chain was checked.
 
@@ -739,7 +730,7 @@ def ledger_records(ledger, dataset=None, head=None):
         If the ledger cannot be used, its chain is broken or does not hold `head`, or there is no
         such data set.
     """
-    opened = open_ledger(address_of(ledger))
+    opened = open_ledger(one_address(ledger))
     opened.verify()
     records = opened.records()
     if head is not None and head not in {record.hash for record in records}:
@@ -753,7 +744,7 @@ def ledger_records(ledger, dataset=None, head=None):
 def ledger_reports(ledger, dataset=None):
     """Return a `BudgetReport` for each data set of a ledger, in the order of their opening."""
     names = dict.fromkeys(record.dataset for record in ledger_records(ledger, dataset))
-    return [attach(address_of(ledger), name).report() for name in names]
+    return [attach(one_address(ledger), name).report() for name in names]
 
 
 @functools.cache
