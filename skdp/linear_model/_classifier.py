@@ -66,6 +66,10 @@ class PrivateClassifierMixin(ClassifierMixin):
             raise ValueError(f"a fit takes at least two classes, got {classes!r}")
         return classes
 
+    def _class_weights(self, shape):
+        """Return the weight of each of these labels, by the parameter `class_weight`."""
+        return check_class_weight(self.class_weight, self._planned_classes(shape))
+
     def _read_target(self, y, n_rows, classes=None):
         """Return the labels that can occur and the code of each row's."""
         classes = self.classes if classes is None else classes
