@@ -332,17 +332,14 @@ class DPHistogramTransformer(PlannedTransformer):
             For "onehot" the name of the column and the number of the bin or the category; of a
             pair both, with a space between them.
         """
-        names = _binning.input_names(self, input_features)
-        if self.encode != "onehot":
-            return names
-        labels = [
-            range(each.size) if each.is_numeric else each.limits.tolist() for each in self._bins
-        ]
-        cells = [
-            [f"{name}_{label}" for label in own] for name, own in zip(names, labels, strict=True)
-        ]
-        cells += [[f"{a} {b}" for a in cells[i] for b in cells[j]] for i, j in self._pairs]
-        return np.array(sum(cells, []), dtype=object)
+        names = super().get_feature_names_out(input_features)
+        cells = np.split(names, np.cumsum(self.n_bins_))
+        pairs = [f"{a} {b}" for i, j in self._pairs for a in cells[i] for b in cells[j]]
+        return np.array([*names, *pairs], dtype=object)
+
+    def _parts_of_columns(self):
+        if self.encode == "onehot":
+            return [range(b.size) if b.is_numeric else b.limits.tolist() for b in self._bins]
 
     def _read(self, X, reset=True):
         read = read_numeric_columns if self.categories is None else read_columns

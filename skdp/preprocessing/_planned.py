@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._tables import read_samples, read_table
 from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.preprocessing._binning import names_in
+from skdp.preprocessing._binning import input_names, names_in
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
@@ -79,6 +79,29 @@ class PlannedTransformer(TableTransformer):
 
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the output's columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str
+            A column's own name where one comes out of it. Where several do, its name, an
+            underscore and what they are of: the number of a bin, a category, or a class.
+        """
+        names, parts = input_names(self, input_features), self._parts_of_columns()
+        if parts is None:
+            return names
+        pairs = zip(names, parts, strict=True)
+        return np.array([f"{name}_{part}" for name, own in pairs for part in own], dtype=object)
+
+    def _parts_of_columns(self):
+        """Return what comes out of each column in words; None where it is one from each."""
 
     def _plan_of_size(self, n_rows, n_columns):
         """Return the plan of a fit to a table of which nothing but its size is known."""

@@ -10,7 +10,6 @@ from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.base import ReadTable
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
-from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
@@ -195,22 +194,9 @@ class DPTargetEncoder(PlannedTransformer):
                 encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
         return encoded
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the columns' names; of more than two classes, with an underscore and the class.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of columns; None takes those of `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str, object
-        """
-        names = input_names(self, input_features)
-        if self.target_type_ != "multiclass":
-            return names
-        return np.array([f"{name}_{c}" for name in names for c in self.classes_], dtype=object)
+    def _parts_of_columns(self):
+        if self.target_type_ == "multiclass":
+            return [self.classes_] * self.n_features_in_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
