@@ -220,11 +220,7 @@ class BasePrivateSearch(
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        rows = Rows.read(fit, X, y, groups, **self._routed(params))
+        rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, fit.guarantee, **options)
