@@ -10,7 +10,8 @@ from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing import _binning
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.preprocessing._kbins_discretizer import BinningPlan
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
@@ -29,7 +30,7 @@ EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
-class HistogramPlan(TransformerPlan):
+class HistogramPlan(BinningPlan):
     """The edges that have to be found, and the counts of all columns.
 
     Parameters
@@ -44,30 +45,21 @@ class HistogramPlan(TransformerPlan):
     sparse_output : bool
     """
 
-    edges: _binning.EdgesPlan
     counts: object
     pairs: list
-    sparse_output: bool
 
     bins = property(attrgetter("edges.bins"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        bins, counts = self.edges.run(table, source, persons=persons), None
+        released, counts = super().run(table, source, persons=persons), None
+        bins = released["_bins"]
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, shares_of(persons))
-            counts = [
-                consistent_counts(own, total, each.is_numeric or each.other >= 0)
-                for each, own in zip(bins, noisy, strict=True)
-            ]
-        return {
-            "bin_edges_": objects([each.limits for each in bins]),
-            "counts_": None if counts is None else objects(counts),
-            "n_bins_": np.array([each.size for each in bins]),
-            "_bins": bins,
-            "_pairs": self.pairs,
-        }
+            pairs = zip(noisy, (each.is_numeric or each.other >= 0 for each in bins), strict=True)
+            counts = objects([consistent_counts(own, total, exactly) for own, exactly in pairs])
+        return released | {"counts_": counts, "_pairs": self.pairs}
 
     def noisy_counts(self, table, bins, source, shares=None):
         """Return the noisy counts of each column's bins."""

@@ -23,6 +23,7 @@ class BinningPlan(TransformerPlan):
         return {
             "bin_edges_": objects([each.limits for each in bins]),
             "n_bins_": np.array([each.size for each in bins]),
+            "_bins": bins,
         }
 
 
@@ -129,8 +130,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         csr_array or ndarray, float64
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
-        bins = [_binning.ColumnBins("declared", edges) for edges in self.bin_edges_]
-        codes = _binning.bin_codes(self._table(X), bins)
+        codes = _binning.bin_codes(self._table(X), self._bins)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return _binning.one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
