@@ -1,7 +1,6 @@
 """What the plans of all mechanisms share: public constants, and what noise and rounding do."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -90,8 +89,7 @@ class Perturbation(FrozenValue):
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(FrozenValue, kw_only=True):
     """What is public of the rows that a linear model is fitted to.
 
     Parameters
