@@ -279,12 +279,10 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
         """Raise `ValueError` if rows hold what a plan cannot take."""
 
     def _rehearse(self, X, y=None, groups=None, *, n_units):
-        """Do what a fit to so many units does before its charge, and return its plan."""
+        """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
         with PrivateFit(self) as fit:
             table = fit.owned(self._read_table(X, y), groups)
-            plan = self._checked_plan(table.of(n_units), fit.guarantee)
-            fit.check_plan(plan)
-        return plan
+            fit.charge(self._checked_plan(table.of(n_units), fit.guarantee))
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of rows that were read."""

@@ -228,9 +228,9 @@ class BasePrivateSearch(
         return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
 
     def _rehearse(self, X, y=None, groups=None, *, n_units, **params):
-        """Do what a fit does before its charge, for the errors that it raises; return its plan."""
+        """Do what a fit does up to its charge, for the errors that it raises."""
         with PrivateFit(self) as fit:
-            return self._prepare(fit, X, y, groups, params).plan
+            self._prepare(fit, X, y, groups, params).charged(fit)
 
     def cost(self):
         """Return what the whole search costs, the final model included.
