@@ -171,12 +171,9 @@ class PrivateSGDModel(PrivateLinearModel):
             start = None if begins else self._weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
-            said = self._statement(plan) | table.labels
+            said = self._statement(plan) | {"n_partial_fits_": call}
             said["sampler"] += f"; call {call} of partial_fit: {rows}"
-            source = fit.charge(plan)
-            progress.charged(plan, fit.price(plan))
-            run = plan.run(table.rows, source, start=start, **fit.shared)
-            fit.publish(plan, n_partial_fits_=call, **said, **self._released(run, plan))
+            self._run(fit, progress, table, plan, said, start=start)
         return self
 
     def _weights(self, plan):

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from skdp._data._persons import shares_of
-from skdp._data._tables import read_samples, read_table
+from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
@@ -149,8 +149,6 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     >>> bool(abs(centre.fit(ages).mean_[0] - ages.mean()) < 0.1)
     True
     """
-
-    _read = read_table
 
     mechanism: str = "auto"
     count: str = "public"
