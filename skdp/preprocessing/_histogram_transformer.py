@@ -205,7 +205,11 @@ class DPHistogramTransformer(PlannedTransformer):
 
     def _released(self, run, plan):
         norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
-        return run | {"output_norm_": 1.0 if self._divides() else norm}
+        if not self._divides():
+            return run | {"output_norm_": norm, "_factor": 1.0}
+        # Rounded down, so that no row's norm exceeds 1.
+        factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
+        return run | {"output_norm_": 1.0, "_factor": factor}
 
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", tuple(EDGES_SHARE))
@@ -289,8 +293,7 @@ class DPHistogramTransformer(PlannedTransformer):
         """
         table = self._table(X)
         self._check_values(table, self._bins)
-        codes = _binning.bin_codes(table, self._bins)
-        factor = self._factor()
+        codes, factor = _binning.bin_codes(table, self._bins), self._factor
         if self.encode == "onehot":
             crosses = _binning.crossed(codes, self.n_bins_, self._pairs)
             return _binning.one_hot(*crosses, factor, self.sparse_output)
@@ -343,13 +346,6 @@ class DPHistogramTransformer(PlannedTransformer):
             table.check_numeric(numeric)
             table.check_present(np.setdiff1d(np.arange(len(bins)), numeric))
 
-    def _factor(self):
-        if not self._divides():
-            return 1.0
-        bound = _norm_bound(self.encode, self._bins, self.counts_, self._pairs)
-        # Rounded down, so that no row's norm exceeds 1.
-        return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
-
     def _divides(self):
         if is_auto(self.unit_norm):
             return self.encode == "onehot"
@@ -393,7 +389,7 @@ def densities(each, counts):
     return shares / np.diff(each.limits) if each.is_numeric else shares
 
 
-def _norm_bound(encode, bins, counts, pairs=()):
+def _norm_bound(encode, bins, counts, pairs):
     """Return a bound on the norm of an encoded row, from released values alone."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))
