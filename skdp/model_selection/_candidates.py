@@ -213,19 +213,14 @@ class FitPlan(FrozenValue):
         rows : Rows
         allow : callable
             Makes an allowance of a planned charge.
-        seeds : list of int, default=None
-            One for each private step.
+        seeds : dict
+            One for each private step, or None, by the name of its parameter.
 
         Returns
         -------
         estimator
         """
-        seeded = {
-            step.parameter("random_state"): seed
-            for step, seed in zip(self.pipeline.steps, seeds, strict=True)
-            if "random_state" in step.params
-        }
-        return rows.fit(self.model(allow).set_params(**seeded))
+        return rows.fit(self.model(allow).set_params(**seeds))
 
 
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
