@@ -16,14 +16,7 @@ from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
-from skdp.utils._validation import (
-    check_boolean,
-    check_choice,
-    check_integer,
-    check_within,
-    is_auto,
-    public_inputs,
-)
+from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
 EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
@@ -198,7 +191,8 @@ class DPHistogramTransformer(PlannedTransformer):
         kinds = {each.kind for each in plan.bins}
         said = {"categories": "categories", "declared": "edges"}
         words = [word for kind, word in said.items() if kind in kinds]
-        return {"public": (*public_inputs(self), *words, *public_inputs(self, "bounds")[1:])}
+        sizes, *bounds = super()._statement(plan)["public"]
+        return {"public": (sizes, *words, *bounds)}
 
     def _check_rows(self, rows, plan):
         self._check_values(rows, plan.bins)
