@@ -290,11 +290,7 @@ class BasePrivateSearch(
         return router
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        for name in ("classifier_tags", "regressor_tags", "target_tags", "input_tags"):
-            setattr(tags, name, deepcopy(getattr(inner, name)))
+        tags = deepcopy(get_tags(self.estimator))
         tags.target_tags.required = True
         return tags
 
