@@ -250,9 +250,8 @@ class PrivateSGDModel(PrivateLinearModel):
             settings = replace(settings, alpha=0.0, tie=0.0)
         weights = replace(weights, update=update, settings=settings)
         problem = rows.problem(task.loss, shape)
-        fit = {"problem": problem, "weights": weights}
         excess = self._units.half**2 * weights.expected_excess(problem)
-        return WeightsFit(rows=rows, **fit, excess=excess)
+        return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges."""

@@ -74,8 +74,7 @@ class SearchRun(FrozenValue):
     @property
     def allow(self):
         """What makes an allowance of a planned charge, on the charge of the search."""
-        terms = {"terms": self.rows.terms, "spend": self.spend, "steps": self.plan.releases}
-        return partial(Allowance, **terms)
+        return partial(Allowance, terms=self.rows.terms, spend=self.spend, steps=self.plan.releases)
 
     def seeds(self, fit):
         """Return for each private step of a fit a seed, or None unless the search is seeded."""

@@ -79,8 +79,7 @@ def total_price(prices):
     if epsilon > 0.0 and len(units) == 1 and rounds != [1]:
         relation, max_rows = units.pop()
         together = Composed(tuple(part.event * part.fits for part in parts))
-        at = {"relation": relation, "group_size": max_rows}
-        joint = min(joint, get_epsilon(together, delta, **at))
+        joint = min(joint, get_epsilon(together, delta, relation=relation, group_size=max_rows))
     sums = {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint}
     return sums | {"exact": exact}
 
