@@ -208,7 +208,7 @@ def _histogram(model):
     if model.categories is not None or model.interactions or model.encode not in BY_BIN:
         raise _refusal(model, "categories, pairs, densities and shares below are its own")
     width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
-    scaler = preprocessing.MaxAbsScaler().fit(np.full((1, width), 1.0 / model._factor()))
+    scaler = preprocessing.MaxAbsScaler().fit(np.full((1, width), 1.0 / model._factor))
     return make_pipeline(_bins(model, BY_BIN[model.encode]), scaler)
 
 

@@ -19,7 +19,6 @@ from skdp.gam._column_plan import Budget, ColumnsPlan
 from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
-from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
@@ -291,29 +290,15 @@ class DPTableVectorizer(PlannedTransformer):
         ends = np.arange(len(places) + 1) * len(sizes)
         return csr_array((values.ravel(), places.ravel(), ends), shape=(len(places), sum(sizes)))
 
-    def get_feature_names_out(self, input_features=None):
-        """Return names of the features.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of columns; None takes those of `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str, object
-            The column's name, then the category, "other" or "missing", or the bin's number; of
-            coarser bins the resolution before it.
-        """
-        check_is_fitted(self)
-        names, groups = input_names(self, input_features), self._groups()
-        made = []
-        for name, kind, edges, own in zip(names, self.kinds_, self.bin_edges_, groups, strict=True):
+    def _parts_of_columns(self):
+        parts = []
+        for kind, edges, own in zip(self.kinds_, self.bin_edges_, self._groups(), strict=True):
+            parts.append([])
             for k, group in enumerate(own):
                 cells = [*edges.tolist(), "other"] if kind == "label" else range(group[-1])
-                start = f"{name}_coarser{k}" if k else name
-                made += [f"{start}_{cell}" for cell in (*cells, "missing")]
-        return np.array(made, dtype=object)
+                level = f"coarser{k}_" if k else ""
+                parts[-1] += [f"{level}{cell}" for cell in (*cells, "missing")]
+        return parts
 
     def _columns(self):
         return [Column(kind=kind) for kind in self.kinds_]

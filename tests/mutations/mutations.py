@@ -937,7 +937,7 @@ MUTATIONS = [
     Mutation(
         "share-of-labels-kept",
         "base",
-        "PrivateEstimator._fit",
+        "PrivateEstimator._run",
         rules.inserted("self._share = table.rows.y.mean()", "fit.publish"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
@@ -1412,7 +1412,7 @@ MUTATIONS = [
     Mutation(
         "imputer-not-charged",
         "base",
-        "PrivateEstimator._fit",
+        "PrivateEstimator._run",
         rules.put_for("fit.charge(_)", "None"),
         (checked("DPSimpleImputer()", "check_exact_spend"),),
         "the release is not booked",
