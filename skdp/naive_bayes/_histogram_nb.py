@@ -22,6 +22,8 @@ TEMPERATURE_SHARE = 0.05
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
 # A cell's classes count as much beside its parent's as so many standard deviations of its noise.
 PARENTS_NOISES = 10.0
+# With delta = 0 a cell holds so many times the noise's scale, on average.
+PURE_CELL = 8.0
 # Losses are rounded to this grid, so that their sums are exact.
 STEP = 2.0**-20
 
@@ -43,7 +45,7 @@ class HistogramNBPlan(ColumnsPlan):
 
     name = "noisy counts of cells by class"
     sampler = "all rows, once for the counts and once for the temperature"
-    unpaired = ()
+    unpaired, n_others = (), 1
 
     scale = property(attrgetter("_cells_noise.scale"))
     sensitivity = property(attrgetter("_cells_noise.sensitivity"))
@@ -60,13 +62,16 @@ class HistogramNBPlan(ColumnsPlan):
 
     @cached_property
     def levels(self):
-        """How often a range is halved: until noise is as large as a cell's mean count."""
-        noise = self._noise_of_counts(LEVELS, others=1).deviation(1)
-        return int(np.clip(round(math.log2(self.n_rows / noise)), 1, LEVELS))
+        """How often a range is halved: until noise is too large beside a cell's mean count.
 
-    @property
-    def _cells_noise(self):
-        return self._noise_of_counts(self.levels, others=1)
+        Laplace's noise grows with the number of levels. So with delta = 0 the finest stands alone.
+        """
+        if self.budget.pure:
+            finest = math.log2(self.n_rows / (PURE_CELL * self._noise_of_counts(1).scale))
+        else:
+            finest = round(math.log2(self.n_rows / self._noise_of_counts(LEVELS).deviation(1)))
+        finest = int(np.clip(finest, 1, LEVELS))
+        return range(finest if self.budget.pure else 1, finest + 1)
 
     @property
     def _losses_noise(self):
@@ -79,14 +84,15 @@ class HistogramNBPlan(ColumnsPlan):
         table, codes = read.X, read.y
         columns = self._found(table, source, persons)
         shares = shares_of(persons)
-        edges = [finest_edges(column, 1 << self.levels) for column in columns]
-        exact = exact_counts(columns, edges, table, shares, codes, self.n_classes)
+        first, last = self.levels[0], self.levels[-1]
+        edges = [finest_edges(column, 1 << last) for column in columns]
+        exact = exact_counts(columns, edges, table, shares, codes, self.n_classes, first)
         exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
         counts = np.concatenate(exact, axis=1).astype(np.float64)
         deviation = self._cells_noise.deviation(counts.size)
         noisy = self._cells_noise.release(counts, random_state=source)
         *noisy, sizes = np.split(noisy, np.cumsum([each.shape[1] for each in exact])[:-1], axis=1)
-        sizes = np.clip(_pooled(columns, noisy, sizes), deviation, None)
+        sizes = np.clip(_pooled(columns, noisy, sizes, first), deviation, None)
         sizes *= self.n_rows / sizes.sum()
         prior = sizes / self.n_rows
         strength = PARENTS_NOISES * deviation + 1.0
@@ -94,7 +100,7 @@ class HistogramNBPlan(ColumnsPlan):
         least = strength / (self.n_rows + strength)
         terms, values = [], []
         for j, (column, own) in enumerate(zip(columns, noisy, strict=True)):
-            counts, chances = _chances(column, own, sizes, strength)
+            counts, chances = _chances(column, own, sizes, strength, first)
             terms.append(Term(columns=(column,), positions=(j,), edges=(edges[j],), counts=counts))
             values.append(np.log(np.maximum(chances.T / prior, least)))
         start = np.log(prior)
@@ -122,7 +128,7 @@ class HistogramNBPlan(ColumnsPlan):
         return losses * STEP
 
 
-def _pooled(columns, noisy, sizes):
+def _pooled(columns, noisy, sizes, coarsest):
     """Return the classes' numbers of rows: their own counts, and each column's, which add up to it.
 
     Parameters
@@ -132,32 +138,37 @@ def _pooled(columns, noisy, sizes):
         Of each column, as `_chances` takes them.
     sizes : ndarray of shape (n_classes, 1)
         Noisy counts of the classes.
+    coarsest : int
+        The level of a number's coarsest cells.
 
     Returns
     -------
     ndarray of shape (n_classes,)
     """
-    # Of a number the two halves of its range, and its gaps.
-    parts = [own if c.is_label else own[:, -3:] for c, own in zip(columns, noisy, strict=True)]
+    # Of a number its coarsest cells, and its gaps.
+    last = -1 - 2**coarsest
+    parts = [own if c.is_label else own[:, last:] for c, own in zip(columns, noisy, strict=True)]
     parts.append(sizes)
     # Noise has one variance in all counts.
     weights = [1.0 / part.shape[1] for part in parts]
     return np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
 
 
-def _chances(column, noisy, sizes, strength):
+def _chances(column, noisy, sizes, strength, coarsest):
     """Return the noisy counts of a column's cells, and of each the chances of the classes.
 
     Parameters
     ----------
     column : Column
     noisy : ndarray of shape (n_classes, n_counts)
-        Of a number at all levels.
+        Of a number at all levels that are counted.
     sizes : ndarray of shape (n_classes,)
         The classes' noisy numbers of rows.
     strength : float
         How many rows a cell's parent counts as; that of a label, or of all numbers, has the
         classes in the proportion of `sizes`.
+    coarsest : int
+        The level of a number's coarsest cells.
 
     Returns
     -------
@@ -169,7 +180,7 @@ def _chances(column, noisy, sizes, strength):
         return np.clip(noisy.sum(axis=0), 0.0, total), _shrunk(noisy, prior, strength)
     missing = np.clip(noisy[:, -1], 0.0, sizes)
     own = zip(noisy[:, :-1], sizes - missing, strict=True)
-    cells = np.stack([consistent_counts(*pair) for pair in own])
+    cells = np.stack([consistent_counts(*pair, coarsest) for pair in own])
     chances = prior
     while chances.shape[1] < cells.shape[1]:
         parents = np.repeat(chances, 2, axis=1)
