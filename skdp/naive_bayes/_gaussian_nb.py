@@ -87,9 +87,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         of delta, on `skdp.stats.estimate_bounds`, in the same charge.
     priors : array-like of shape (n_classes,), default=None
         The public probabilities of the classes, of sum 1. None takes the noisy counts.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+    {classes}
     {accountant}
     {random_state}
 
@@ -107,8 +105,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         Noisy variances, at least the noise's own standard deviation and at most what the bounds
         allow. A class of too few rows for that noise has the mean and the variance of a uniform
         distribution over the bounds.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    {classes_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}

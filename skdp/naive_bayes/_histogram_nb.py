@@ -208,23 +208,11 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's and categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {classes}
     {accountant}
     {random_state}
 
@@ -234,10 +222,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         What each column's cells add to a score, as in `DPAdditiveClassifier`.
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    {feature_importances_}
+    {classes_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
