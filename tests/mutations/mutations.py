@@ -1015,6 +1015,45 @@ MUTATIONS = [
         ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
         "each row of a person counts as one of a row",
     ),
+    # tree, ensemble
+    Mutation(
+        "curves-of-a-tree-at-the-price-of-all",
+        "tree._decision_tree",
+        "TreePlan._joined",
+        rules.put_for("self.shares['first']", "1.0"),
+        ("ensemble/test_forest.py::test_all_gaussian_noise_together_is_the_event",),
+        "the curves that a tree is grown on have the noise of the whole budget",
+    ),
+    Mutation(
+        "a-tree-grown-on-exact-sums",
+        "tree._decision_tree",
+        "TreePlan._joined",
+        rules.put_for(
+            "self._descent(cells, layout, residuals, source, share=self.shares['first'])",
+            "layout.gather(cells.unpacked(cells.zeros(self.task.n_outputs)))",
+        ),
+        ("ensemble/test_forest.py::test_tests_are_made_of_releases_alone",),
+        "which columns a tree tests says what no noise hides",
+    ),
+    Mutation(
+        "a-forest-cut-by-its-rows",
+        "ensemble._forest",
+        "ForestPlan._joined",
+        rules.put_for("self.seed", "int(np.sum(fit[0]._codes[0])) % 2**32"),
+        ("ensemble/test_forest.py::test_tests_are_made_of_releases_alone",),
+        "the seed of the trees' tests is a sum over rows, and who knows the trees knows it",
+    ),
+    Mutation(
+        "trees-of-the-seed-of-the-noise",
+        "ensemble._forest",
+        "ForestPlan._joined",
+        rules.put_for("self.seed", "fit[-1]._seed"),
+        (
+            "ensemble/test_forest.py::"
+            "test_the_structure_follows_from_the_seed_and_the_bins_alone",
+        ),
+        "the trees tell the seed of the noise",
+    ),
     # gam
     Mutation(
         "curves-of-a-tree-at-the-share-of-the-leaves",
@@ -1563,6 +1602,48 @@ MUTATIONS = [
         rules.decided("self.counted", False),
         ("stats/test_tables.py::test_brute_force_sensitivity_of_moments_with_gaps",),
         "the number of present values is released beside the sums without a price",
+    ),
+    Mutation(
+        "crosstab-of-exact-counts",
+        "stats._tables",
+        "CrosstabPlan.run",
+        rules.put_for(
+            "super().run(X, source, persons)[0]", "np.histogram2d(*X.T, bins=self.bins)[0]"
+        ),
+        ("stats/test_tables.py::test_a_crosstab_is_made_of_its_release_alone",),
+        "a table of labels without noise",
+    ),
+    Mutation(
+        "crosstab-of-as-many-as-there-are-rows",
+        "stats._tables",
+        "CrosstabPlan.run",
+        rules.put_for("self.n_rows", "len(X)"),
+        ("stats/test_tables.py::test_a_crosstab_is_made_of_its_release_alone",),
+        "the total says how many rows persons have together, which is not public",
+    ),
+    Mutation(
+        "rows-of-a-person-in-a-crosstab",
+        "stats._tables",
+        "CrosstabPlan.run",
+        rules.put_for("persons", "None"),
+        ("stats/test_tables.py::test_a_crosstab_is_made_of_its_release_alone",),
+        "each row of a person counts as one of a row",
+    ),
+    Mutation(
+        "crosstab-of-a-replaced-row",
+        "stats._moments",
+        "HistogramPlan.mechanism",
+        rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
+        ("stats/test_tables.py::test_a_row_is_in_one_cell_of_any_number_of_columns",),
+        "a row that leaves a cell enters another",
+    ),
+    Mutation(
+        "crosstab-of-the-labels-that-occur",
+        "stats._tables",
+        "_codes",
+        rules.put_for("categories_array(categories)", "np.unique(np.asarray(labels, dtype=str))"),
+        ("stats/test_tables.py::test_crosstab_without_noise_is_that_of_pandas",),
+        "a table of one column more tells that somebody has a rare label",
     ),
     Mutation(
         "mode-of-a-replaced-row",
