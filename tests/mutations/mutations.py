@@ -1049,10 +1049,7 @@ MUTATIONS = [
         "ensemble._forest",
         "ForestPlan._joined",
         rules.put_for("self.seed", "fit[-1]._seed"),
-        (
-            "ensemble/test_forest.py::"
-            "test_the_structure_follows_from_the_seed_and_the_bins_alone",
-        ),
+        ("ensemble/test_forest.py::test_the_structure_follows_from_the_seed_and_the_bins_alone",),
         "the trees tell the seed of the noise",
     ),
     # gam
