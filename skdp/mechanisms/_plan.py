@@ -330,10 +330,8 @@ def counting_mechanism(moved, guarantee, *, whole=True, error=None):
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
-    if whole and guarantee.neighbours.unit != "person":
-        choices = [GeometricMechanism(guarantee.epsilon, moved)]
-    else:
-        choices = [LaplaceMechanism(guarantee.epsilon, float(moved))]
+    whole = whole and guarantee.neighbours.unit != "person"
+    choices = [(GeometricMechanism if whole else LaplaceMechanism)(guarantee.epsilon, moved)]
     if guarantee.delta > 0.0:
         choices.append(bounded_noise(guarantee, moved))
     return min(choices, key=error or (lambda mechanism: mechanism.mean_error(1)))

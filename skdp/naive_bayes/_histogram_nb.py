@@ -22,7 +22,7 @@ TEMPERATURE_SHARE = 0.05
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
 # A cell's classes count as much beside its parent's as so many standard deviations of its noise.
 PARENTS_NOISES = 10.0
-# With delta = 0 a cell holds so many times the noise's scale, on average.
+# With delta = 0 a cell holds so many standard deviations of the noise, on average.
 PURE_CELL = 8.0
 # Losses are rounded to this grid, so that their sums are exact.
 STEP = 2.0**-20
@@ -66,12 +66,11 @@ class HistogramNBPlan(ColumnsPlan):
 
         Laplace's noise grows with the number of levels. So with delta = 0 the finest stands alone.
         """
-        if self.budget.pure:
-            finest = math.log2(self.n_rows / (PURE_CELL * self._noise_of_counts(1).scale))
-        else:
-            finest = round(math.log2(self.n_rows / self._noise_of_counts(LEVELS).deviation(1)))
-        finest = int(np.clip(finest, 1, LEVELS))
-        return range(finest if self.budget.pure else 1, finest + 1)
+        alone = self.budget.pure
+        noise = self._noise_of_counts(1 if alone else LEVELS).deviation(1)
+        least = PURE_CELL * noise if alone else noise
+        finest = int(np.clip(round(math.log2(self.n_rows / least)), 1, LEVELS))
+        return range(finest if alone else 1, finest + 1)
 
     @property
     def _losses_noise(self):
