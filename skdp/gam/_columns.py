@@ -239,8 +239,8 @@ def finest_edges(column, n_cells=CELLS):
     return column.categories if column.is_label else np.linspace(*column.bounds, n_cells + 1)
 
 
-def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1):
-    """Return the counts of each column's cells, of numbers at all levels; missing values last.
+def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1, coarsest=1):
+    """Return the counts of each column's cells, of numbers at levels; missing values last.
 
     With `codes`, the classes of the rows, they are of shape (n_classes, n_counts).
     """
@@ -255,13 +255,13 @@ def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1):
     if codes is not None:
         counts = [own.reshape(n_classes, -1) for own in counts]
     return [
-        own if column.is_label else np.apply_along_axis(_at_all_levels, -1, own)
+        own if column.is_label else np.apply_along_axis(_at_levels, -1, own, coarsest)
         for column, own in zip(columns, counts, strict=True)
     ]
 
 
-def _at_all_levels(counts):
-    return np.append(level_counts(counts[:-1]), counts[-1])
+def _at_levels(counts, coarsest):
+    return np.append(level_counts(counts[:-1], coarsest), counts[-1])
 
 
 class PackedCells:

@@ -35,6 +35,11 @@ class PrivateClassifierMixin(ClassifierMixin):
     class_weight : dict, default=None
         Public weights of classes, positive: a row's loss counts by that of its class. A class
         that is not named has weight 1. "balanced" would be computed from the data and is refused.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
     """
 
     def predict(self, X):

@@ -307,6 +307,31 @@ def bounded_noise(guarantee, l1, l2=None):
     return GaussianMechanism(guarantee.epsilon, guarantee.delta, l2)
 
 
+def counting_mechanism(moved, guarantee, *, whole=True, error=None):
+    """Return the mechanism of least error for counts of which a unit moves `moved` by one.
+
+    Parameters
+    ----------
+    moved : int
+    guarantee : Guarantee
+        With delta > 0 noise is Gaussian where that is the smaller.
+    whole : bool, default=True
+        Whether a row counts 0 or 1. Counts by shares, as of persons, are no whole numbers:
+        rounded, those of many places could move by one each.
+    error : callable, default=None
+        What is to be small, of a mechanism; None is the mean error.
+
+    Returns
+    -------
+    GeometricMechanism, LaplaceMechanism or GaussianMechanism
+    """
+    whole = whole and guarantee.neighbours.unit != "person"
+    choices = [(GeometricMechanism if whole else LaplaceMechanism)(guarantee.epsilon, moved)]
+    if guarantee.delta > 0.0:
+        choices.append(bounded_noise(guarantee, moved))
+    return min(choices, key=error or (lambda mechanism: mechanism.mean_error(1)))
+
+
 def plan_cell_weights(n_columns, guarantee, *, whole):
     """Plan noise on the cells of the tables of `n_columns` columns.
 
@@ -318,15 +343,13 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     ----------
     n_columns : int
     guarantee : Guarantee
-        delta = 0 takes Laplace noise, a positive one Gaussian noise.
     whole : bool
-        Whether the weights of a row are 0 or 1; by shares they are no whole numbers.
+        Whether the weights of a row are 0 or 1.
 
     Returns
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
+        Of these that of the least noise.
     """
     moved = guarantee.neighbours.rows_moved * n_columns
-    if whole and guarantee.delta == 0.0 and guarantee.neighbours.unit != "person":
-        return GeometricMechanism(guarantee.epsilon, moved)
-    return bounded_noise(guarantee, moved)
+    return counting_mechanism(moved, guarantee, whole=whole)

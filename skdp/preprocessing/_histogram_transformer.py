@@ -7,11 +7,10 @@ import numpy as np
 from skdp._data._columns import read_columns, read_numeric_columns, split_by_column
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
-from skdp.mechanisms._plan import one_charge
+from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._kbins_discretizer import BinningPlan
 from skdp.preprocessing._planned import PlannedTransformer
-from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
@@ -354,7 +353,7 @@ def counts_mechanism(n_features, size, guarantee):
     """
     moved = guarantee.neighbours.rows_moved * n_features
     # An epsilon too small for so many counts is refused here.
-    return counting_mechanism(moved, guarantee, lambda mechanism: mechanism.deviation(size))
+    return counting_mechanism(moved, guarantee, error=lambda noise: noise.deviation(size))
 
 
 def consistent_counts(noisy, total, exactly=True):
