@@ -1,13 +1,14 @@
 """Models of raw tables as layers of plain steps: each layer is linear and clips to 0 and 1.
 
 A number of single precision stands for a gap, and codes for strings. The first layer tells of each
-value which starts it has reached, and that is its column's cell. The second one counts of each leaf
-of a tree, or cell of a pair of columns, whether a row's cells pass all of its tests.
+value which starts it has reached; the cells of columns, 0 or 1, are sums of these. The second one
+says of each leaf of a tree, or cell of a pair of columns, whether cells pass all of its tests.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import block_diag
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
@@ -45,6 +46,31 @@ def shifted(offsets, limits=None):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Sums:
+    """Weighted sums of what plain steps return.
+
+    Parameters
+    ----------
+    steps : list of transformers
+    weights : ndarray of shape (n_sums, n_outputs of the steps)
+    constants : ndarray of shape (n_sums,)
+    """
+
+    steps: list
+    weights: np.ndarray
+    constants: np.ndarray
+
+    def then(self, weights, constants=0.0):
+        """Return weighted sums of the sums."""
+        constants = weights @ self.constants + constants
+        return replace(self, weights=weights @ self.weights, constants=constants)
+
+    def as_steps(self, limits=None):
+        """Return the plain steps that end in the sums, clipped to limits if there are any."""
+        return [*self.steps, linear(self.weights), shifted(self.constants, limits)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Reading:
     """How plain steps tell the cell of a column.
 
@@ -54,119 +80,109 @@ class Reading:
         Increasing.
     cells : ndarray of shape (n_starts + 1, n_cells)
         What the cells are for a value that has reached none of them, the first, the first two, …
-    widths : float or ndarray of shape (n_starts,), default=0
+    width : float, default=0
         From how far below a start it is reached little by little.
-    labels : list, default=None
-        The strings that the column's codes stand for.
+    labels : list, default=()
+        What the column's codes stand for, if it has strings.
     """
 
     starts: np.ndarray
     cells: np.ndarray
-    widths: np.ndarray | float = 0.0
-    labels: list = None
+    width: float = 0.0
+    labels: list = ()
 
 
-def reading_of(model, kind, edges):
-    """Return the `Reading` of a column's cells, from its kind and edges; as a `ShapeFunction`'s."""
-    own, n_own = edges.tolist(), len(edges)
-    other, missing, labels = n_own, n_own + 1, None
+def _reading(model, kind, edges, scaled):
+    """Return the `Reading` of a column, from its kind and edges as a `ShapeFunction` has them."""
+    own, other, missing = edges.tolist(), len(edges), len(edges) + 1
+    if kind == "number" and scaled:
+        cells = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        return Reading(starts=np.array([own[1], GAP]), cells=cells, width=own[1] - own[0])
     if kind == "number":
-        return Reading(starts=np.append(edges[1:-1], GAP), cells=np.eye(n_own))
-    if kind != "label":
-        raise refusal(model, "no plain step counts the days of dates and durations")
-    if all(isinstance(label, str) for label in own):
-        # What is missing comes first (NaN) or last (None), other labels before all categories.
-        starts, labels = np.arange(-1.0, n_own + 1), own
-        found = [missing, other, *range(n_own), missing]
-    elif all(isinstance(number, int | float) and abs(number) <= LARGEST for number in own):
-        order, low = np.argsort(own), np.sort(np.array(own, dtype=float))
-        above = low + np.maximum(NEAR * np.abs(low), NARROWEST)
-        above = np.minimum(above, np.append(low[1:], np.inf))
-        starts = np.append(np.column_stack([low, above]), GAP)
-        found = [other, *np.column_stack([order, np.full(n_own, other)]).ravel(), missing]
-    else:
-        raise refusal(model, "some categories are no strings, and no numbers that are small enough")
-    return Reading(starts=starts, cells=np.eye(n_own + 2)[found], labels=labels)
+        return Reading(starts=np.append(edges[1:-1], GAP), cells=np.eye(len(own)))
+    if kind == "label" and all(isinstance(label, str) for label in own):
+        # Below their codes, from 0 on, are those of other labels and of NaN; None's is above.
+        labels, starts = [*own, None, np.nan], np.arange(-1.0, len(own) + 1)
+        found = [missing, other, *range(len(own)), missing]
+        return Reading(starts=starts, cells=np.eye(len(own) + 2)[found], labels=labels)
+    if kind != "label" or not all(isinstance(n, int | float) and abs(n) <= LARGEST for n in own):
+        raise refusal(model, "of a column with dates, or labels beside strings and small numbers")
+    low = np.sort(np.array(own, dtype=float))
+    above = np.minimum(low + np.maximum(NEAR * np.abs(low), NARROWEST), [*low[1:], GAP])
+    found = [other, *(cell for j in np.argsort(own) for cell in (j, other)), missing]
+    starts = np.append(np.column_stack([low, above]), GAP)
+    return Reading(starts=starts, cells=np.eye(len(own) + 2)[found])
 
 
-def first_steps(readings):
-    """Return the plain steps from raw rows to which starts of all columns they have reached."""
-    words = {j: own.labels for j, own in enumerate(readings) if own.labels is not None}
-    numbers = [j for j in range(len(readings)) if j not in words]
-    front = SimpleImputer()
-    if words:
-        categories = [objects([*labels, None, np.nan]) for labels in words.values()]
-        codes = OrdinalEncoder(categories=categories, handle_unknown="use_encoded_value")
-        codes.set_params(unknown_value=-1, encoded_missing_value=-2)
-        parts = [("numbers", front, numbers), ("labels", codes, [*words])]
-        front = ColumnTransformer([part for part in parts if part[-1]])
-    front.fit(np.full((1, len(readings)), GAP, dtype=object))
-    sizes = [len(own.starts) for own in readings]
-    columns = np.eye(len(readings))[[*numbers, *words]].T
-    starts = np.concatenate([own.starts for own in readings])
-    widths = np.concatenate([own.widths + 0.0 * own.starts for own in readings])
-    widths = np.maximum.reduce(
-        [widths, starts - np.nextafter(starts, -np.inf), np.full(len(starts), NARROWEST)]
-    )
-    below = holding(StandardScaler(), mean_=starts, scale_=widths, n_features_in_=len(starts))
-    return [
-        front,
-        linear(np.repeat(columns, sizes, axis=0)),
-        below,
-        shifted(0.0 * starts + 1.0, (0, 1)),
-    ]
-
-
-def layer(weights, readings, offsets=0.0, limits=None):
-    """Return the plain steps from reached starts to sums of cells, of (n_outputs, n_cells)."""
-    parts = np.split(weights, np.cumsum([own.cells.shape[1] for own in readings])[:-1], axis=1)
-    pairs = list(zip(parts, readings, strict=True))
-    changes = np.hstack([part @ np.diff(own.cells, axis=0).T for part, own in pairs])
-    offsets = offsets + sum(part @ own.cells[0] for part, own in pairs)
-    return [linear(changes), shifted(offsets, limits)]
-
-
-def leaf_steps(model):
-    """Return plain steps from raw rows to leaves, and the leaves' values.
+def cells_of(model, kinds, edges, *, scaled=False):
+    """Return the `Sums` that are the cells of all columns of raw rows, one column after another.
 
     Parameters
     ----------
     model : estimator
-        With `shape_functions_`, of which the first ones are those of its columns.
-
-    Returns
-    -------
-    steps : list of transformers
-    values : ndarray of shape (n_outputs, n_leaves)
+    kinds, edges
+        Of each column, as those of a `ShapeFunction`.
+    scaled : bool, default=False
+        Whether the cells of a number are where it is in its range, from -1 to 1, or 0 if it is
+        missing, and whether it is.
     """
+    columns = [_reading(model, *pair, scaled) for pair in zip(kinds, edges, strict=True)]
+    words = [j for j, own in enumerate(columns) if own.labels]
+    numbers = [j for j, own in enumerate(columns) if not own.labels]
+    front = SimpleImputer()
+    if words:
+        labels = [objects(columns[j].labels) for j in words]
+        codes = OrdinalEncoder(categories=labels, handle_unknown="use_encoded_value")
+        codes.set_params(unknown_value=-1, encoded_missing_value=-2)
+        parts = [("numbers", front, numbers), ("labels", codes, words)]
+        front = ColumnTransformer([part for part in parts if part[-1]])
+    front.fit(np.full((1, len(columns)), GAP, dtype=object))
+    if words and hasattr(model, "feature_names_in_"):
+        for _, part, own in front.transformers_:
+            holding(part, feature_names_in_=model.feature_names_in_[own])
+    sizes, starts = [len(own.starts) for own in columns], np.hstack([own.starts for own in columns])
+    picks = linear(np.repeat(np.eye(len(columns))[:, numbers + words], sizes, axis=0))
+    widths = np.maximum(starts - np.nextafter(starts, -np.inf), NARROWEST)
+    widths = np.maximum(widths, np.repeat([own.width for own in columns], sizes))
+    below = holding(StandardScaler(), mean_=starts, scale_=widths, n_features_in_=len(starts))
+    return Sums(
+        steps=[front, picks, below, shifted(np.ones(len(starts)), (0, 1))],
+        weights=block_diag(*(np.diff(own.cells, axis=0).T for own in columns)),
+        constants=np.hstack([own.cells[0] for own in columns]),
+    )
+
+
+def scores_of(model):
+    """Return the `Sums` that are the scores of a model with `shape_functions_`, and maybe trees."""
     shapes, trees = model.shape_functions_, getattr(model, "trees_", [])
     curves = shapes[: model.n_features_in_]
-    readings = [reading_of(model, own.kinds[0], own.edges[0]) for own in curves]
-    sizes = [own.counts.size for own in curves]
-    blocks = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    passed, n_tests = [], []
+    kinds, edges = [own.kinds[0] for own in curves], [own.edges[0] for own in curves]
+    blocks = block_diag(*(np.ones(own.counts.size, dtype=bool) for own in curves))
+    sums, passed = cells_of(model, kinds, edges), []
     for shape in shapes:
-        passed.append(np.zeros((shape.counts.size, sum(sizes))))
-        n_tests.append(np.full(shape.counts.size, shape.counts.ndim))
-        places = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1)
-        for own, j, kind, edges in zip(
-            places, shape.features, shape.kinds, shape.edges, strict=True
-        ):
+        passed.append(np.zeros((shape.counts.size, blocks.shape[1])))
+        places = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1, 1)
+        for j, own, place in zip(shape.features, shape.edges, places, strict=True):
             # A pair's cells are made of those of its columns.
-            known = curves[j].edges[0]
-            known = known[:-1].tolist() + [np.nan] if kind == "number" else [*known, object(), None]
-            groups = Column(kind=kind).cells(objects(known), edges)
-            passed[-1][:, blocks[j]] += own[:, np.newaxis] == groups
+            known = [*edges[j], object(), None]
+            if kinds[j] == "number":
+                known = [*edges[j][:-1], np.nan]
+            passed[-1][:, blocks[j]] += place == Column(kind=kinds[j]).cells(objects(known), own)
+        # Of each column a row has one cell.
+        passed[-1][:, blocks[0]] -= shape.counts.ndim - 1
     for tree in trees:
-        n_leaves = len(tree.values)
-        passed.append(np.zeros((n_leaves, sum(sizes))))
-        n_tests.append(np.full(n_leaves, n_leaves.bit_length() - 1))
-        for leaf, own in enumerate(passed[-1], start=n_leaves):
-            while leaf > 1:
-                leaf, side = divmod(leaf, 2)
-                block = blocks[tree.columns[leaf - 1]]
-                own[block] += tree.sides[leaf - 1, : len(block)] == side
-    steps = layer(np.vstack(passed), readings, 1.0 - np.concatenate(n_tests), (0, 1))
-    values = [own.values.reshape(own.counts.size, -1) for own in shapes]
-    values += [own.values.reshape(len(own.values), -1) for own in trees]
-    return [*first_steps(readings), *steps], np.vstack(values).T
+        depth = len(tree.values).bit_length() - 1
+        passed.append(np.zeros((len(tree.values), blocks.shape[1])))
+        for leaf, own in enumerate(passed[-1], start=len(tree.values)):
+            for height in range(depth):
+                test = (leaf >> height + 1) - 1
+                block = blocks[tree.columns[test]]
+                own[block] += tree.sides[test, : block.sum()] == leaf >> height & 1
+        passed[-1][:, blocks[0]] -= depth - 1
+    if len(passed) > len(curves):
+        leaves = sums.then(np.vstack(passed)).as_steps((0, 1))
+        n_leaves = len(leaves[-1].min_)
+        sums = Sums(steps=leaves, weights=np.eye(n_leaves), constants=np.zeros(n_leaves))
+    parts = zip([*shapes, *trees], passed, strict=True)
+    values = np.vstack([own.values.reshape(len(cells), -1) for own, cells in parts])
+    return sums.then(values.T, np.ravel(model.intercept_))

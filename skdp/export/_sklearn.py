@@ -4,34 +4,16 @@ import copy
 
 import numpy as np
 from scipy.linalg import block_diag
-from sklearn import (
-    cluster,
-    decomposition,
-    ensemble,
-    impute,
-    linear_model,
-    naive_bayes,
-    preprocessing,
-)
+from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
-from skdp.export._raw_tables import (
-    GAP,
-    Reading,
-    first_steps,
-    holding,
-    layer,
-    leaf_steps,
-    linear,
-    reading_of,
-    refusal,
-    shifted,
-)
+from skdp.export._raw_tables import Sums, cells_of, holding, refusal, scores_of, shifted
 from skdp.pipeline._steps import holds_private
 
 BY_BIN = {"onehot": "onehot-dense", "ordinal": "ordinal"}
@@ -151,56 +133,51 @@ def _poisson(model):
 
 
 def _clipped_scores(model, low, high, link):
-    steps, coef = leaf_steps(model) if hasattr(model, "shape_functions_") else ([], model.coef_)
-    steps += [linear(np.atleast_2d(coef)), shifted(np.ravel(model.intercept_), (low, high))]
-    return make_pipeline(*steps, holding(link, coef_=np.ones(1), intercept_=np.float64(0.0)))
+    if hasattr(model, "shape_functions_"):
+        scores = scores_of(model)
+    else:
+        weights, constants = np.atleast_2d(model.coef_), np.ravel(model.intercept_)
+        scores = Sums(steps=[], weights=weights, constants=constants)
+    link = holding(link, coef_=np.ones(1), intercept_=np.float64(0.0))
+    return make_pipeline(*scores.as_steps((low, high)), link)
 
 
 def _raw_classifier(model):
-    """Return a logistic model of leaves; its scores alone where probabilities are other ones."""
-    steps, values = leaf_steps(model)
-    intercept, own = np.ravel(model.intercept_), type(model) is not skdp.DPHistogramNB
-    if own and len(values) == 1:
-        return make_pipeline(*steps, linear(values), _clipped_logistic(model, intercept))
-    loss = "hinge" if own and model.privacy_.delta > 0.0 else "log_loss"
-    return make_pipeline(*steps, _of_scores(model, values, intercept, loss))
+    """Return a logistic model of leaves; its scores alone where no plain one has its chances."""
+    scores, clipped = scores_of(model), type(model) is not skdp.DPHistogramNB
+    if clipped and len(scores.weights) == 1:
+        return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
+    loss = "hinge" if clipped and model.privacy_.delta > 0.0 else "log_loss"
+    return make_pipeline(*scores.steps, _of_scores(model, scores.weights, scores.constants, loss))
 
 
-def _clipped_logistic(model, intercept):
-    """Return the mean, weighted, of logistic models of the score below 0, above it and at 0.
+def _clipped_logistic(model):
+    """Return the weighted mean of logistic models of the score below 0, above it, and at 0.
 
-    With clipped residuals the chance of the second class is 2/3 s(score + log 3) below 0, s being
-    the logistic function, and 1/3 + 2/3 s(score - log 3) above it.
+    Where residuals are clipped to 1/2, the chance of the second class is 2/3 s(score + log 3) at
+    negative scores and 1/3 + 2/3 s(score - log 3) at others; s is the logistic function.
     """
-    codes, voters = preprocessing.LabelEncoder().fit(model.classes_), []
+    voters = []
     for low, high, start in ((-1e3, 0.0, np.log(3.0)), (0.0, 1e3, -np.log(3.0)), (0.0, 0.0, 0.0)):
-        link = linear_model.LogisticRegression()
-        known = {"coef_": np.ones((1, 1)), "intercept_": np.array([start]), "n_features_in_": 1}
-        holding(link, classes_=np.arange(2), **known)
-        voters.append(make_pipeline(shifted(intercept, (low, high)), link))
-    named = [(f"part{i}", voter) for i, voter in enumerate(voters)]
-    plain = ensemble.VotingClassifier(
-        named, voting="soft", weights=np.array([2.0, 2.0, -1.0]), flatten_transform=False
-    )
-    return holding(plain, estimators_=voters, le_=codes, classes_=model.classes_)
+        link = _of_scores(model, np.ones((1, 1)), np.array([start]))
+        voters.append(
+            (f"part{len(voters)}", make_pipeline(shifted(np.zeros(1), (low, high)), link))
+        )
+    # skl2onnx wants the weights as an array, and not to be asked for transformed rows.
+    options = {"weights": np.array([2.0, 2.0, -1.0]), "flatten_transform": False}
+    plain = VotingClassifier(voters, voting="soft", **options)
+    codes = preprocessing.LabelEncoder().fit(model.classes_)
+    fitted = [voter for _, voter in voters]
+    return holding(plain, estimators_=fitted, le_=codes, classes_=model.classes_)
 
 
 def _vectorizer(model):
-    readings, weights = [], []
-    for kind, edges in zip(model.kinds_, model.bin_edges_, strict=True):
-        if kind == "number" and model.counts_ is None:
-            # Where a number is within its bounds, from -1 to 1, and whether it is missing.
-            cells, widths = np.array([[-1, 0], [1, 0], [0, 1]]), np.array([np.ptp(edges), 0.0])
-            terms = {"starts": np.array([edges[1], GAP]), "cells": cells, "widths": widths}
-            readings.append(Reading(**terms))
-        else:
-            readings.append(reading_of(model, kind, edges))
-    groups, weights = model._groups(), model._weights()
-    cells = [
+    cells = cells_of(model, model.kinds_, model.bin_edges_, scaled=model.counts_ is None)
+    features = [
         weight * np.vstack([np.arange(one[-1] + 1)[:, np.newaxis] == one for one in own])
-        for own, weight in zip(groups, weights, strict=True)
+        for own, weight in zip(model._groups(), model._weights(), strict=True)
     ]
-    return make_pipeline(*first_steps(readings), *layer(block_diag(*cells), readings))
+    return make_pipeline(*cells.then(block_diag(*features)).as_steps())
 
 
 def _to_unit(model):
@@ -311,10 +288,10 @@ RULES = {
     ),
     **dict.fromkeys([skdp.DPLinearRegression, skdp.DPRidge, skdp.DPSGDRegressor], _regressor),
     **dict.fromkeys([skdp.DPAdditiveRegressor, skdp.DPRandomForestRegressor], _regressor),
-    skdp.DPPoissonRegressor: _poisson,
     **dict.fromkeys([skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier], _raw_classifier),
     **dict.fromkeys([skdp.DPDecisionTreeClassifier, skdp.DPHistogramNB], _raw_classifier),
     skdp.DPTableVectorizer: _vectorizer,
+    skdp.DPPoissonRegressor: _poisson,
     skdp.DPGaussianNB: _gaussian,
     skdp.DPKMeans: _kmeans,
     **dict.fromkeys([skdp.DPStandardScaler, skdp.DPRobustScaler], _scaler),

@@ -37,7 +37,12 @@ from tests.export._models import (
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
 # scikit-learn's has no such method, or of other numbers.
 OWN = dict.fromkeys(
-    ["DPAdditiveClassifier", "DPDecisionTreeClassifier", "DPGaussianNB", "DPRandomForestClassifier"],
+    [
+        "DPAdditiveClassifier",
+        "DPDecisionTreeClassifier",
+        "DPGaussianNB",
+        "DPRandomForestClassifier",
+    ],
     {"decision_function"},
 )
 
