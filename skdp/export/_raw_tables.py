@@ -158,15 +158,14 @@ def scores_of(model):
     curves = shapes[: model.n_features_in_]
     kinds, edges = [own.kinds[0] for own in curves], [own.edges[0] for own in curves]
     blocks = block_diag(*(np.ones(own.counts.size, dtype=bool) for own in curves))
-    sums, passed = cells_of(model, kinds, edges), []
+    cells, passed = cells_of(model, kinds, edges), []
     for shape in shapes:
         passed.append(np.zeros((shape.counts.size, blocks.shape[1])))
         places = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1, 1)
         for j, own, place in zip(shape.features, shape.edges, places, strict=True):
             # A pair's cells are made of those of its columns.
-            known = [*edges[j], object(), None]
-            if kinds[j] == "number":
-                known = [*edges[j][:-1], np.nan]
+            numeric = kinds[j] == "number"
+            known = [*edges[j][:-1], np.nan] if numeric else [*edges[j], object(), None]
             passed[-1][:, blocks[j]] += place == Column(kind=kinds[j]).cells(objects(known), own)
         # Of each column a row has one cell.
         passed[-1][:, blocks[0]] -= shape.counts.ndim - 1
@@ -179,10 +178,9 @@ def scores_of(model):
                 block = blocks[tree.columns[test]]
                 own[block] += tree.sides[test, : block.sum()] == leaf >> height & 1
         passed[-1][:, blocks[0]] -= depth - 1
-    if len(passed) > len(curves):
-        leaves = sums.then(np.vstack(passed)).as_steps((0, 1))
-        n_leaves = len(leaves[-1].min_)
-        sums = Sums(steps=leaves, weights=np.eye(n_leaves), constants=np.zeros(n_leaves))
     parts = zip([*shapes, *trees], passed, strict=True)
-    values = np.vstack([own.values.reshape(len(cells), -1) for own, cells in parts])
-    return sums.then(values.T, np.ravel(model.intercept_))
+    values = np.vstack([own.values.reshape(len(rows), -1) for own, rows in parts]).T
+    if len(passed) > len(curves):
+        leaves = cells.then(np.vstack(passed)).as_steps((0, 1))
+        return Sums(steps=leaves, weights=values, constants=np.ravel(model.intercept_))
+    return cells.then(values, np.ravel(model.intercept_))

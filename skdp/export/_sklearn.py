@@ -16,6 +16,8 @@ import skdp
 from skdp.export._raw_tables import Sums, cells_of, holding, refusal, scores_of, shifted
 from skdp.pipeline._steps import holds_private
 
+# Their residuals are clipped.
+CLIPPED = (skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier, skdp.DPDecisionTreeClassifier)
 BY_BIN = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
@@ -105,11 +107,23 @@ def _columns(model):
     return holding(copy.copy(model), **known)
 
 
-def _classifier(model):
-    # Not LinearSVC: skl2onnx does not convert it in double precision, nor in a pipeline.
-    loss = "hinge" if type(model) is skdp.DPLinearSVC else getattr(model, "loss", "log_loss")
+def _scores(model):
+    if hasattr(model, "shape_functions_"):
+        return scores_of(model)
     coef = np.atleast_2d(model.coef_)
-    return _of_scores(model, coef, np.zeros(len(coef)) + model.intercept_, loss)
+    return Sums(steps=[], weights=coef, constants=np.zeros(len(coef)) + model.intercept_)
+
+
+def _classifier(model):
+    """Return a model of its scores; without chances where no plain one has them."""
+    scores, clipped = _scores(model), type(model) in CLIPPED
+    if clipped and len(scores.weights) == 1:
+        return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
+    # Not LinearSVC: skl2onnx does not convert it in double precision, nor in a pipeline.
+    margins = type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0)
+    loss = "hinge" if margins else getattr(model, "loss", "log_loss")
+    plain = _of_scores(model, scores.weights, scores.constants, loss)
+    return make_pipeline(*scores.steps, plain) if scores.steps else plain
 
 
 def _of_scores(model, coef, intercept, loss="log_loss"):
@@ -133,22 +147,8 @@ def _poisson(model):
 
 
 def _clipped_scores(model, low, high, link):
-    if hasattr(model, "shape_functions_"):
-        scores = scores_of(model)
-    else:
-        weights, constants = np.atleast_2d(model.coef_), np.ravel(model.intercept_)
-        scores = Sums(steps=[], weights=weights, constants=constants)
     link = holding(link, coef_=np.ones(1), intercept_=np.float64(0.0))
-    return make_pipeline(*scores.as_steps((low, high)), link)
-
-
-def _raw_classifier(model):
-    """Return a logistic model of leaves; its scores alone where no plain one has its chances."""
-    scores, clipped = scores_of(model), type(model) is not skdp.DPHistogramNB
-    if clipped and len(scores.weights) == 1:
-        return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
-    loss = "hinge" if clipped and model.privacy_.delta > 0.0 else "log_loss"
-    return make_pipeline(*scores.steps, _of_scores(model, scores.weights, scores.constants, loss))
+    return make_pipeline(*_scores(model).as_steps((low, high)), link)
 
 
 def _clipped_logistic(model):
@@ -283,13 +283,10 @@ RULES = {
     FeatureUnion: lambda m: holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
     ColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
-    **dict.fromkeys(
-        [skdp.DPLinearSVC, skdp.DPLogisticRegression, skdp.DPSGDClassifier], _classifier
-    ),
+    **dict.fromkeys([*CLIPPED, skdp.DPHistogramNB, skdp.DPLogisticRegression], _classifier),
+    **dict.fromkeys([skdp.DPLinearSVC, skdp.DPSGDClassifier], _classifier),
     **dict.fromkeys([skdp.DPLinearRegression, skdp.DPRidge, skdp.DPSGDRegressor], _regressor),
     **dict.fromkeys([skdp.DPAdditiveRegressor, skdp.DPRandomForestRegressor], _regressor),
-    **dict.fromkeys([skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier], _raw_classifier),
-    **dict.fromkeys([skdp.DPDecisionTreeClassifier, skdp.DPHistogramNB], _raw_classifier),
     skdp.DPTableVectorizer: _vectorizer,
     skdp.DPPoissonRegressor: _poisson,
     skdp.DPGaussianNB: _gaussian,

@@ -1,5 +1,7 @@
 """Plain models of raw tables: each cell to its very edges, gaps, unseen labels, pairs and trees."""
 
+import pickle
+import re
 from functools import cache
 
 import numpy as np
@@ -89,6 +91,18 @@ def test_rows_at_edges_with_gaps_and_unseen_labels_are_answered_alike(name):
     for model in (fitted, plain):
         with pytest.raises(ValueError, match="infinity"):
             answers(model, X)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_plain_model_is_made_of_public_attributes_alone(name):
+    """Whatever else a fitted model may hold, nothing of it goes out."""
+    fitted = fitted_model(name)
+    public = {own: value for own, value in vars(fitted).items() if re.fullmatch(r"[a-z]\w*_", own)}
+    bare = clone(fitted)
+    vars(bare).update(public)
+    kept = pickle.dumps(to_sklearn(bare))
+    assert kept == pickle.dumps(to_sklearn(fitted))
+    assert b"skdp" not in kept
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
