@@ -80,15 +80,15 @@ class Reading:
         Increasing.
     cells : ndarray of shape (n_starts + 1, n_cells)
         What the cells are for a value that has reached none of them, the first, the first two, …
-    width : float, default=0
-        From how far below a start it is reached little by little.
+    width : float
+        From how far below a start it is reached little by little, if doubles are closer.
     labels : list, default=()
         What the column's codes stand for, if it has strings.
     """
 
     starts: np.ndarray
     cells: np.ndarray
-    width: float = 0.0
+    width: float = NARROWEST
     labels: list = ()
 
 
@@ -129,21 +129,21 @@ def cells_of(model, kinds, edges, *, scaled=False):
     columns = [_reading(model, *pair, scaled) for pair in zip(kinds, edges, strict=True)]
     words = [j for j, own in enumerate(columns) if own.labels]
     numbers = [j for j, own in enumerate(columns) if not own.labels]
-    front = SimpleImputer()
-    if words:
-        labels = [objects(columns[j].labels) for j in words]
-        codes = OrdinalEncoder(categories=labels, handle_unknown="use_encoded_value")
-        codes.set_params(unknown_value=-1, encoded_missing_value=-2)
-        parts = [("numbers", front, numbers), ("labels", codes, words)]
-        front = ColumnTransformer([part for part in parts if part[-1]])
+    labels = [objects(columns[j].labels) for j in words]
+    codes = OrdinalEncoder(categories=labels, handle_unknown="use_encoded_value")
+    codes.set_params(unknown_value=-1, encoded_missing_value=-2)
+    parts = [("numbers", SimpleImputer(), numbers), ("labels", codes, words)]
+    # Behind other steps skl2onnx converts the imputer alone.
+    front = ColumnTransformer([part for part in parts if part[-1]]) if words else SimpleImputer()
     front.fit(np.full((1, len(columns)), GAP, dtype=object))
-    if words and hasattr(model, "feature_names_in_"):
-        for _, part, own in front.transformers_:
-            holding(part, feature_names_in_=model.feature_names_in_[own])
+    for _, part, own in (
+        front.transformers_ if words and hasattr(model, "feature_names_in_") else ()
+    ):
+        holding(part, feature_names_in_=model.feature_names_in_[own])
     sizes, starts = [len(own.starts) for own in columns], np.hstack([own.starts for own in columns])
     picks = linear(np.repeat(np.eye(len(columns))[:, numbers + words], sizes, axis=0))
-    widths = np.maximum(starts - np.nextafter(starts, -np.inf), NARROWEST)
-    widths = np.maximum(widths, np.repeat([own.width for own in columns], sizes))
+    widths = np.repeat([own.width for own in columns], sizes)
+    widths = np.maximum(starts - np.nextafter(starts, -np.inf), widths)
     below = holding(StandardScaler(), mean_=starts, scale_=widths, n_features_in_=len(starts))
     return Sums(
         steps=[front, picks, below, shifted(np.ones(len(starts)), (0, 1))],

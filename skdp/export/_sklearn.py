@@ -157,18 +157,17 @@ def _clipped_logistic(model):
     Where residuals are clipped to 1/2, the chance of the second class is 2/3 s(score + log 3) at
     negative scores and 1/3 + 2/3 s(score - log 3) at others; s is the logistic function.
     """
-    voters = []
-    for low, high, start in ((-1e3, 0.0, np.log(3.0)), (0.0, 1e3, -np.log(3.0)), (0.0, 0.0, 0.0)):
-        link = _of_scores(model, np.ones((1, 1)), np.array([start]))
-        voters.append(
-            (f"part{len(voters)}", make_pipeline(shifted(np.zeros(1), (low, high)), link))
-        )
+    start = np.log([3.0])
+    parts = ((-1e3, 0.0, start), (0.0, 1e3, -start), (0.0, 0.0, 0.0 * start))
+    voters = [
+        make_pipeline(shifted(np.zeros(1), ends), _of_scores(model, np.ones((1, 1)), start))
+        for *ends, start in parts
+    ]
     # skl2onnx wants the weights as an array, and not to be asked for transformed rows.
     options = {"weights": np.array([2.0, 2.0, -1.0]), "flatten_transform": False}
-    plain = VotingClassifier(voters, voting="soft", **options)
+    plain = VotingClassifier([*zip("abc", voters, strict=True)], voting="soft", **options)
     codes = preprocessing.LabelEncoder().fit(model.classes_)
-    fitted = [voter for _, voter in voters]
-    return holding(plain, estimators_=fitted, le_=codes, classes_=model.classes_)
+    return holding(plain, estimators_=voters, le_=codes, classes_=model.classes_)
 
 
 def _vectorizer(model):
