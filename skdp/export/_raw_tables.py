@@ -106,7 +106,7 @@ def _reading(model, kind, edges, scaled):
         found = [missing, other, *range(len(own)), missing]
         return Reading(starts=starts, cells=np.eye(len(own) + 2)[found], labels=labels)
     if kind != "label" or not all(isinstance(n, int | float) and abs(n) <= LARGEST for n in own):
-        raise refusal(model, "of a column with dates, or labels beside strings and small numbers")
+        raise refusal(model, "it reads dates, or labels beside strings and numbers up to 2^22")
     low = np.sort(np.array(own, dtype=float))
     above = np.minimum(low + np.maximum(NEAR * np.abs(low), NARROWEST), [*low[1:], GAP])
     found = [other, *(cell for j in np.argsort(own) for cell in (j, other)), missing]
