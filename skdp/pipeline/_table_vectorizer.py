@@ -270,8 +270,7 @@ class DPTableVectorizer(PlannedTransformer):
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
         columns, groups = self._columns(), self._groups()
-        levels = [len(own) for own in groups]
-        weights = [dyadic_weight(math.sqrt(1.0 / (len(groups) * level))) for level in levels]
+        levels, weights = [len(own) for own in groups], self._weights()
         places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)
         values = np.tile(np.repeat(weights, levels), (table.shape[0], 1))
         for rows in row_blocks(table, BLOCK_ROWS):
@@ -307,3 +306,8 @@ class DPTableVectorizer(PlannedTransformer):
         """Return the resolutions of each column."""
         pairs = zip(self._columns(), self.bin_edges_, strict=True)
         return [resolutions(n_cells(c, edges), coarser=not c.is_label) for c, edges in pairs]
+
+    def _weights(self):
+        """Return what the features of each column are, or are multiplied by."""
+        levels = [len(own) for own in self._groups()]
+        return [dyadic_weight(math.sqrt(1.0 / (len(levels) * level))) for level in levels]

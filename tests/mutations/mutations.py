@@ -2110,11 +2110,19 @@ MUTATIONS = [
     ),
     Mutation(
         "a-plain-regressor-that-clips-nothing",
-        "export._sklearn",
-        "_clipped_scores",
-        rules.put_for("True", "False"),
+        "export._raw_tables",
+        "shifted",
+        rules.put_for("limits is not None", "False"),
         (f"{PLAIN}[DPSGDRegressor(target_bounds=(-10, 10))]",),
         "a plain model predicts what the private one never would",
+    ),
+    Mutation(
+        "a-gap-that-is-a-large-number",
+        "export._raw_tables",
+        "_reading",
+        rules.put_for("GAP", "2.0 * GAP"),
+        (f"{PLAIN}[DPAdditiveRegressor(target_bounds=(-10, 10))]",),
+        "the plain model of raw tables takes what is missing for the largest number",
     ),
     Mutation(
         "a-plain-step-that-keeps-the-accountant",
