@@ -289,11 +289,10 @@ def _check_outcomes(target_bounds, classes, labels):
         if classes is not None:
             raise ValueError("give target_bounds for a continuous target, or classes, not both")
         return Outcomes(*check_target_bounds(target_bounds), None)
+    labels = classes if labels is None else labels
     if labels is None:
-        if classes is None:
-            raise ValueError("the classes of y are not known: declare classes, or target_bounds")
-        labels = np.asarray(classes)
-    return Outcomes(0.0, 1.0, check_classes(classes, labels)[0])
+        raise ValueError("the classes of y are not known: declare classes, or target_bounds")
+    return Outcomes(0.0, 1.0, check_classes(classes, np.asarray(labels))[0])
 
 
 def _shrunk_means(sums, variance, smooth):
