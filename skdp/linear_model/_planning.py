@@ -72,10 +72,10 @@ class ExpectedLossMixin:
 class Perturbation(FrozenValue):
     """How weights are made by noise, and what that does to them; a plan has each name below.
 
-    ``run(loss, rows, y, source)`` returns the weights, `mechanism` is their price, `C` and
-    `quadratic` are the objective's, and ``noise_variance(curvature)`` is the variance of the noise
-    in the weights where the summed loss has a curvature. A person whose rows count by shares moves
-    them by no more than a row.
+    ``run(loss, rows, y, source)`` returns the weights, and `mechanism` is their price. Of what
+    minimises a loss `C` and `quadratic` are the objective's, and ``noise_variance(curvature)`` is
+    the variance of the noise in the weights where the summed loss has a curvature. A person whose
+    rows count by shares moves them by no more than a row.
     """
 
     sampler = "all rows, once"

@@ -42,13 +42,13 @@ class PlannedTransformer(TableTransformer):
     of them, and in `_accepts` the input tags of what they take beside numbers. A pipeline asks
     three attributes which steps are paid for twice: `_rescales`, whether features are shifted or
     scaled; `_undoes_scaling`, whether the outcome is the same if they were before (not of one that
-    does not centre); and `_known_range`, whether the range of what comes out is known.
+    does not centre); and `_known_range`, whether the range of what comes out is known. What a
+    class does not say is not so.
     """
 
     delta: float = 0.0
 
     _public = ("bounds",)
-    _rescales = _undoes_scaling = _known_range = False
 
     def fit(self, X, y=None, *, groups=None):
         """Release statistics of each feature and charge the accountant.
