@@ -86,7 +86,6 @@ class Perturbation(FrozenValue):
 
     def standard_error(self, shape):
         """Return that of each weight, None where how noise reaches them depends on the data."""
-        return None
 
 
 class Problem(FrozenValue, kw_only=True):

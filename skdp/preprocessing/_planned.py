@@ -20,7 +20,6 @@ class TableTransformer(TransformerMixin, PrivateEstimator):
     """A transformer of tables that `_read` reads; `_accepts` says of what kinds."""
 
     _accepts = ()
-    _preserves_dtype = ()
 
     def _table(self, X):
         """Return the table to transform, as it is read."""
@@ -29,7 +28,6 @@ class TableTransformer(TransformerMixin, PrivateEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = list(self._preserves_dtype)
         for kind in self._accepts:
             setattr(tags.input_tags, kind, True)
         return tags
@@ -115,7 +113,6 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
     bounds: tuple | dict | str = "auto"
 
-    _preserves_dtype = ("float64",)
     _rescales = _undoes_scaling = True
     _read = read_table
 
