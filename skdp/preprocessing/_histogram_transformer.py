@@ -1,7 +1,6 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
-from operator import attrgetter
 
 import numpy as np
 
@@ -40,8 +39,6 @@ class HistogramPlan(BinningPlan):
 
     counts: object
     pairs: list
-
-    bins = property(attrgetter("edges.bins"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
@@ -188,14 +185,14 @@ class DPHistogramTransformer(PlannedTransformer):
     sparse_output: bool = False
 
     def _statement(self, plan):
-        kinds = {each.kind for each in plan.bins}
+        kinds = {each.kind for each in plan.edges.bins}
         said = {"categories": "categories", "declared": "edges"}
         words = [word for kind, word in said.items() if kind in kinds]
         sizes, *bounds = super()._statement(plan)["public"]
         return {"public": (sizes, *words, *bounds)}
 
     def _check_rows(self, rows, plan):
-        self._check_values(rows, plan.bins)
+        self._check_values(rows, plan.edges.bins)
 
     def _released(self, run, plan):
         norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
