@@ -1,6 +1,5 @@
 """What the searches for hyperparameters share."""
 
-from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import field, replace
 from operator import attrgetter
@@ -87,9 +86,11 @@ def _of_published(name):
 
 
 class BasePrivateSearch(
-    CallbackSupportMixin, MetaEstimatorMixin, DeclaredParameters, PrivateMixin, BaseEstimator, ABC
+    CallbackSupportMixin, MetaEstimatorMixin, DeclaredParameters, PrivateMixin, BaseEstimator
 ):
     """What searches share: a candidate list that is public, and one charge.
+
+    A search returns the candidates' parameters by ``_candidate_params()``.
 
     Parameters
     ----------
@@ -172,10 +173,6 @@ class BasePrivateSearch(
     verbose: int = 0
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
-
-    @abstractmethod
-    def _candidate_params(self):
-        """Return the list of candidates' parameters: it is public."""
 
     @with_callbacks
     def fit(self, X, y, *, groups=None, **params):
