@@ -159,25 +159,16 @@ class Problem(FrozenValue, kw_only=True):
         return self.n_rows * self.signal / (noise**2 * self.size)
 
 
-def gradient_noise_cost(problem, strength):
-    r"""Bound the loss that noise of variance 1 on a summed gradient costs, in a quadratic model.
-
-    With :math:`\lambda` the strength of the regulariser it is
-    :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D eigenvalues of the Hessian, whose
-    sum is at most that of the traces of the rows' curvatures. The sum is largest when all are
-    equal or, if there is enough curvature, equal to :math:`\lambda`.
-    """
-    h = min(strength, problem.n_rows * problem.curvature_trace / problem.size)
-    return 0.5 * problem.size * (h / (h + strength)) / (h + strength)
-
-
 def quadratic_excess(problem, strength, weights_norm, noise):
     r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
 
-    A regulariser of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise on
-    the summed gradient, of a standard deviation, what `gradient_noise_cost` says.
+    A regulariser of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise of
+    variance 1 on the summed gradient :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D
+    eigenvalues of the Hessian, whose sum is at most that of the traces of the rows' curvatures. The
+    sum is largest when all are equal or, if there is enough curvature, equal to :math:`\lambda`.
     """
-    cost = gradient_noise_cost(problem, strength)
+    h = min(strength, problem.n_rows * problem.curvature_trace / problem.size)
+    cost = 0.5 * problem.size * (h / (h + strength)) / (h + strength)
     return 0.5 * weights_norm**2 * strength + cost * noise * noise
 
 
