@@ -211,7 +211,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         """
         n_samples = check_integer(n_samples, "n_samples", low=1)
         if n_features is None:
-            n_features = _length(self.bounds)
+            own = self.bounds if np.iterable(self.bounds) else ()
+            n_features = len(own) if isinstance(own, Mapping) else max(map(np.size, own), default=1)
         n_features = check_integer(n_features, "n_features", low=1)
         if is_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
@@ -270,10 +271,3 @@ def _add_rounded(finest, sums, u, shares):
         u *= (shares / finest)[:, np.newaxis]
         np.trunc(u, out=u)
     sums += np.ones(len(u)) @ u * finest
-
-
-def _length(bounds):
-    if isinstance(bounds, Mapping):
-        return len(bounds)
-    lengths = [np.size(bound) for bound in bounds] if isinstance(bounds, tuple | list) else [1]
-    return max(lengths)
