@@ -343,13 +343,15 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     ----------
     n_columns : int
     guarantee : Guarantee
+        With delta > 0 noise is Gaussian: a fit then costs the delta that it names.
     whole : bool
         Whether the weights of a row are 0 or 1.
 
     Returns
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
-        Of these that of the least noise.
     """
     moved = guarantee.neighbours.rows_moved * n_columns
+    if guarantee.delta > 0.0:
+        return bounded_noise(guarantee, moved)
     return counting_mechanism(moved, guarantee, whole=whole)

@@ -201,10 +201,10 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     Each column of numbers is halved again and again, each column of labels has its categories, and
     one release counts the rows of each class in all of these cells (with delta = 0, where noise
-    grows with their number, in the finest ones). A cell's evidence is how much
-    more frequent each class is in it than in the table; a row's score adds up the evidence of its
-    cells. Where noise hides what is in a cell, its evidence is that of the cell that it is half
-    of. Tables are taken as they are: numbers, strings, dates and gaps.
+    grows with their number, in the finest ones). A cell's evidence is how much more frequent each
+    class is in it than in the table; a row's score adds up the evidence of its cells. Where noise
+    hides what is in a cell, its evidence is that of the cell that it is half of. Tables are taken
+    as they are: numbers, strings, dates and gaps.
 
     Parameters
     ----------

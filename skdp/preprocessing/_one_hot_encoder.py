@@ -57,9 +57,8 @@ class DPOneHotEncoder(PlannedTransformer):
     epsilon : float, default=1.0
         The epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories
-        noise of counts is discrete Laplace, or with a positive delta Gaussian where that is
-        smaller.
+        The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories 0
+        adds discrete Laplace noise to counts, and a positive delta Gaussian noise.
     categories : list or dict of column to list, default=None
         One list of categories a column, in their order or by name or place, or one flat list for
         every column; declared, never read off the data. None discovers numbers and strings that

@@ -32,9 +32,8 @@ class DPTargetEncoder(PlannedTransformer):
     epsilon : float, default=1.0
         The epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). With declared categories noise is Laplace's, or with a
-        positive delta Gaussian where that is smaller. Discovery needs a positive one, and spends
-        it.
+        The delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a
+        positive delta Gaussian noise. Discovery needs a positive one, and spends it.
     categories : list or dict of column to list, default=None
         One list of categories a column, in their order or by name or place, or one flat list for
         every column; declared, never read off the data. None discovers numbers and strings that

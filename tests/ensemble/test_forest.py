@@ -198,18 +198,18 @@ def test_the_structure_follows_from_the_seed_and_the_bins_alone():
 
 @pytest.mark.parametrize("kind", [ForestPlan, TreePlan])
 def test_tests_are_made_of_releases_alone(kind, monkeypatch):
-    """They are the same without a row, a target, and a source of noise but for the curves."""
+    """They are the same without rows, targets and noise, but for what the curves have of them."""
     terms, _ = trees_of(kind)
     plan = plan_of(NumberTask(), meet(1.0, 1e-6), kind=kind)
     layout = main_layout(terms, plan.n_rows)
-    curves, shares = np.random.default_rng(3).normal(size=(layout.size, 1)), []
+    curves, seen = np.random.default_rng(3).normal(size=(layout.size, 1)), []
 
     def released(self, cells, layout, residuals, source, *, share):
-        shares.append(share)
+        seen.append((cells, residuals, source, share))
         return curves
 
     monkeypatch.setattr(kind, "_descent", released)
-    _, trees = plan._joined(terms, None, layout, None, None)
+    _, trees = plan._joined(terms, "cells", layout, "residuals", "source")
     if kind is ForestPlan:
         expected = trees_of(kind)[1]
     else:
@@ -218,7 +218,9 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
     for tree, other in zip(trees, expected, strict=True):
         np.testing.assert_array_equal(tree.columns, other.columns)
         np.testing.assert_array_equal(tree.sides, other.sides)
-    assert shares == ([] if kind is ForestPlan else [plan.shares["first"]])
+    # The rows, their clipped residuals and the charge's noise are handed on as they are.
+    handed = [("cells", "residuals", "source", plan.shares.get("first"))]
+    assert seen == ([] if kind is ForestPlan else handed)
 
 
 def test_without_noise_it_is_least_squares_on_the_leaves():

@@ -1037,6 +1037,43 @@ MUTATIONS = [
         "which columns a tree tests says what no noise hides",
     ),
     Mutation(
+        "curves-with-noise-that-is-known",
+        "tree._decision_tree",
+        "TreePlan._joined",
+        rules.put_for("source", "__import__('skdp.noise', fromlist=['_']).RandomSource(0)"),
+        ("ensemble/test_forest.py::test_tests_are_made_of_releases_alone",),
+        "noise of a seed is taken off the curves by whoever knows it",
+    ),
+    Mutation(
+        "residuals-of-curves-beyond-their-clip",
+        "tree._decision_tree",
+        "TreePlan._joined",
+        rules.put_for("residuals", "lambda *at: 9.0 * residuals(*at)"),
+        ("ensemble/test_forest.py::test_tests_are_made_of_releases_alone",),
+        "a row moves the gradients of curves by nine times what is priced",
+    ),
+    Mutation(
+        "a-forest-at-twice-its-epsilon",
+        "ensemble._forest",
+        "PrivateForest._plan",
+        rules.put_for(
+            "super()._plan(task, shape, guarantee, ForestPlan, n_trees=n_trees, seed=seed)",
+            "super()._plan(task, shape, type(guarantee)(epsilon=2.0 * guarantee.epsilon, "
+            "delta=guarantee.delta, neighbours=guarantee.neighbours), ForestPlan, "
+            "n_trees=n_trees, seed=seed)",
+        ),
+        ("ensemble/test_forest.py::test_all_gaussian_noise_together_is_the_event",),
+        "a fit has half the noise that its epsilon asks for",
+    ),
+    Mutation(
+        "the-seed-of-the-noise-as-that-of-the-trees",
+        "ensemble._forest",
+        "PrivateForest._plan",
+        rules.put_for("self.structure_seed", "self.random_state or 0"),
+        ("ensemble/test_forest.py::test_the_structure_follows_from_the_seed_and_the_bins_alone",),
+        "the trees tell the seed of the noise, which is then taken off",
+    ),
+    Mutation(
         "a-forest-cut-by-its-rows",
         "ensemble._forest",
         "ForestPlan._joined",
