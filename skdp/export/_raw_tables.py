@@ -22,7 +22,7 @@ GAP, NARROWEST = (float(end) for end in (np.finfo("f4").max, np.finfo("f4").tiny
 # Of categories that are numbers: up to there single precision knows whole ones' neighbours.
 LARGEST, NEAR = 2.0**22, 2.0**-23
 # So many cells are told one by one, before they are added up.
-FEW_CELLS = 1000
+FEW_CELLS = 1500
 
 
 def refusal(model, why):
