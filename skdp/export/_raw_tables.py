@@ -21,6 +21,8 @@ from skdp.utils._frames import objects
 GAP, NARROWEST = (float(end) for end in (np.finfo("f4").max, np.finfo("f4").tiny))
 # Of categories that are numbers: up to there single precision knows whole ones' neighbours.
 LARGEST, NEAR = 2.0**22, 2.0**-23
+# So many cells are told one by one, before they are added up.
+FEW_CELLS = 1500
 
 
 def refusal(model, why):
@@ -180,7 +182,8 @@ def scores_of(model):
         passed[-1][:, blocks[0]] -= depth - 1
     parts = zip([*shapes, *trees], passed, strict=True)
     values = np.vstack([own.values.reshape(len(rows), -1) for own, rows in parts]).T
-    if len(passed) > len(curves):
+    # Beside trees and pairs for the sake of single precision, which adds many starts up less well.
+    if len(passed) > len(curves) or blocks.shape[1] <= FEW_CELLS:
         leaves = cells.then(np.vstack(passed)).as_steps((0, 1))
         return Sums(steps=leaves, weights=values, constants=np.ravel(model.intercept_))
     return cells.then(values, np.ravel(model.intercept_))
