@@ -7,7 +7,7 @@ it needs of another one is here, so that a move inside the house changes one fil
 from skdp._data._bounded import BoundedRows, bounded_additions
 from skdp._data._columns import ColumnTable, read_columns, read_numeric_columns
 from skdp._data._kinds import read_kinds
-from skdp._data._parts import most_additions, read_block
+from skdp._data._parts import Rows, most_additions, read_block, sum_over
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp._losses._classes import (
@@ -28,7 +28,7 @@ from skdp._sgd._updates import Check
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
 from skdp.gam._blocks import extended, joint_layout, main_layout
-from skdp.gam._columns import PackedCells, Term, declared_columns
+from skdp.gam._columns import Term, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._shapes import importance
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
@@ -82,10 +82,10 @@ __all__ = [
     "MultinomialTask",
     "NumberTask",
     "OneVersusRestLoss",
-    "PackedCells",
     "PerturbedObjective",
     "Problem",
     "QuantilePlan",
+    "Rows",
     "RowsAndTarget",
     "SquaredHingeLoss",
     "SquaredLoss",
@@ -101,6 +101,7 @@ __all__ = [
     "best_split",
     "bounded_additions",
     "category_codes",
+    "cells_of",
     "check_classes",
     "check_output_setting",
     "column_values",
@@ -133,6 +134,7 @@ __all__ = [
     "residual_grid",
     "residual_sums",
     "second_moment_sensitivity",
+    "sum_over",
     "sum_rounding",
     "take_rows",
 ]

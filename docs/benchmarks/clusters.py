@@ -28,7 +28,10 @@ from tornado.iostream import IOStream
 
 from skdp import (
     DPPCA,
+    DPAdditiveClassifier,
+    DPDecisionTreeClassifier,
     DPGaussianNB,
+    DPHistogramNB,
     DPHistogramTransformer,
     DPKMeans,
     DPLinearSVC,
@@ -66,6 +69,9 @@ def fits(n_rows):
         "DPLogisticRegression": DPLogisticRegression(data_norm=6.0),
         "DPLinearSVC": DPLinearSVC(data_norm=6.0, mechanism="output"),
         "DPLogisticRegression, gradient": DPLogisticRegression(data_norm=6.0, mechanism="gradient"),
+        "DPHistogramNB": DPHistogramNB(bounds=(-4, 4)),
+        "DPAdditiveClassifier": DPAdditiveClassifier(bounds=(-4, 4)),
+        "DPDecisionTreeClassifier": DPDecisionTreeClassifier(bounds=(-4, 4)),
     }
     named = {name: partial(fitted, estimator) for name, estimator in estimators.items()}
     return {"dp_histogram": statistic} | named

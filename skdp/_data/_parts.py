@@ -80,7 +80,14 @@ class Rows:
         The number of columns that are read; None for all.
     along : tuple, default=()
         What goes with the rows, as in `sum_over`, and is read with them.
+
+    Attributes
+    ----------
+    of_chunks : bool
+        Whether a part itself is read, and not only what goes with its rows.
     """
+
+    of_chunks = True
 
     def __init__(self, X, size=None, read=read_block, n_columns=None, along=()):
         self.X, self.shape, self.along = X, (X.shape[0], n_columns or X.shape[1]), along
@@ -102,15 +109,22 @@ class Rows:
 
     def whole(self):
         """Return all that is read in one array; it may be a view."""
-        workers = _workers(self)
-        if workers is not None:
-            what = partial(_whole_there, self.sent(0))
-            calls = [workers.call(i, what, self.along) for i in range(len(self.borders) - 1)]
-            return np.concatenate(workers.results(calls))
+        if _workers(self) is not None:
+            # A view would keep the chunk.
+            return np.concatenate(self.of_parts(np.copy))
         if len(self.borders) == 2:
             return self[slice(*self.borders)]
         # A view would keep a part that was computed.
         return np.concatenate([self[rows].copy() for rows in self.blocks()])
+
+    def of_parts(self, function):
+        """Return what a function makes of all that is read of a part, of each; here all is one."""
+        workers = _workers(self)
+        if workers is None:
+            return [function(self.whole())]
+        what = partial(_part_there, self.sent(0), function)
+        calls = [workers.call(i, what, self.along) for i in range(len(self.borders) - 1)]
+        return workers.results(calls)
 
     def sized(self, size):
         """Return the same in blocks of another size."""
@@ -130,7 +144,7 @@ class Rows:
         return rows
 
 
-def sum_over(table, add, total, *small, along=()):
+def sum_over(table, add, total, *small, along=(), then=None):
     """Add a function of each block of a table to a total.
 
     Blocks of a part are added one after another in runs, then the sums of the runs by halves, then
@@ -150,6 +164,8 @@ def sum_over(table, add, total, *small, along=()):
         The same for all blocks.
     along : tuple of (array of shape (n_rows, ...), a tuple of such, or None)
         What goes with the rows.
+    then : callable, default=None
+        Makes of the sum, where it was added up, what is returned.
 
     Returns
     -------
@@ -168,11 +184,14 @@ def sum_over(table, add, total, *small, along=()):
         if workers is None:
             return _sum_blocks(table, blocks, add, total, small, along)
         what = partial(_sum_there, table.sent(number), add, total.shape, total.dtype, small)
-        return workers.call(number, what, (table.along, along))
+        return workers.call(number, what, (table.along, along), table.of_chunks)
 
     parts = _parts(table)
     if workers is None or not parts:
-        return sum_of(parts, total) if parts else total
+        total = sum_of(parts, total) if parts else total
+        return total if then is None else then(total)
+    if then is not None:
+        return workers.made_of(sum_of(parts, total), then)
     total += sum_of(parts, total).compute()
     return total
 
@@ -185,22 +204,21 @@ def map_over(table, function, out, *small):
     return np.concatenate(workers.results(_mapped(workers, table, function, out, small)), out=out)
 
 
-def held_over(table, function, *small):
-    """Return a number a row, a function of each block and of `small`, held where the rows are.
+def held_over(table, function, *small, shape=(), dtype=np.float64):
+    """Return numbers of each row, a function of each block and of `small`, held where the rows are.
 
     Returns
     -------
-    ndarray of shape (n_rows,), or what `cut` and `sum_over` take for one
+    ndarray of shape (n_rows, *shape), or what `cut` and `sum_over` take for one
     """
-    workers = _workers(table)
+    workers, out = _workers(table), partial(np.empty, dtype=dtype, order="F")
     if workers is None:
-        return _map_blocks(table, function, np.empty(table.shape[0]), small)
-    return workers.held(_mapped(workers, table, function, np.empty(0), small))
+        return _map_blocks(table, function, out((table.shape[0], *shape)), small)
+    return workers.held(_mapped(workers, table, function, out((0, *shape)), small))
 
 
-def _whole_there(sent, X, along):
-    # A view would keep the chunk.
-    return sent.there(X, along).whole().copy()
+def _part_there(sent, function, X, along):
+    return function(sent.there(X, along).whole())
 
 
 def _parts(table):
@@ -243,12 +261,14 @@ def _map_blocks(table, function, out, small):
 def _mapped(workers, table, function, out, small):
     """Return what each part's workers make of it."""
     what = [partial(_map_there, table.sent(0), function, out.shape[1:], out.dtype, small)]
-    return [workers.call(i, *what, table.along) for i in range(len(table.borders) - 1)]
+    numbers = range(len(table.borders) - 1)
+    return [workers.call(i, *what, table.along, table.of_chunks) for i in numbers]
 
 
 def _map_there(sent, function, shape, dtype, small, X, along):
-    out = np.empty((X.shape[0], *shape), dtype)
-    return _map_blocks(sent.there(X, along), function, out, small)
+    table = sent.there(X, along)
+    out = np.empty((table.borders[-1], *shape), dtype, order="F")
+    return _map_blocks(table, function, out, small)
 
 
 def most_additions(size):

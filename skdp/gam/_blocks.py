@@ -7,6 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
+from skdp._data._parts import sum_over
 from skdp.gam._bins import merged_cells
 from skdp.gam._columns import PackedCells, Term
 from skdp.preprocessing._binning import column_pairs
@@ -261,11 +262,13 @@ def _axis(term, n_cells):
 def extended(cells, pairs):
     """Return packed cells with those of pairs, or of trees, behind them."""
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
-    result = PackedCells(sizes, cells.n_rows, cells.shares, cells.n_units)
-    for rows in cells.blocks():
-        own = cells.columns(rows)
-        result.set(rows, np.array([*own, *(pair.cells(own) for pair in pairs)]))
-    return result
+    known = {"n_units": cells.n_units, "targets": cells.targets, "shares": cells.shares}
+    return PackedCells(cells, _with_pairs, pairs, sizes=sizes, **known)
+
+
+def _with_pairs(block, pairs):
+    own = block.columns()
+    return [*own, *(pair.cells(own) for pair in pairs)]
 
 
 def pair_sums(cells, pairs, scores, residuals, step):
@@ -275,24 +278,25 @@ def pair_sums(cells, pairs, scores, residuals, step):
     ----------
     cells : PackedCells
     pairs : list of Pair
-    scores : callable
-        Maps a slice of rows to their scores.
+    scores : Scores
     residuals : callable
-        Maps (scores, rows) to clipped residuals of shape (rows, n_outputs).
+        A function of a module that maps (scores, targets) to clipped residuals of shape
+        (rows, n_outputs).
     step : float
         Their grid.
     """
-    totals = 0.0
-    for rows in cells.blocks():
-        steps = cells.steps(rows, residuals(scores(rows), rows), step)
-        of_terms = cells.columns(rows)
-        own = [
-            [np.bincount(places, weights=each, minlength=math.prod(pair.shape)) for each in steps]
-            for pair in pairs
-            for places in [pair.cells(of_terms)]
-        ]
-        totals = totals + np.concatenate([np.stack(sums, axis=1) for sums in own])
-    return step * totals
+    totals = np.zeros((sum(math.prod(pair.shape) for pair in pairs), scores.n_outputs))
+    return step * sum_over(cells, _add_to_pairs, totals, pairs, scores, residuals, step)
+
+
+def _add_to_pairs(totals, block, pairs, scores, residuals, step):
+    steps = block.steps(residuals(scores(block), block.targets), step)
+    of_terms, start = block.columns(), 0
+    for pair in pairs:
+        places, size = pair.cells(of_terms), math.prod(pair.shape)
+        for k, each in enumerate(steps):
+            totals[start : start + size, k] += np.bincount(places, weights=each, minlength=size)
+        start += size
 
 
 def chosen_pairs(pairs, noisy, deviation, most):

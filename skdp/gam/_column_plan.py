@@ -19,6 +19,7 @@ from skdp.mechanisms._plan import PlanValue
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
+from skdp.utils import ChunkedArray
 
 
 class GaussianSearch(BoundsPlan):
@@ -73,8 +74,8 @@ class GaussianThreshold(StabilityThreshold):
         return (to_steps(np.asarray(counts, float), noise.step) + drawn) * noise.step
 
     def run(self, columns, source, persons=None):
-        """Return the released labels of each of some columns of values."""
-        found = (self._discover(values, source, persons) for values in columns)
+        """Return the released labels of each of some columns, as `Rows`."""
+        found = (self._discover(column, source, persons) for column in columns)
         places = ((each, np.argsort(-counts, kind="stable")) for each, counts in found)
         return [labels[np.sort(order[:LARGEST_LIST])] for labels, order in places]
 
@@ -271,6 +272,9 @@ class ColumnsPlan(PlanValue):
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
+        if isinstance(table.matrix, ChunkedArray):
+            # Its numbers were checked when it was read.
+            return
         for j, column in enumerate(self.columns):
             table.hold(j, column.check)
         for rows in row_blocks(table, BLOCK_ROWS):
@@ -282,8 +286,7 @@ class ColumnsPlan(PlanValue):
         columns = list(self.columns)
         if self.discovery is not None:
             chosen = self._undeclared(True)
-            values = (table.column(j).whole() for j in chosen)
-            found = self.discovery.run(values, source, persons)
+            found = self.discovery.run(map(table.column, chosen), source, persons)
             for j, own in zip(chosen, found, strict=True):
                 columns[j] = replace(columns[j], categories=own)
         if self.search is not None:

@@ -3,17 +3,17 @@
 import datetime
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges
-from skdp._data._parts import cut, row_blocks
+from skdp._data._parts import Rows, cut, held_over, sum_over
 from skdp._data._persons import counts_of, no_counts
 from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import CELLS, level_counts
@@ -239,19 +239,27 @@ def finest_edges(column, n_cells=CELLS):
     return column.categories if column.is_label else np.linspace(*column.bounds, n_cells + 1)
 
 
+def cells_of(table, columns, edges):
+    """Return the cells of each column of a table, as `Rows` whose blocks are lists of them."""
+    known = list(zip(columns, edges, strict=True))
+    return table.rows(partial(_read_cells, known=known), len(known)).sized(BLOCK_ROWS)
+
+
+def _read_cells(table, rows, known):
+    return [column.cells(table.values(j, rows), own) for j, (column, own) in enumerate(known)]
+
+
 def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1, coarsest=1):
     """Return the counts of each column's cells, of numbers at levels; missing values last.
 
     With `codes`, the classes of the rows, they are of shape (n_classes, n_counts).
     """
-    sizes = [n_cells(*pair) for pair in zip(columns, edges, strict=True)]
-    counts = [no_counts(n_classes * size, shares) for size in sizes]
-    for rows in row_blocks(table, BLOCK_ROWS):
-        for j, (column, total) in enumerate(zip(columns, counts, strict=True)):
-            cells = column.cells(table.values(j, rows), edges[j])
-            if codes is not None:
-                cells += sizes[j] * codes[rows]
-            total += counts_of(cells, cut(shares, rows), len(total))
+    sizes = [n_classes * n_cells(*pair) for pair in zip(columns, edges, strict=True)]
+    ends, counts = np.cumsum(sizes), no_counts(sum(sizes), shares)
+    sum_over(
+        cells_of(table, columns, edges), _add_counts, counts, ends, n_classes, along=(shares, codes)
+    )
+    counts = np.split(counts, ends[:-1])
     if codes is not None:
         counts = [own.reshape(n_classes, -1) for own in counts]
     return [
@@ -260,28 +268,44 @@ def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1, co
     ]
 
 
+def _add_counts(counts, cells, shares, codes, ends, n_classes):
+    for own, total in zip(cells, np.split(counts, ends[:-1]), strict=True):
+        if codes is not None:
+            own = own + len(total) // n_classes * codes.astype(np.intp)
+        total += counts_of(own, shares, len(total))
+
+
 def _at_levels(counts, coarsest):
     return np.append(level_counts(counts[:-1], coarsest), counts[-1])
 
 
-class PackedCells:
-    """The cells of rows, several columns in one number.
+class PackedCells(Rows):
+    """The cells of rows, several columns in one number, held where the rows are.
+
+    A block is the same of its rows.
 
     Parameters
     ----------
+    rows : Rows
+        Which the cells are found of.
+    cells : callable
+        A function of a module: of a block, and `small`, the cells of each column.
+    *small : objects
     sizes : list of int
         How many cells each column has.
-    n_rows : int
+    n_units : int
+        The public number of rows, or of persons. How columns are packed says how scores are
+        rounded, those of all rows.
+    targets : ndarray of shape (n_rows,)
     shares : ndarray of shape (n_rows,), default=None
         By which residuals count; None for ones.
-    n_units : int, default=None
-        The public number of persons; None where rows are the unit. How columns are packed says how
-        scores are rounded, those of all rows.
     """
 
-    def __init__(self, sizes, n_rows, shares=None, n_units=None):
-        self.n_units = n_units or n_rows
-        largest = min(LARGEST_PACK, max(self.n_units // 4, 64))
+    of_chunks = False
+
+    def __init__(self, rows, cells, *small, sizes, n_units, targets, shares=None):
+        super().__init__(rows.X, BLOCK_ROWS)
+        self.n_units, largest = n_units, min(LARGEST_PACK, max(n_units // 4, 64))
         packs, product = [[]], 1
         for j, size in enumerate(sizes):
             if product * size > largest and packs[-1]:
@@ -289,43 +313,43 @@ class PackedCells:
                 product = 1
             packs[-1].append(j)
             product *= size
-        self.sizes, self.n_rows, self.shares = sizes, n_rows, shares
-        self.borders = (0, n_rows)
-        self._packs = [np.array(pack, dtype=np.intp) for pack in packs]
+        self.sizes, self._packs = sizes, packs
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
-        types = [np.min_scalar_type(math.prod(shape) - 1) for shape in self._shapes]
-        self._codes = [np.empty(n_rows, dtype=each) for each in types]
-        self._ends = np.cumsum([math.prod(shape) for shape in self._shapes])
+        lengths = [math.prod(shape) for shape in self._shapes]
+        self._ends = np.cumsum(lengths)
+        held = {"shape": (len(packs),), "dtype": np.min_scalar_type(max(lengths) - 1)}
+        codes = held_over(rows, _packed_codes, packs, self._shapes, cells, *small, **held)
+        self.along = codes, targets, shares
 
-    def blocks(self):
-        """Yield the slices of rows that are read."""
-        return gen_batches(self.n_rows, BLOCK_ROWS)
+    targets = property(lambda self: self.along[1])
+    shares = property(lambda self: self.along[2])
+    _codes = property(lambda self: self.along[0].T)
 
     def __getitem__(self, rows):
-        return rows
+        return self.there(None, cut(self.along, rows))
 
-    def set(self, rows, cells):
-        """Set the cells of a slice of rows, of shape (n_columns, rows in the slice)."""
-        for codes, pack, shape in zip(self._codes, self._packs, self._shapes, strict=True):
-            codes[rows] = np.ravel_multi_index(tuple(cells[pack]), shape)
+    def there(self, X, along):
+        """Return the cells of a part, or of a block, by what goes with its rows alone."""
+        cells = copy(self)
+        cells.X, cells.along, cells.borders = None, along, (0, len(along[0]) if along else 0)
+        return cells
 
-    def columns(self, rows):
-        """Return the cells of all columns for a slice of rows."""
+    def columns(self):
+        """Return the cells of all columns."""
         parts = zip(self._codes, self._shapes, strict=True)
-        return np.concatenate([np.unravel_index(codes[rows], shape) for codes, shape in parts])
+        return np.concatenate([np.unravel_index(codes, shape) for codes, shape in parts])
 
-    def scores(self, rows, tables):
-        """Return the sum of the columns' values for a slice of rows.
+    def scores(self, tables):
+        """Return the sum of the columns' values of each row.
 
         Parameters
         ----------
-        rows : slice
         tables : list of ndarray of shape (n_packed_cells, n_outputs)
             From `packed`.
         """
         total = 0.0
         for codes, table in zip(self._codes, tables, strict=True):
-            total = total + np.take(table, codes[rows], axis=0)
+            total = total + np.take(table, codes, axis=0)
         return total
 
     def packed(self, tables):
@@ -338,19 +362,19 @@ class PackedCells:
             result.append(total.reshape(math.prod(shape), -1))
         return result
 
-    def steps(self, rows, residuals, step):
-        """Return a slice's residuals in whole steps, of shape (n_outputs, rows), towards zero.
+    def steps(self, residuals, step):
+        """Return residuals in whole steps, of shape (n_outputs, n_rows), towards zero.
 
         So no row's norm grows; nor does a person's, whose shares leave room for the rounding of a
         product wherever one is rounded.
         """
         steps = np.trunc(residuals.T / step)
-        return steps if self.shares is None else np.trunc(steps * self.shares[rows])
+        return steps if self.shares is None else np.trunc(steps * self.shares)
 
-    def add_sums(self, totals, rows, steps):
-        """Add a slice's residuals in steps to packed cells, which begin as `zeros`."""
+    def add_sums(self, totals, steps):
+        """Add residuals in steps to packed cells, which begin as `zeros`."""
         for codes, total in zip(self._codes, np.split(totals, self._ends[:-1]), strict=True):
-            places = codes[rows].astype(np.intp)
+            places = codes.astype(np.intp)
             for k, each in enumerate(steps):
                 total[:, k] += np.bincount(places, weights=each, minlength=len(total))
 
@@ -359,11 +383,17 @@ class PackedCells:
         return np.zeros((self._ends[-1], n_outputs))
 
     def unpacked(self, totals):
-        """Return the sums of each column's cells from those of packed cells."""
-        sums, totals = {}, np.split(totals, self._ends[:-1])
-        for total, pack, shape in zip(totals, self._packs, self._shapes, strict=True):
+        """Return the sums of each column's cells, one after another, from those of packed cells."""
+        sums, totals = [], np.split(totals, self._ends[:-1])
+        for total, shape in zip(totals, self._shapes, strict=True):
             cube = total.reshape(*shape, -1)
-            for axis, j in enumerate(pack):
-                others = tuple(k for k in range(len(shape)) if k != axis)
-                sums[int(j)] = cube.sum(axis=others)
-        return sums
+            for axis in range(len(shape)):
+                sums.append(cube.sum(axis=tuple(k for k in range(len(shape)) if k != axis)))
+        return np.concatenate(sums)
+
+
+def _packed_codes(block, packs, shapes, cells, *small):
+    own = cells(block, *small)
+    found = zip(packs, shapes, strict=True)
+    codes = [np.ravel_multi_index([own[j] for j in pack], shape) for pack, shape in found]
+    return np.stack(codes, axis=1)

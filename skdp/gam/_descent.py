@@ -9,7 +9,8 @@ values of b have the density :math:`e^{-|b_j| / s}`. The proof is in ``docs/addi
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -30,11 +31,35 @@ CONDITION = 22_500.0
 MOST_STEPS = 2_200
 
 
-def scores_at(weights, cells, layout):
-    """Return a function of a slice of rows: their scores at some weights."""
-    tables = layout.tables(weights)
-    packed = cells.packed([tables[j] for j in range(len(cells.sizes))])
-    return lambda rows: cells.scores(rows, packed) + tables[-1]
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What weights make of a block of packed cells: its rows' scores.
+
+    Parameters
+    ----------
+    cells : PackedCells
+        Of no rows.
+    tables : dict of term to ndarray of shape (n_cells, n_outputs)
+    """
+
+    cells: object
+    tables: dict
+
+    @classmethod
+    def at(cls, weights, cells, layout):
+        return cls(cells.sent(0), layout.tables(weights))
+
+    @property
+    def n_outputs(self):
+        return self.tables[-1].shape[1]
+
+    @cached_property
+    def _packed(self):
+        # Where rows are: what is sent there is much smaller.
+        return self.cells.packed(self.tables)
+
+    def __call__(self, block):
+        return block.scores(self._packed) + self.tables[-1]
 
 
 def residual_sums(cells, layout, residuals, weights, step):
@@ -45,7 +70,8 @@ def residual_sums(cells, layout, residuals, weights, step):
     cells : PackedCells
     layout : Layout
     residuals : callable
-        Maps (scores, rows) to clipped residuals of shape (rows, n_outputs).
+        A function of a module that maps (scores, targets) to clipped residuals of shape
+        (rows, n_outputs).
     weights : ndarray of shape (layout.size, n_outputs)
     step : float
         The grid of residuals.
@@ -54,14 +80,16 @@ def residual_sums(cells, layout, residuals, weights, step):
     -------
     ndarray of shape (layout.size, n_outputs)
     """
-    scores = scores_at(weights, cells, layout)
-
-    def add(totals, rows):
-        cells.add_sums(totals, rows, cells.steps(rows, residuals(scores(rows), rows), step))
-
-    sums = cells.unpacked(sum_over(cells, add, cells.zeros(weights.shape[1])))
+    scores, zeros = Scores.at(weights, cells, layout), cells.zeros(weights.shape[1])
+    small, none = (scores, residuals, step), cells.sent(0)
+    totals = sum_over(cells, _add_residuals, zeros, *small, then=none.unpacked)
+    sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
     return step * layout.gather(sums)
+
+
+def _add_residuals(totals, block, scores, residuals, step):
+    block.add_sums(totals, block.steps(residuals(scores(block), block.targets), step))
 
 
 def residual_grid(clip, n_rows):

@@ -6,14 +6,14 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._parts import cut, row_blocks
+from skdp._data._parts import sum_over
 from skdp._data._persons import shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
 from skdp._sgd._updates import Check
 from skdp.accounting import get_epsilon
 from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import BLOCK_ROWS, PackedCells, Term
+from skdp.gam._columns import PackedCells, Term, cells_of
 from skdp.utils._fit_progress import tell_steps
 
 # Where pairs are chosen: of the steps before, and of the choice.
@@ -197,12 +197,9 @@ class AdditivePlan(ColumnsPlan):
         table, targets = read.X, read.y
         columns = self._found(table, source, persons)
         terms = self._counted(columns, table, source, persons)
-        sizes = [term.counts.size for term in terms]
-        cells = PackedCells(sizes, table.shape[0], shares_of(persons), self.n_rows)
-        for rows in row_blocks(table, BLOCK_ROWS):
-            cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
+        cells = self._cells(terms, table, targets, shares_of(persons))
         centre = self.task.begin(self.centre.run(targets, source, persons))
-        residuals = self._residuals(targets, centre)
+        residuals = partial(_residuals, self.task, centre)
         layout = _blocks.main_layout(terms, self.n_rows, self.clearness)
         start, joined = self._joined(terms, cells, layout, residuals, source)
         if joined:
@@ -217,6 +214,12 @@ class AdditivePlan(ColumnsPlan):
         values = [tables[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
         return terms, values, centre + tables[-1][0]
 
+    def _cells(self, terms, table, targets, shares=None):
+        """Return the packed cells of the rows of a table."""
+        rows = cells_of(table, [t.columns[0] for t in terms], [t.edges[0] for t in terms])
+        known = {"sizes": [term.counts.size for term in terms], "n_units": self.n_rows}
+        return PackedCells(rows, list, targets=targets, shares=shares, **known)
+
     def _joined(self, terms, cells, layout, residuals, source):
         """Return weights to start from, if there are, and what several columns do together."""
         if not self.n_chosen:
@@ -229,11 +232,8 @@ class AdditivePlan(ColumnsPlan):
         check = Check(1, 1.0, self.task.clip, self._chance(layout), self.task.least_kept)
         # Their mean square is about that of the scores.
         moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
-        scores, gains = _descent.scores_at(weights, cells, layout), np.zeros(3)
-        for rows in cells.blocks():
-            after = scores(rows)
-            of_rows = [residuals(share * after, rows) for share in (0.0, 1.0)]
-            gains += sum_gains(after, *of_rows, check.units(moved), cut(cells.shares, rows))
+        small = _descent.Scores.at(weights, cells, layout), residuals, check.units(moved)
+        gains = sum_over(cells, _add_gains, np.zeros(3), *small)
         gains = self.checking.release(gains, random_state=source)
         return check.kept(gains, moved, self.checking.deviation(3))
 
@@ -243,7 +243,7 @@ class AdditivePlan(ColumnsPlan):
         if not candidates:
             return []
         step = _descent.residual_grid(self.task.clip, self.n_rows)
-        scores = _descent.scores_at(weights, cells, layout)
+        scores = _descent.Scores.at(weights, cells, layout)
         sums = _blocks.pair_sums(cells, candidates, scores, residuals, step)
         noise = self._choice_noise(len(candidates))
         noisy = noise.release(sums, random_state=source)
@@ -288,9 +288,6 @@ class AdditivePlan(ColumnsPlan):
         share = 1.0 - self.shares["steps"] * (1.0 - taken / n_steps)
         return get_epsilon(self.budget.event_of(share), self.delta)
 
-    def _residuals(self, targets, centre=0.0):
-        return lambda scores, rows: self.task.residuals(scores + centre, targets[rows])
-
     def _descent(self, cells, layout, residuals, source, *, share, start=None, told=False):
         def gradient(weights, step=EXACT_ENOUGH):
             return _descent.residual_sums(cells, layout, residuals, weights, step)
@@ -333,3 +330,13 @@ class AdditivePlan(ColumnsPlan):
         determined = np.sum(bends / reach) * weights.shape[1]
         norm = np.sum(weights[1:] ** 2) - noise
         return determined / max(norm, determined / LARGEST_STRENGTH)
+
+
+def _residuals(task, centre, scores, targets):
+    return task.residuals(scores + centre, targets)
+
+
+def _add_gains(gains, block, scores, residuals, units):
+    after = scores(block)
+    of_rows = [residuals(share * after, block.targets) for share in (0.0, 1.0)]
+    gains += sum_gains(after, *of_rows, units, block.shares)

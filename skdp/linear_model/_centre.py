@@ -78,7 +78,8 @@ class ClassCentre(MechanismPlan, eq=True):
         float or ndarray of shape (n_classes,)
         """
         binary = len(self.class_weight) == 2
-        counts = counts_of(codes.astype(np.intp), shares_of(persons), len(self.class_weight))
+        codes = codes.astype(np.intp, copy=False)
+        counts = counts_of(codes, shares_of(persons), len(self.class_weight))
         counts = counts[binary:].astype(np.float64)
         counts = self.mechanism.release(counts, random_state=source)
         if binary:

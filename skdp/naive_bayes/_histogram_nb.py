@@ -7,13 +7,13 @@ from operator import attrgetter
 import numpy as np
 from scipy.special import softmax
 
-from skdp._data._parts import row_blocks
+from skdp._data._parts import sum_over
 from skdp._data._persons import counts_of, shares_of
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, nearest_masses
 from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import BLOCK_ROWS, Term, exact_counts, finest_edges
+from skdp.gam._columns import Term, cells_of, exact_counts, finest_edges
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 
 # Of mu squared, or of epsilon with delta = 0.
@@ -103,7 +103,8 @@ class HistogramNBPlan(ColumnsPlan):
             terms.append(Term(columns=(column,), positions=(j,), edges=(edges[j],), counts=counts))
             values.append(np.log(np.maximum(chances.T / prior, least)))
         start = np.log(prior)
-        losses = self._losses(table, codes, terms, values, start, shares)
+        rows, losses = cells_of(table, columns, edges), np.zeros(len(INVERSE_TEMPERATURES))
+        sum_over(rows, _add_losses, losses, values, start, along=(codes, shares))
         noisy = self._losses_noise.release(losses, random_state=source)
         likely = softmax(-noisy / self._losses_noise.deviation(len(noisy)))
         weight = likely @ INVERSE_TEMPERATURES
@@ -112,19 +113,16 @@ class HistogramNBPlan(ColumnsPlan):
             return terms, values, start
         return terms, [own[:, 1:] - own[:, :1] for own in values], start[1:] - start[:1]
 
-    def _losses(self, table, codes, terms, values, start, shares):
-        """Return the summed Brier score, less 1/2 a row, at each temperature; halved, exact."""
-        losses = np.zeros(len(INVERSE_TEMPERATURES))
-        for rows in row_blocks(table, BLOCK_ROWS):
-            cells = (term.cells(table, rows) for term in terms)
-            evidence = sum(own[places] for own, places in zip(values, cells, strict=True))
-            truth = np.eye(self.n_classes)[codes[rows]]
-            for i, weight in enumerate(INVERSE_TEMPERATURES):
-                errors = softmax(start + weight * evidence, axis=1) - truth
-                loss = np.clip(0.5 * (errors**2).sum(axis=1) - 0.5, -0.5, 0.5)
-                steps = np.trunc(loss / STEP)
-                losses[i] += (steps if shares is None else np.trunc(steps * shares[rows])).sum()
-        return losses * STEP
+
+def _add_losses(losses, cells, codes, shares, values, start):
+    """Add the Brier score, less 1/2 a row, at each temperature; halved, exact."""
+    evidence = sum(own[places] for own, places in zip(values, cells, strict=True))
+    truth = np.eye(len(start))[codes]
+    for i, weight in enumerate(INVERSE_TEMPERATURES):
+        errors = softmax(start + weight * evidence, axis=1) - truth
+        loss = np.clip(0.5 * (errors**2).sum(axis=1) - 0.5, -0.5, 0.5)
+        steps = np.trunc(loss / STEP)
+        losses[i] += STEP * (steps if shares is None else np.trunc(steps * shares)).sum()
 
 
 def _pooled(columns, noisy, sizes, coarsest):

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -169,17 +170,36 @@ class StabilityThreshold(StatisticPlan):
                 Sorted: numbers, then strings.
         counts : list of ndarray of float
         """
-        values = (table.column(j).whole() for j in range(self.n_columns))
-        columns = [self._discover(column, source, persons) for column in values]
+        columns = map(table.column, range(self.n_columns))
+        columns = [self._discover(column, source, persons) for column in columns]
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
-    def _discover(self, values, source, persons):
-        labels, exact = _value_counts(values, persons)
+    def _discover(self, column, source, persons):
+        labels, exact = _all_counts(column, persons)
         if not len(exact):
             return _released_labels([]), np.empty(0)
         noisy = self.mechanism.release(exact, random_state=source)
         kept = np.flatnonzero(noisy >= self.threshold)
         return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
+
+
+def _all_counts(column, persons):
+    """Return what `_value_counts` does, of the `Rows` of a column: each part counts its own."""
+    if persons is not None:
+        # Whose rows lie in several parts, which of their values counts is known here alone.
+        return _value_counts(column.whole(), persons)
+    parts = column.of_parts(_value_counts)
+    if len(parts) == 1:
+        return parts[0]
+    total = Counter()
+    for labels, counts in parts:
+        total.update(dict(zip(labels, counts.tolist(), strict=True)))
+    labels = sorted(total, key=_order)
+    return labels, np.array([total[label] for label in labels], dtype=np.int64)
+
+
+def _order(label):
+    return isinstance(label, str), label
 
 
 def _value_counts(values, persons=None):
@@ -190,7 +210,7 @@ def _value_counts(values, persons=None):
         codes[~(np.abs(labels) < INTEGERS_APART)[codes]] = UNDECLARED
     else:
         found = [_canonical(value) for value in values]
-        labels = sorted(set(found) - {None}, key=lambda label: (isinstance(label, str), label))
+        labels = sorted(set(found) - {None}, key=_order)
         places = {label: place for place, label in enumerate(labels)}
         codes = np.array([places.get(label, UNDECLARED) for label in found], dtype=np.int64)
     counts = units_of_labels(codes, len(labels), persons)

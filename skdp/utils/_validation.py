@@ -5,6 +5,7 @@ import unicodedata
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.utils._labels import category_codes
@@ -12,6 +13,8 @@ from skdp.utils._labels import category_codes
 RELATIONS = ("add_remove", "replace_one")
 LARGEST_EPSILON = 1e15
 LARGEST_INTEGER = 2**53
+# Labels are looked up in so many rows at a time.
+BLOCK_LABELS = 1 << 16
 
 
 def check_real(value: object, name: str) -> float:
@@ -188,7 +191,8 @@ def check_classes(classes, y):
         if y.dtype.kind == "O":
             # A string of a class of its own may say that it is equal to others.
             y = np.array([str.__str__(label) for label in y], dtype=object)
-        classes, codes = np.unique(y, return_inverse=True)
+        # The inverse of `unique` takes four times the memory of the codes.
+        classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes.tolist()}; if others can occur, declare all of "
@@ -197,7 +201,7 @@ def check_classes(classes, y):
         # Which of equal zeros is found, and so its sign, is decided by single rows.
         if classes.dtype.kind == "f":
             classes += 0.0
-        return classes, codes
+        return classes, np.searchsorted(classes, y)
     classes = np.asarray(classes)
     missing = classes.dtype.kind == "f" and np.isnan(classes).any()
     if classes.ndim != 1 or missing or len(set(map(type, classes.tolist()))) != 1:
@@ -205,7 +209,8 @@ def check_classes(classes, y):
     classes = np.unique(classes)
     if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
-    codes = category_codes(y, classes)
+    blocks = (y[rows] for rows in gen_batches(len(y), BLOCK_LABELS))
+    codes = np.concatenate([category_codes(block, classes) for block in blocks])
     if (codes < 0).any():
         raise ValueError("y holds labels that are not among the declared classes")
     return classes, codes

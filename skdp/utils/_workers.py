@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Beside(tuple):
-    """Values that go with the rows, one a row, each part's where the part is: persisted Delayed."""
+    """Values that go with the rows, each part's where the part is: persisted Delayed."""
 
 
 class Workers:
@@ -29,7 +29,7 @@ class Workers:
     def __init__(self, array, borders):
         self._array, self._borders, self._chunks, self._sent = array, borders, None, {}
 
-    def call(self, number, function, along):
+    def call(self, number, function, along, of_chunk=True):
         """Return the Delayed value of a function of a chunk, and of what goes with its rows.
 
         Parameters
@@ -39,6 +39,8 @@ class Workers:
         function : callable
             Pure; it is sent, with whatever it holds.
         along : tuple of (array of shape (n_rows, ...), Beside, None, or tuple of such)
+        of_chunk : bool, default=True
+            Whether the chunk itself is needed; the function gets None for it otherwise.
         """
         from dask import delayed
 
@@ -48,13 +50,20 @@ class Workers:
         rows = self._borders[number : number + 2]
         shape = (rows[1] - rows[0], self._array.shape[1])
         call = delayed(partial(_call, function, shape, self._array.dtype), pure=False)
-        return call(self._chunks[number], self._part(along, number))
+        chunk = self._chunks[number] if of_chunk else None
+        return call(chunk, self._part(along, number))
 
     def results(self, calls):
         """Return what calls return."""
         from dask import compute
 
         return compute(*calls)
+
+    def made_of(self, value, function):
+        """Return what a function makes of the value of a call, or of several, where that is."""
+        from dask import delayed
+
+        return delayed(function, pure=False)(value).compute()
 
     def held(self, calls):
         """Return what calls return, a value a row, held where it was computed."""
@@ -81,8 +90,8 @@ class Workers:
 
 
 def _call(function, shape, dtype, chunk, along):
-    chunk = np.asarray(chunk)
-    if chunk.shape != shape or chunk.dtype != dtype:
+    chunk = None if chunk is None else np.asarray(chunk)
+    if chunk is not None and (chunk.shape != shape or chunk.dtype != dtype):
         found = f"{chunk.dtype} of shape {chunk.shape}"
         raise ValueError(f"a block holds {found}, the dask array says {dtype} of shape {shape}")
     # A worker's warnings would tell of rows.

@@ -29,7 +29,6 @@ from tests._private import (
     BinaryTask,
     MultinomialTask,
     NumberTask,
-    PackedCells,
     PerturbedObjective,
     TreePlan,
     best_split,
@@ -69,16 +68,13 @@ def trees_of(kind):
 def gradient_of(plan, rows, targets, weights, shares=None):
     """The gradient at the weights, and the squares of a row's features."""
     terms, trees = trees_of(type(plan))
-    table, everything = table_of(rows), slice(0, len(rows))
-    cells = PackedCells([term.counts.size for term in terms], len(rows), shares, plan.n_rows)
-    cells.set(everything, np.array([term.cells(table, everything) for term in terms]))
+    cells = plan._cells(terms, table_of(rows), targets, shares)
     layout = joint_layout(main_layout(terms, plan.n_rows), trees, plan.main_share)
     cells = extended(cells, trees)
     size = (layout.size, plan.task.n_outputs)
     weights = weights * np.random.default_rng(2).normal(size=size)
     step = residual_grid(plan.task.clip, plan.n_rows)
-    own = lambda scores, block: plan.task.residuals(scores, targets[block])  # noqa: E731
-    return residual_sums(cells, layout, own, weights, step)
+    return residual_sums(cells, layout, plan.task.residuals, weights, step)
 
 
 @pytest.mark.parametrize("kind", [ForestPlan, TreePlan])

@@ -25,14 +25,14 @@ from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._blocks import WEIGHT_STEP, all_pairs, joint_layout, main_layout, pair_of, pair_sums
 from skdp.gam._column_plan import Budget, GaussianThreshold
 from skdp.gam._columns import PackedCells, Term, declared_columns, exact_counts, finest_edges
-from skdp.gam._descent import Schedule, residual_grid, residual_sums, scores_at
+from skdp.gam._descent import Schedule, Scores, residual_grid, residual_sums
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
-from tests._private import GaussianNoise, read_kinds, read_persons
+from tests._private import GaussianNoise, Rows, read_kinds, read_persons
 
 COLOURS = ["red", "green", "blue"]
 CATEGORIES = {2: COLOURS}
@@ -90,12 +90,10 @@ def test_brute_force_sensitivity_of_the_cells(relation, delta):
     assert max(moves) > 0.999 * claimed
 
 
-def setup_of(plan, rows, shares=None):
+def setup_of(plan, rows, targets=None, shares=None):
     """The layout of some bins, and the packed cells of rows in them."""
-    terms, table = counted(plan), table_of(rows)
-    cells = PackedCells([term.counts.size for term in terms], len(rows), shares)
-    everything = slice(0, len(rows))
-    cells.set(everything, np.array([term.cells(table, everything) for term in terms]))
+    terms = counted(plan)
+    cells = replace(plan, n_rows=len(rows))._cells(terms, table_of(rows), targets, shares)
     return main_layout(terms, plan.n_rows), cells
 
 
@@ -105,10 +103,9 @@ def counted(plan):
 
 
 def gradient_of(plan, rows, targets, weights, shares=None):
-    layout, cells = setup_of(plan, rows, shares=shares)
+    layout, cells = setup_of(plan, rows, targets, shares)
     step = residual_grid(plan.task.clip, plan.n_rows)
-    own = lambda scores, block: plan.task.residuals(scores, targets[block])  # noqa: E731
-    return residual_sums(cells, layout, own, weights, step)
+    return residual_sums(cells, layout, plan.task.residuals, weights, step)
 
 
 def targets_of(task, n):
@@ -219,8 +216,8 @@ def test_brute_force_sensitivity_of_the_centre(task, delta, relation, k, monkeyp
 
 def check_of(plan, rows, targets, weights, monkeypatch, shares=None):
     """The values of a check before noise."""
-    layout, cells = setup_of(plan, rows, shares=shares)
-    residuals = plan._residuals(targets, 0.1)
+    layout, cells = setup_of(plan, rows, targets, shares)
+    residuals = partial(module._residuals, plan.task, 0.1)
     run = partial(plan._kept, cells, layout, residuals, weights, RandomSource(0))
     return released_before_noise(monkeypatch, run)
 
@@ -268,15 +265,22 @@ def test_a_person_moves_a_check_by_what_a_row_does(task, monkeypatch):
     assert max(moved[1:]) > 0.9 * moved[0]
 
 
+def packed(shares):
+    """The packed cells of rows that are all in the first of two."""
+    column, n = np.zeros(len(shares), dtype=int), len(shares)
+    known = {"sizes": [2], "n_units": n, "targets": column, "shares": shares}
+    return PackedCells(Rows(column[:, None]), lambda block: [block[:, 0].astype(int)], **known)
+
+
 def test_a_persons_steps_are_no_more_than_a_rows():
     rng = np.random.default_rng(0)
     for k in (3, 5, 7, 8, 10, 11, 500, 4097):
         shares = read_persons(np.zeros(k), k).shares
-        cells = PackedCells([2], k, shares)
+        cells = packed(shares)
         residuals = np.append(0.5, rng.uniform(0.0, 0.5, 99))
-        alone = PackedCells([2], 100).steps(slice(0, 100), residuals[:, None], 2.0**-40)[0]
+        alone = packed(np.ones(100)).steps(residuals[:, None], 2.0**-40)[0]
         for value, most in zip(residuals, alone, strict=True):
-            steps = cells.steps(slice(0, k), np.full((k, 1), value), 2.0**-40)
+            steps = cells.steps(np.full((k, 1), value), 2.0**-40)
             assert (1.0 - k * 2.0**-26) * most - k <= steps.sum() <= most
 
 
@@ -438,10 +442,10 @@ def test_brute_force_sensitivity_of_the_choice_of_pairs(relation):
     assert len(pairs) == 3
 
     def sums_of(rows, targets):
-        layout, cells = setup_of(plan, rows)
+        layout, cells = setup_of(plan, rows, targets)
         weights = 5.0 * np.random.default_rng(2).normal(size=(layout.size, 1))
-        scores, residuals = scores_at(weights, cells, layout), plan._residuals(targets)
-        return pair_sums(cells, pairs, scores, residuals, residual_grid(0.5, 41))
+        scores, step = Scores.at(weights, cells, layout), residual_grid(0.5, 41)
+        return pair_sums(cells, pairs, scores, plan.task.residuals, step)
 
     without, found = sums_of(base, targets), []
     for row in odd_rows()[::5]:
@@ -632,12 +636,12 @@ def test_objective_perturbation_costs_its_share(task, unit, epsilon, relation):
 def test_brute_force_l1_sensitivity_and_a_certified_minimum(task):
     n, rows = 40, make_rows()
     plan = plan_of(task, meet(1.0), n=n)
-    layout, cells = setup_of(plan, rows)
     targets = targets_of(task, n)
+    layout, _ = setup_of(plan, rows)
 
     def gradient(weights, targets=targets):
-        own = plan._residuals(targets)
-        return residual_sums(cells, layout, own, weights, module.EXACT_ENOUGH)
+        _, cells = setup_of(plan, rows, targets)
+        return residual_sums(cells, layout, task.residuals, weights, module.EXACT_ENOUGH)
 
     _, _, objective = objective_of(task=task)
     moves = []

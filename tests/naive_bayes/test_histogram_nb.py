@@ -11,11 +11,11 @@ from sklearn.naive_bayes import CategoricalNB
 from skdp import DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp.accounting import gaussian_delta, get_epsilon
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.naive_bayes._histogram_nb import HistogramNBPlan, _pooled
+from skdp.naive_bayes._histogram_nb import HistogramNBPlan, _add_losses, _pooled
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
 from tests._guarantees import meet
-from tests._private import RowsAndTarget, Term, declared_columns, read_kinds
+from tests._private import RowsAndTarget, cells_of, declared_columns, read_kinds, sum_over
 
 RELATIONS = ("add_remove", "replace_one")
 COLOURS = ["red", "green", "blue"]
@@ -79,17 +79,16 @@ def test_brute_force_sensitivity_of_the_counts(relation, delta, monkeypatch):
 def test_brute_force_sensitivity_of_the_losses(relation):
     """Whatever was released before: also of a model that is sure, and right or wrong."""
     X, y = make_rows()
-    column, edges = declared_columns(["label"], "auto", {0: COLOURS}, None)[0], np.array(COLOURS)
-    terms = [Term(columns=(column,), positions=(2,), edges=(edges,), counts=np.ones(5))]
+    known = declared_columns(["label"], "auto", {0: COLOURS}, None), [np.array(COLOURS)]
     for delta, order in ((0.0, 1), (1e-6, 2)):
         plan, largest = plan_of(meet(1.0, delta, relation)), 0.0
         claimed = plan._losses_noise.sensitivity
         for sure in (0.0, 3.0, 900.0):
             values = [sure * np.random.default_rng(1).normal(size=(5, 3))]
 
-            def losses(X, y, sure=sure, plan=plan, values=values):
-                start = np.array([0.0, -sure, -sure])
-                return plan._losses(table_of(X), y, terms, values, start, None)
+            def losses(X, y, sure=sure, values=values):
+                cells, start = cells_of(table_of(X[:, 2:]), *known), np.array([0.0, -sure, -sure])
+                return sum_over(cells, _add_losses, np.zeros(5), values, start, along=(y, None))
 
             found = [
                 losses(np.vstack([X, [row]]), np.append(y, label)) for row, label in neighbours()
