@@ -170,7 +170,7 @@ def sum_over(table, add, total, *small, along=(), then=None):
     Returns
     -------
     ndarray
-        `total`.
+        `total`, or what `then` makes of it.
     """
     workers = _workers(table)
 
