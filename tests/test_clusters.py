@@ -1,9 +1,13 @@
 """Fits on dask arrays: sums travel, rows stay, and what is released is what memory would give."""
 
 import pickle
+import re
+import struct
 import threading
 import time
+from pathlib import Path
 
+import cloudpickle
 import dask
 import distributed
 import numpy as np
@@ -46,7 +50,9 @@ from skdp.stats import (
     estimate_bounds,
 )
 from skdp.utils import ChunkedArray
+from tests._private import make_table
 from tests.test_containers import leaves
+from tests.test_contract import FIRST_OF_CLASS
 from tests.utils.test_chunked import counted
 
 HEIGHTS = (700, 1, 0, 1600, 423)
@@ -219,6 +225,7 @@ def test_what_a_chunk_must_not_hold_is_refused_and_not_charged(value, table):
     [
         DPSGDClassifier(max_iter=1, batch_size=500),
         DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1)),
+        DPAdditiveClassifier(bounds=(0, 1), interactions=[(0, 1)]),
         DPStandardScaler(bounds=(0, 1)),
     ],
     ids=str,
@@ -249,8 +256,8 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
         assert once.any() and (once == again).all()
 
 
-# Workers are threads here: how many chunks they have computed.
-COMPUTED = []
+# Workers are threads here: how many chunks they have computed, and whether their cluster is lost.
+COMPUTED, LOST = [], []
 
 
 def watched(block):
@@ -293,3 +300,226 @@ def test_a_worker_that_is_lost_changes_nothing(estimator, table, cluster):
     assert lost.status == distributed.Status.closed and len(accountant.spends) == 1
     expected = fitted(estimator, in_memory(X), y, None)
     check_the_same(model, expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_cluster_that_is_lost_publishes_nothing_and_what_was_charged_stays(charged, table):
+    X, y, _ = table
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    accountant, estimator = PrivacyAccountant(10.0, 0.1), DPLogisticRegression(C=0.1)
+    with distributed.LocalCluster(processes=False, **settings) as local, distributed.Client(local):
+
+        def lost_once(block):
+            if len(accountant.spends) == charged and not LOST:
+                LOST.append(None)
+                local.loop.add_callback(local.scheduler.close)
+                time.sleep(0.1)
+            return block
+
+        lazy = dask.array.from_array(X, chunks=(600, D)).map_blocks(lost_once, dtype=float)
+        LOST.clear()
+        with pytest.raises(RuntimeError, match="cluster was lost .* stays charged"):
+            estimator.set_params(accountant=accountant).fit(lazy, y)
+    assert len(accountant.spends) == charged
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+def lazy(block, shape, dtype=float):
+    return dask.array.from_delayed(dask.delayed(lambda: block)(), shape, dtype)
+
+
+class Other(np.ndarray):
+    pass
+
+
+TRUE = np.full((20, 2), 0.5)
+LIES = {
+    "one row for all": TRUE[:1],
+    "one column for all": TRUE[:, :1],
+    "more rows": np.vstack([TRUE, TRUE]),
+    "one dimension": TRUE[0],
+    "a number": np.float64(0.5),
+    "a longer type": TRUE.astype("f4"),
+    "integers": TRUE.astype(int),
+    "complex": TRUE + 1j,
+    "objects": TRUE.astype(object),
+    "masked": np.ma.masked_array(TRUE, TRUE > 0),
+    "another kind of array": TRUE.view(Other),
+    "a list": TRUE.tolist(),
+}
+
+
+@pytest.fixture
+def here():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def of_a_dask_array(X):
+    return X
+
+
+def of_what_a_scaler_made(X):
+    return DPStandardScaler(bounds=(0, 1)).fit(np.zeros((9, X.shape[1]))).transform(X)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("made", [of_a_dask_array, of_what_a_scaler_made])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_block_that_is_not_what_the_array_says_is_refused_before_the_charge(lie, axis, made):
+    X = dask.array.concatenate([lazy(TRUE, TRUE.shape), lazy(LIES[lie], TRUE.shape)], axis=axis)
+    accountant = PrivacyAccountant(10.0, 0.1)
+    for estimator in (DPStandardScaler, DPMinMaxScaler):
+        with pytest.raises(ValueError, match="a block is a"):
+            estimator(bounds=(0, 1), accountant=accountant).fit(made(X))
+    assert accountant.spends == []
+
+
+@pytest.mark.usefixtures("here")
+def test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most():
+    """Dask would take a block of one row for twenty, if it lies beside one that has them."""
+
+    def total(value, n_stored):
+        right = lazy(np.full((n_stored, 1), value), (20, 1))
+        X = dask.array.concatenate([lazy(np.zeros((20, 1)), (20, 1)), right], axis=1)
+        return dp_sum(X, bounds=(0, 1), axis=0, epsilon=1e6, random_state=0)[1]
+
+    with pytest.raises(ValueError, match=r"of shape \(1, 1\)"):
+        total(1.0, 1)
+    assert total(1.0, 20) == pytest.approx(20.0, abs=0.01)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda each: type(each).__name__)
+def test_every_estimator_releases_the_same_of_chunks_in_memory_and_of_a_grid_of_blocks(estimator):
+    X, y = make_table(estimator)
+    heights = (7, 0, 1, 32, 20)
+    models = (
+        fitted(estimator, held, y, None)
+        for held in (
+            ChunkedArray(np.split(X, np.cumsum(heights)[:-1])),
+            dask.array.from_array(X, chunks=(heights, (1, 3))),
+        )
+    )
+    check_the_same(*models)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPSimpleImputer(bounds=(0, 1)),
+        DPSimpleImputer(bounds=(0, 1), add_indicator=True),
+        DPSimpleImputer(strategy="median", bounds=(0, 1)),
+        DPSimpleImputer(strategy="most_frequent", categories=[0, 1]),
+        DPSimpleImputer(strategy="constant", fill_value=7.0),
+        DPAdditiveClassifier(bounds=(0, 1)),
+        DPAdditiveRegressor(bounds=(0, 1), target_bounds=(0, 1)),
+        DPHistogramNB(bounds=(0, 1)),
+    ],
+    ids=str,
+)
+def test_what_is_missing_in_parts_is_what_is_missing_in_memory(estimator):
+    X = np.random.default_rng(0).integers(0, 2, size=(90, 3)) + 0.0
+    y, X[::7, 1] = X[:, 0].astype(int), np.nan
+    models = []
+    for held in (
+        X,
+        ChunkedArray([X[:50], X[50:]]),
+        dask.array.from_array(X, chunks=((50, 0, 40), (1, 2))),
+    ):
+        model = clone(estimator).set_params(random_state=0).fit(held, y)
+        answer = model.transform if hasattr(model, "transform") else model.predict
+        models.append([*leaves(model), np.asarray(answer(held)).tobytes()])
+    assert models[0] == models[1] == models[2]
+
+
+@pytest.mark.usefixtures("here")
+def test_targets_that_declare_nothing_are_refused(table):
+    X, y, _ = table
+    with pytest.raises(ValueError, match="from_delayed"):
+        DPLogisticRegression(C=0.1).fit(counted(X, HEIGHTS)[0], dask.delayed(y))
+    one = dask.array.from_delayed(dask.delayed(y[:1]), (N,), y.dtype)
+    with pytest.raises(ValueError, match="a block is a"):
+        DPLogisticRegression(C=0.1).fit(X, one)
+    with pytest.raises(ValueError, match="0 sample"):
+        DPStandardScaler(bounds=(0, 1)).fit(counted(X, HEIGHTS)[0][:0])
+
+
+SEED = 987654321
+
+
+@pytest.fixture(scope="module")
+def another_process():
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(processes=True, memory_limit=0, **settings) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Return all pickles that go to other processes."""
+    pickles, dumps = [], distributed.protocol.pickle.dumps
+
+    def recorded(*args, **options):
+        pickles.append(bytes(dumps(*args, **options)))
+        return pickles[-1]
+
+    monkeypatch.setattr("distributed.protocol.pickle.dumps", recorded)
+    return pickles
+
+
+@pytest.mark.usefixtures("another_process")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPStandardScaler(bounds=(0, 1)),
+        DPSGDClassifier(max_iter=1, batch_size=500),
+        DPAdditiveClassifier(bounds=(0, 1)),
+    ],
+    ids=str,
+)
+def test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed(
+    estimator, table, sent, tmp_path
+):
+    X, y, _ = table
+    lazy, expected = (
+        dask.array.from_array(X, chunks=(N // 2, (1, 3))),
+        ChunkedArray([X[: N // 2], X[N // 2 :]]),
+    )
+    path, seed = tmp_path / "address_of_it.db", struct.pack("<i", SEED)
+    accountant = PrivacyAccountant(10.0, 0.1, ledger=str(path), dataset="name_of_data")
+    secret = (b"address_of_it", b"name_of_data", seed)
+    kept = clone(estimator).set_params(accountant=accountant, random_state=SEED)
+    assert all(word in cloudpickle.dumps(kept) for word in secret)
+    model = kept.fit(lazy, y)
+    assert sent
+    for word in (*secret, b"ccountant", b"edger", b"oise", b"Source"):
+        assert not any(word in each for each in sent)
+    sent.clear()
+    answer, same = (
+        getattr(each, "transform" if hasattr(each, "transform") else "predict")
+        for each in (model, clone(estimator).set_params(random_state=SEED).fit(expected, y))
+    )
+    # A function of the user's script is pickled whole, and what comes with it as well.
+    np.testing.assert_array_equal(answer(lazy.map_blocks(lambda block: 1 - block)), same(1 - X))
+    assert sent
+    assert not any(word in each for word in secret for each in sent)
+
+
+@pytest.mark.usefixtures("another_process")
+def test_the_page_predicts_in_another_process(sent):
+    page = (Path(__file__).parent.parent / "docs" / "clusters.md").read_text()
+    (example,) = re.findall(r"```python\n([^`]*map_blocks.*?)```", page, flags=re.DOTALL)
+    secret = PrivacyAccountant(10.0, 0.0, dataset="name_of_data")
+    example = example.replace("bounds=(0, 1)", "bounds=(0, 1), accountant=secret")
+    names = {"secret": secret}
+    exec(example, names)
+    labels = names["labels"].map_blocks(lambda block: block + 1).compute() - 1
+    np.testing.assert_array_equal(labels, names["model"].predict(names["X"]))
+    assert len(secret.spends) == 1 and not any(b"name_of_data" in each for each in sent)

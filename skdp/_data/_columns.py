@@ -149,12 +149,20 @@ def _add_labels(counts, values, shares, categories, other):
     counts += counts_of(codes[known], cut(shares, known), len(counts))
 
 
+def each_column(X):
+    """Return an iterable of the columns of an array, or of a `ChunkedArray`: one at a time."""
+    if not isinstance(X, ChunkedArray):
+        return X.T
+    table = ColumnTable(X.shape, X)
+    return (as_numbers(table.column(j).whole()) for j in range(X.shape[1]))
+
+
 def split_by_column(values, columns):
     """Return the parts of values that stand one behind another, as many as each column has."""
     return np.split(values, np.cumsum([len(own) for own in columns])[:-1])
 
 
-def read_columns(estimator, X, *, reset=True):
+def read_columns(estimator, X, *, reset=True, allow_nan=False):
     """Read a table some of whose columns may be categorical, each cell by itself.
 
     Numeric columns are checked by `ColumnTable.check_numeric`.
@@ -165,6 +173,8 @@ def read_columns(estimator, X, *, reset=True):
     X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
+    allow_nan : bool, default=False
+        Whether values may be missing in a table that is read in parts; in others nothing is said.
 
     Returns
     -------
@@ -178,7 +188,7 @@ def read_columns(estimator, X, *, reset=True):
         If scikit-learn would raise it.
     """
     if as_chunked(X) is not None:
-        return read_numeric_columns(estimator, X, reset=reset)
+        return read_numeric_columns(estimator, X, reset=reset, allow_nan=allow_nan)
     if is_frame(X):
         X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -17,7 +17,7 @@ STARTS = {
 
 def read_kinds(estimator, X, *, reset=True):
     """Return a table as a `ColumnTable` and the kind that its container gives each column."""
-    table = read_columns(estimator, X, reset=reset)
+    table = read_columns(estimator, X, reset=reset, allow_nan=True)
     return table, container_kinds(X if is_frame(X) else table.matrix)
 
 

@@ -192,7 +192,7 @@ def sum_over(table, add, total, *small, along=(), then=None):
         return total if then is None else then(total)
     if then is not None:
         return workers.made_of(sum_of(parts, total), then)
-    total += sum_of(parts, total).compute()
+    total += workers.results([sum_of(parts, total)])[0]
     return total
 
 

@@ -42,7 +42,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        check_chunks(chunked)
+        check_chunks(chunked, allow_nan=allow_nan)
         validate_data(estimator, chunked, reset=reset, skip_check_array=True)
         return chunked
     given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None

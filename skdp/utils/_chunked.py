@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+from skdp.utils._frames import NUMBERS, checked_blocks, frame_columns, is_frame, objects
 from skdp.utils._workers import Workers
 
 # So many are added by halves in the bound on the rounding of sums.
@@ -173,10 +173,7 @@ class _DaskRows:
         self.dtype = array.dtype
 
     def open(self):
-        block = np.asarray(self._array.blocks[self._number].compute())
-        if block.dtype != self.dtype:
-            raise ValueError(f"a block holds {block.dtype}, the dask array is one of {self.dtype}")
-        return block
+        return np.asarray(self._array.blocks[self._number].compute())
 
 
 def _source(chunk):
@@ -216,6 +213,7 @@ def as_chunked(X):
     heights = X.chunks[0]
     if any(np.isnan(length) for axis in X.chunks for length in axis):
         raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
+    X = checked_blocks(X)
     sources = tuple(_DaskRows(X, number) for number in range(len(heights)))
     shapes = tuple((height, X.shape[1]) for height in heights)
     chunked = ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)

@@ -6,14 +6,32 @@ rows is sent once, and what is held of them is persisted. Each call can be made 
 repeats those of a worker that died.
 """
 
+from concurrent.futures import CancelledError
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from skdp._version import __version__
+from skdp.utils._one_thread import one_thread
 
-class Beside(tuple):
-    """Values that go with the rows, each part's where the part is: persisted Delayed."""
+LOST = (
+    "the dask cluster was lost before it had computed a sum: its scheduler ended, or cancelled it. "
+    "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
+    "new fit is a new charge"
+)
+
+
+class Beside:
+    """Values that go with the rows, each part's where the part is.
+
+    Parameters
+    ----------
+    parts : list of persisted Delayed
+    """
+
+    def __init__(self, parts):
+        self.parts = parts
 
 
 class Workers:
@@ -22,6 +40,7 @@ class Workers:
     Parameters
     ----------
     array : dask array of shape (n_rows, n_columns), of known chunks
+        Whose blocks are what it says.
     borders : tuple of int
         Where chunks begin, and the number of rows.
     """
@@ -47,9 +66,7 @@ class Workers:
         if self._chunks is None:
             whole = self._array.rechunk({1: -1})
             self._chunks = whole.to_delayed().ravel().tolist()
-        rows = self._borders[number : number + 2]
-        shape = (rows[1] - rows[0], self._array.shape[1])
-        call = delayed(partial(_call, function, shape, self._array.dtype), pure=False)
+        call = delayed(partial(_call, __version__, function), pure=False)
         chunk = self._chunks[number] if of_chunk else None
         return call(chunk, self._part(along, number))
 
@@ -57,13 +74,16 @@ class Workers:
         """Return what calls return."""
         from dask import compute
 
-        return compute(*calls)
+        try:
+            return compute(*calls)
+        except CancelledError as error:
+            raise RuntimeError(LOST) from error
 
     def made_of(self, value, function):
         """Return what a function makes of the value of a call, or of several, where that is."""
         from dask import delayed
 
-        return delayed(function, pure=False)(value).compute()
+        return self.results([delayed(function, pure=False)(value)])[0]
 
     def held(self, calls):
         """Return what calls return, a value a row, held where it was computed."""
@@ -72,10 +92,10 @@ class Workers:
         return Beside(persist(*calls))
 
     def _part(self, along, number):
-        if along is None or isinstance(along, Beside):
-            return None if along is None else along[number]
         if isinstance(along, tuple):
             return tuple(self._part(values, number) for values in along)
+        if along is None or isinstance(along, Beside):
+            return along and along.parts[number]
         if id(along) not in self._sent:
             # Kept with what it was made of, whose id no other array has meanwhile.
             self._sent[id(along)] = along, self._send(along)
@@ -86,14 +106,12 @@ class Workers:
 
         # One by one: a message with the values of all rows would be large.
         slices = (values[slice(*rows)] for rows in pairwise(self._borders))
-        return Beside(persist(delayed(each, pure=False))[0] for each in slices)
+        return [persist(delayed(each, pure=False))[0] for each in slices]
 
 
-def _call(function, shape, dtype, chunk, along):
-    chunk = None if chunk is None else np.asarray(chunk)
-    if chunk is not None and (chunk.shape != shape or chunk.dtype != dtype):
-        found = f"{chunk.dtype} of shape {chunk.shape}"
-        raise ValueError(f"a block holds {found}, the dask array says {dtype} of shape {shape}")
+def _call(version, function, chunk, along):
+    if version != __version__:
+        raise RuntimeError(f"a worker has skdp {__version__}, the calling process {version}")
     # A worker's warnings would tell of rows.
-    with np.errstate(all="ignore"):
+    with one_thread(), np.errstate(all="ignore"):
         return function(chunk, along)
