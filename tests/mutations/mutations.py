@@ -1240,9 +1240,7 @@ MUTATIONS = [
         "rows-of-workers-unbounded",
         "_data._parts",
         "_map_there",
-        rules.put_for(
-            "_map_blocks(sent.there(X, along), function, out, small)", "np.ones_like(out)"
-        ),
+        rules.put_for("_map_blocks(table, function, out, small)", "np.ones_like(out)"),
         ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
         "on a cluster one row moves a sum without bound",
     ),
@@ -1251,7 +1249,9 @@ MUTATIONS = [
         "_data._parts",
         "_sum_there",
         rules.put_for(
-            "np.zeros(shape, dtype)", "vars(sent).setdefault('total', np.zeros(shape, dtype))"
+            "_sum_blocks(table, list(table.blocks()), add, np.zeros(shape, dtype), small, along)",
+            "vars(sent).setdefault('total', np.zeros(shape, dtype)).__iadd__("
+            "_sum_blocks(table, list(table.blocks()), add, np.zeros(shape, dtype), small, along))",
         ),
         ("test_clusters.py::test_workers_get_neither_accountant_nor_noise_and_can_begin_again",),
         "where a worker died, rows move a sum by twice what is priced",
@@ -1263,6 +1263,37 @@ MUTATIONS = [
         rules.put_for("self._indices[own] - self._firsts[number]", "self._indices[own]"),
         ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
         "batches of a cluster are not those that were drawn",
+    ),
+    # utils: who sums
+    Mutation(
+        "blocks-of-dask-not-looked-at",
+        "utils._frames",
+        "_checked_block",
+        rules.refusals_dropped("a block is"),
+        ("test_clusters.py::test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most",),
+        "one stored row counts for as many as its block is said to have",
+    ),
+    Mutation(
+        "workers-with-threads-of-their-own",
+        "utils._one_thread",
+        "one_thread",
+        rules.put_for(
+            "_libraries().limit(limits=1, user_api='blas')",
+            "_libraries().limit(limits=None, user_api='blas')",
+        ),
+        ("utils/test_workers.py::test_calls_have_one_thread_of_linear_algebra",),
+        "residuals of other rows are rounded by who computes them, which is not charged for",
+    ),
+    Mutation(
+        "threads-come-back-with-the-first",
+        "utils._one_thread",
+        "one_thread",
+        rules.put_for("_limits.pop()", "_limits.pop(0)"),
+        (
+            "utils/test_workers.py"
+            "::test_linear_algebra_has_one_thread_until_the_last_that_wants_it_has_ended",
+        ),
+        "a fit that ends changes how the residuals of another one are rounded",
     ),
     Mutation(
         "cells-of-workers-without-shares",
