@@ -1963,8 +1963,8 @@ MUTATIONS = [
     Mutation(
         "norm-of-one-resolution",
         "pipeline._table_vectorizer",
-        "DPTableVectorizer.transform",
-        rules.put_for("len(groups) * level", "len(groups)"),
+        "DPTableVectorizer._weights",
+        rules.put_for("len(levels) * level", "len(levels)"),
         ("pipeline/test_table_vectorizer.py::test_every_row_has_a_norm_of_one_at_most",),
         "a row is longer than the data_norm of the model behind",
     ),
