@@ -64,7 +64,12 @@ class PrivateClassifierMixin(ClassifierMixin):
         known = self.classes if shape.classes is None else shape.classes
         if known is None:
             raise ValueError("the labels are not known: declare classes, or give shape.classes")
-        return check_classes(self.classes, np.asarray(known))[0]
+        if self.classes is not None:
+            return check_classes(self.classes, np.asarray(known))[0]
+        classes = np.unique(known)
+        if len(classes) < 2:
+            raise ValueError(f"a fit takes at least two classes, got {classes!r}")
+        return classes
 
     def _class_weights(self, shape):
         """Return the weight of each of these labels, by the parameter `class_weight`."""
