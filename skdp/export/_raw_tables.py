@@ -97,6 +97,8 @@ class Reading:
 def _reading(model, kind, edges, scaled):
     """Return the `Reading` of a column, from its kind and edges as a `ShapeFunction` has them."""
     own, other, missing = edges.tolist(), len(edges), len(edges) + 1
+    if kind == "number" and max(-own[0], own[-1]) >= GAP:
+        raise refusal(model, "of a column with bounds beyond single precision")
     if kind == "number" and scaled:
         cells = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         return Reading(starts=np.array([own[1], GAP]), cells=cells, width=own[1] - own[0])

@@ -100,11 +100,24 @@ def _columns(model):
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
+    # Plain parts may be dense where private ones were sparse.
+    known["sparse_output_"] = False
     # What else holds a private estimator is the remainder among its name and its columns.
     for name, value in vars(model).items():
         if name not in known and holds_private(value):
             known[name] = tuple(remainder if holds_private(part) else part for part in value)
-    return holding(copy.copy(model), **known)
+    return _without_output(holding(copy.copy(model), **known))
+
+
+def _union(model):
+    parts = _parts(model.transformer_list)
+    return _without_output(holding(copy.copy(model), transformer_list=parts))
+
+
+def _without_output(plain):
+    """Return a plain estimator that makes arrays: it would name columns otherwise than before."""
+    vars(plain).pop("_sklearn_output_config", None)
+    return plain
 
 
 def _scores(model):
@@ -279,7 +292,7 @@ def _of_categories(plain, model, categories, labels=()):
 SEARCHES = (skdp.DPGridSearchCV, skdp.DPRandomizedSearchCV, GridSearchCV, RandomizedSearchCV)
 RULES = {
     Pipeline: lambda m: holding(copy.copy(m), steps=_parts(m.steps)),
-    FeatureUnion: lambda m: holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
+    FeatureUnion: _union,
     ColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
     **dict.fromkeys([*CLIPPED, skdp.DPHistogramNB, skdp.DPLogisticRegression], _classifier),

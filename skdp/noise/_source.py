@@ -2,9 +2,9 @@
 
 import numbers
 import os
+import threading
 import warnings
 from contextvars import ContextVar
-from itertools import count
 
 import numpy as np
 
@@ -141,12 +141,12 @@ class RandomSource(_ExistsOnce):
     dtype('uint64')
     """
 
-    __slots__ = ("_numbers", "_pid", "_seed")
+    __slots__ = ("_lock", "_next", "_pid", "_seed")
 
     def __init__(self, random_state=None):
         self._seed = _check_seed(random_state)
-        # Two threads never get the same of its numbers.
-        self._numbers = count()
+        self._lock = threading.Lock()
+        self._next = 0
         self._pid = os.getpid()
         if self.seeded:
             warnings.warn(
@@ -179,7 +179,10 @@ class RandomSource(_ExistsOnce):
         if not self.seeded:
             return Stream(self)
         _refuse_after_fork(self._pid)
-        return Stream(self, self._seed, next(self._numbers))
+        with self._lock:
+            number = self._next
+            self._next += 1
+        return Stream(self, self._seed, number)
 
 
 # What stands for a source where a `random_state` is taken.

@@ -121,6 +121,12 @@ PIPELINES = {
     "table": lambda: make_pipeline(
         DPTableVectorizer(categories=LABELS, bounds=(0, 90)), DPLogisticRegression()
     ),
+    "beside": lambda: make_pipeline(
+        ColumnTransformer(
+            [("raw", DPTableVectorizer(bounds=(0, 90)), [0]), ("scaled", SCALER, [1])]
+        ),
+        DPLogisticRegression(),
+    ),
     "curves": lambda: make_pipeline(SCALER, DPAdditiveRegressor(bounds=(-9, 9), **NUMBER)),
     "axes": lambda: make_pipeline(SCALER, DPPCA(n_components=1), DPKMeans(n_clusters=3)),
 }

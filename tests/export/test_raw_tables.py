@@ -8,14 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from skdp import (
+    DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPDecisionTreeClassifier,
     DPHistogramNB,
+    DPLogisticRegression,
     DPRandomForestClassifier,
     DPRandomForestRegressor,
+    DPStandardScaler,
     DPTableVectorizer,
 )
 from skdp.export import to_sklearn
@@ -151,3 +156,28 @@ def test_columns_that_no_plain_step_reads_are_refused(column, categories):
     fitted = model.fit(pd.DataFrame({"column": column}), np.arange(300) / 300)
     with pytest.raises(ValueError, match="DPAdditiveRegressor has no plain counterpart: .* dates"):
         to_sklearn(fitted)
+
+
+@pytest.mark.parametrize("gap", ["a string dtype", "a row of gaps"])
+def test_frames_whose_gaps_are_other_things_are_answered_by_the_recipe_of_the_page(gap):
+    fitted = fitted_model("pairs")
+    X = people(100, seed=3)
+    X = X.assign(work=X["work"].astype("string") if gap == "a string dtype" else np.nan)
+    told = X.astype(object)
+    found = to_sklearn(fitted).predict_proba(told.where(told.notna(), None))
+    np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-9)
+
+
+def test_bounds_that_stand_for_gaps_are_refused():
+    model = DPAdditiveClassifier(bounds=(0, 1e39), classes=[0, 1]).fit(np.ones((9, 1)), np.ones(9))
+    with pytest.raises(ValueError, match="bounds beyond single precision"):
+        to_sklearn(model)
+
+
+def test_a_plain_union_or_table_of_columns_makes_arrays_whatever_the_private_one_made():
+    X = people(100, seed=3)[["age", "income"]].fillna(0.0)
+    columns = ColumnTransformer([("p", DPPCA(data_norm=1.0), ["age", "income"])])
+    union = FeatureUnion([("s", DPStandardScaler(bounds=(0, 90)))])
+    pipe = make_pipeline(columns, union, DPLogisticRegression()).set_output(transform="pandas")
+    pipe.fit(X, X["age"] > 50)
+    np.testing.assert_allclose(to_sklearn(pipe).predict_proba(X), pipe.predict_proba(X))

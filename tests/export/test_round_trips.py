@@ -17,7 +17,7 @@ from skdp.export import to_sklearn
 from tests.export._models import NAMES, PIPELINES, PREDICTORS, accountant, answers, model
 
 # Imputers, bins and means of the target: skl2onnx 1.20 and the runtime take single precision alone.
-SINGLE = {"columns", "means", "bins", "cells", "table", "curves"}
+SINGLE = {"columns", "means", "bins", "cells", "table", "curves", "beside"}
 ROOT = Path(__file__).parents[2]
 FORMATS = ("pickle", "joblib", "skops")
 
