@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
+from scipy.sparse import block_diag as sparse_blocks
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
@@ -54,7 +55,7 @@ class Sums:
     Parameters
     ----------
     steps : list of transformers
-    weights : ndarray of shape (n_sums, n_outputs of the steps)
+    weights : ndarray or CSR matrix of shape (n_sums, n_outputs of the steps)
     constants : ndarray of shape (n_sums,)
     """
 
@@ -151,7 +152,7 @@ def cells_of(model, kinds, edges, *, scaled=False):
     below = holding(StandardScaler(), mean_=starts, scale_=widths, n_features_in_=len(starts))
     return Sums(
         steps=[front, picks, below, shifted(np.ones(len(starts)), (0, 1))],
-        weights=block_diag(*(np.diff(own.cells, axis=0).T for own in columns)),
+        weights=sparse_blocks([np.diff(own.cells, axis=0).T for own in columns], format="csr"),
         constants=np.hstack([own.cells[0] for own in columns]),
     )
 
@@ -162,7 +163,11 @@ def scores_of(model):
     curves = shapes[: model.n_features_in_]
     kinds, edges = [own.kinds[0] for own in curves], [own.edges[0] for own in curves]
     blocks = block_diag(*(np.ones(own.counts.size, dtype=bool) for own in curves))
+    values = np.vstack([own.values.reshape(own.counts.size, -1) for own in shapes])
     cells, passed = cells_of(model, kinds, edges), []
+    # Few cells are told one by one: single precision adds up many starts less well.
+    if not trees and len(shapes) == len(curves) and len(values) > FEW_CELLS:
+        return cells.then(values.T, np.ravel(model.intercept_))
     for shape in shapes:
         passed.append(np.zeros((shape.counts.size, blocks.shape[1])))
         places = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1, 1)
@@ -182,10 +187,6 @@ def scores_of(model):
                 block = blocks[tree.columns[test]]
                 own[block] += tree.sides[test, : block.sum()] == leaf >> height & 1
         passed[-1][:, blocks[0]] -= depth - 1
-    parts = zip([*shapes, *trees], passed, strict=True)
-    values = np.vstack([own.values.reshape(len(rows), -1) for own, rows in parts]).T
-    # Beside trees and pairs for the sake of single precision, which adds many starts up less well.
-    if len(passed) > len(curves) or blocks.shape[1] <= FEW_CELLS:
-        leaves = cells.then(np.vstack(passed)).as_steps((0, 1))
-        return Sums(steps=leaves, weights=values, constants=np.ravel(model.intercept_))
-    return cells.then(values, np.ravel(model.intercept_))
+    values = np.vstack([values, *(own.values.reshape(len(own.values), -1) for own in trees)])
+    leaves = cells.then(np.vstack(passed)).as_steps((0, 1))
+    return Sums(steps=leaves, weights=values.T, constants=np.ravel(model.intercept_))
