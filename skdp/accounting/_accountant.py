@@ -122,7 +122,8 @@ class PrivacyAccountant(LedgerView):
         if epsilon is delta is None:
             # Loaders that know no pickles make an empty object, and then set its state.
             return object.__new__(cls)
-        terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows, missing_ids)
+        whose = {"relation": relation, "unit": unit, "max_rows": max_rows}
+        terms = Terms(epsilon, delta, composition, rdp_order, missing_ids, **whose)
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]

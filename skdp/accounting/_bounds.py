@@ -167,7 +167,7 @@ def _is_non_private(part):
 
 
 def _check(event, relation, method, tolerance, group_size):
-    ev.check_event("event", event)
+    ev.check_event(event)
     check_neighbours(relation, group_size)
     check_positive(tolerance, "tolerance")
     check_choice(method, "method", METHODS)

@@ -2,13 +2,12 @@
 
 import json
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from fractions import Fraction
-from functools import partial
-from typing import ClassVar, dataclass_transform
 
 from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
+from skdp.utils._values import FrozenValue, checked
 
 # Within these limits neither the square of a cost nor its multiples leave the range of floats.
 _LARGEST, _LEAST_NOISE = 1e100, 1e-50
@@ -18,23 +17,23 @@ _MAX_DEPTH = 100
 _MAX_NODES = 10**7
 
 
-def _number(name, value, low, high=_LARGEST, ends="[]"):
+def _number(value, name, low, high=_LARGEST, ends="[]"):
     return check_within(value, name, low, high, ends) + 0.0
 
 
-def _integer(name, value, low, high=_MAX_COUNT):
+def _integer(value, name, low, high=_MAX_COUNT):
     whole = isinstance(value, float) and value.is_integer()
     return check_integer(int(value) if whole else value, name, low, high)
 
 
-def check_event(name, event):
+def check_event(event, name="event"):
     """Return a privacy event, or raise `ValueError`."""
     if not isinstance(event, Event):
         raise ValueError(f"{name} must be a privacy event, got {type(event).__name__}")
     return event
 
 
-def _check_sampled(name, event):
+def _check_sampled(event, name):
     single = (*ADDITIVE, *PURE, ApproximateDP, NonPrivate)
     for part in leaves(event):
         if not isinstance(part, single):
@@ -43,25 +42,11 @@ def _check_sampled(name, event):
     return event
 
 
-def _check_events(name, events):
+def _check_events(events, name):
     try:
-        return tuple(check_event("event", event) for event in events)
+        return tuple(check_event(event) for event in events)
     except TypeError:
         raise ValueError(f"{name} must be a sequence, got {events!r}") from None
-
-
-def _checked(check, **limits):
-    """What a field holds that is checked: of the check, called with its name and value."""
-    return {"check": partial(check, **limits)}
-
-
-_NOISE = _checked(_number, low=_LEAST_NOISE)
-_COST = _checked(_number, low=0.0)
-_PROBABILITY = _checked(_number, low=0.0, high=1.0)
-_POSITIVE = _checked(_number, low=0.0, ends="(]")
-_LATTICE_STEPS = _checked(_integer, low=1, high=_MAX_SENSITIVITY)
-_EVENT = _checked(check_event)
-_SAMPLED = _checked(_check_sampled)
 
 
 def _cached_hash(event):
@@ -71,7 +56,7 @@ def _cached_hash(event):
     return vars(event)["_hash"]
 
 
-class Event:
+class Event(FrozenValue):
     """What a release is, for the accountant: a privacy event.
 
     ``a + b`` composes two and ``event * n`` repeats one.
@@ -90,12 +75,8 @@ class Event:
     8.32
     """
 
-    __slots__ = ()
-
     def __post_init__(self):
-        for one in fields(self):
-            if one.metadata:
-                vars(self)[one.name] = one.metadata["check"](one.name, getattr(self, one.name))
+        super().__post_init__()
         parts = _parts(self)
         if parts is not None:
             depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
@@ -113,7 +94,7 @@ class Event:
     def __mul__(self, count):
         if isinstance(count, Event):
             return NotImplemented
-        count = _integer("count", count, 0)
+        count = _integer(count, "count", 0)
         return self if count == 1 else Repeated(self, count)
 
     __rmul__ = __mul__
@@ -142,21 +123,7 @@ class Event:
         )
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class _Listed(Event):
-    """The events of this file, which are frozen dataclasses and which a ledger can read.
-
-    It can read them in any process, and not those that a program adds.
-    """
-
-    _types: ClassVar[dict] = {}
-
-    def __init_subclass__(cls):
-        if cls.__module__ == __name__:
-            cls._types[cls.__name__] = dataclass(frozen=True)(cls)
-
-
-class Gaussian(_Listed):
+class Gaussian(Event):
     """Gaussian noise on a release.
 
     `noise_multiplier` is its standard deviation over the release's L2 sensitivity (inside a
@@ -174,10 +141,10 @@ class Gaussian(_Listed):
     Composed(events=(Gaussian(noise_multiplier=1.0), Gaussian(noise_multiplier=2.0)))
     """
 
-    noise_multiplier: float = field(metadata=_NOISE)
+    noise_multiplier: float = checked(_number, low=_LEAST_NOISE)
 
 
-class Laplace(_Listed):
+class Laplace(Event):
     """Laplace noise of scale sensitivity / epsilon.
 
     The sensitivity is that in L1 (inside a sampling event: the L1 norm bound of one record).
@@ -194,10 +161,10 @@ class Laplace(_Listed):
     1.0
     """
 
-    epsilon: float = field(metadata=_POSITIVE)
+    epsilon: float = checked(_number, low=0.0, ends="(]")
 
 
-class DiscreteGaussian(_Listed):
+class DiscreteGaussian(Event):
     """One integer plus discrete Gaussian noise.
 
     P(x) is proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath and Steinke
@@ -217,11 +184,11 @@ class DiscreteGaussian(_Listed):
     4.38
     """
 
-    sigma: float = field(metadata=_NOISE)
-    sensitivity: int = field(default=1, metadata=_LATTICE_STEPS)
+    sigma: float = checked(_number, low=_LEAST_NOISE)
+    sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
-class DiscreteLaplace(_Listed):
+class DiscreteLaplace(Event):
     """One integer plus discrete Laplace noise.
 
     P(x) is proportional to exp(-abs(x) / scale) on the integers. It is (sensitivity / scale)-DP.
@@ -240,11 +207,11 @@ class DiscreteLaplace(_Listed):
     0.5
     """
 
-    scale: float = field(metadata=_NOISE)
-    sensitivity: int = field(default=1, metadata=_LATTICE_STEPS)
+    scale: float = checked(_number, low=_LEAST_NOISE)
+    sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
-class RandomizedResponse(_Listed):
+class RandomizedResponse(Event):
     """K-ary randomised response: each row tells the truth with a certain probability.
 
     The true one of `num_categories` categories is reported with probability
@@ -267,11 +234,11 @@ class RandomizedResponse(_Listed):
     1.0
     """
 
-    epsilon: float = field(metadata=_COST)
-    num_categories: int = field(default=2, metadata=_checked(_integer, low=2))
+    epsilon: float = checked(_number, low=0.0)
+    num_categories: int = checked(_integer, default=2, low=2)
 
 
-class ExponentialMechanism(_Listed):
+class ExponentialMechanism(Event):
     """A choice whose log-likelihood ratio has range at most `epsilon`.
 
     That is bounded range (Durfee and Rogers 2019), as of the exponential mechanism
@@ -290,10 +257,10 @@ class ExponentialMechanism(_Listed):
     True
     """
 
-    epsilon: float = field(metadata=_COST)
+    epsilon: float = checked(_number, low=0.0)
 
 
-class PureDP(_Listed):
+class PureDP(Event):
     """Any epsilon-DP release.
 
     Parameters
@@ -308,10 +275,10 @@ class PureDP(_Listed):
     1.0
     """
 
-    epsilon: float = field(metadata=_COST)
+    epsilon: float = checked(_number, low=0.0)
 
 
-class ApproximateDP(_Listed):
+class ApproximateDP(Event):
     """Any (epsilon, delta)-DP release.
 
     Parameters
@@ -328,11 +295,11 @@ class ApproximateDP(_Listed):
     0.5
     """
 
-    epsilon: float = field(metadata=_COST)
-    delta: float = field(metadata=_PROBABILITY)
+    epsilon: float = checked(_number, low=0.0)
+    delta: float = checked(_number, low=0.0, high=1.0)
 
 
-class ZCDP(_Listed):
+class ZCDP(Event):
     """Any delta-approximate rho-zCDP release (Bun and Steinke 2016).
 
     Parameters
@@ -349,11 +316,11 @@ class ZCDP(_Listed):
     1.914239
     """
 
-    rho: float = field(metadata=_COST)
-    delta: float = field(default=0.0, metadata=_PROBABILITY)
+    rho: float = checked(_number, low=0.0)
+    delta: float = checked(_number, default=0.0, low=0.0, high=1.0)
 
 
-class NonPrivate(_Listed):
+class NonPrivate(Event):
     """A release without any privacy: infinite cost.
 
     Examples
@@ -364,7 +331,7 @@ class NonPrivate(_Listed):
     """
 
 
-class PoissonSampled(_Listed):
+class PoissonSampled(Event):
     """`event` run on a sample that holds each record independently with `sampling_rate`.
 
     `event` is one additive-noise, pure, approximate-DP, randomised-response or
@@ -387,11 +354,11 @@ class PoissonSampled(_Listed):
     1.83
     """
 
-    sampling_rate: float = field(metadata=_PROBABILITY)
-    event: Event = field(metadata=_SAMPLED)
+    sampling_rate: float = checked(_number, low=0.0, high=1.0)
+    event: Event = checked(_check_sampled)
 
 
-class SampledWithoutReplacement(_Listed):
+class SampledWithoutReplacement(Event):
     """`event` run on a sample drawn without replacement.
 
     The `sample_size` of `population_size` records are drawn uniformly.
@@ -417,9 +384,9 @@ class SampledWithoutReplacement(_Listed):
     True
     """
 
-    population_size: int = field(metadata=_checked(_integer, low=1))
-    sample_size: int = field(metadata=_checked(_integer, low=0))
-    event: Event = field(metadata=_SAMPLED)
+    population_size: int = checked(_integer, low=1)
+    sample_size: int = checked(_integer, low=0)
+    event: Event = checked(_check_sampled)
 
     def __post_init__(self):
         super().__post_init__()
@@ -435,7 +402,7 @@ class SampledWithoutReplacement(_Listed):
         return float_up(Fraction(self.sample_size, self.population_size))
 
 
-class RandomStopping(_Listed):
+class RandomStopping(Event):
     """The best of a random number of runs of `event`.
 
     Only the best is released, and the number stays secret (Papernot and Steinke 2022).
@@ -462,22 +429,22 @@ class RandomStopping(_Listed):
     True
     """
 
-    event: Event = field(metadata=_EVENT)
-    mean: float = field(metadata=_POSITIVE)
+    event: Event = checked(check_event)
+    mean: float = checked(_number, low=0.0, ends="(]")
     shape: float = 1.0
 
     def __post_init__(self):
         super().__post_init__()
         if self.shape != math.inf:
-            vars(self)["shape"] = _number("shape", self.shape, -1.0, ends="(]")
-            _number("mean", self.mean, 1.0)
+            vars(self)["shape"] = _number(self.shape, "shape", -1.0, ends="(]")
+            _number(self.mean, "mean", 1.0)
         for part in leaves(self.event):
             inner = merged(part.event) if is_sampled(part) else part
             if getattr(part, "delta", 0.0) > 0.0 or getattr(inner, "delta", 0.0) > 0.0:
                 raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
 
-class Composed(_Listed):
+class Composed(Event):
     """Several releases, in any order.
 
     Parameters
@@ -492,12 +459,12 @@ class Composed(_Listed):
     True
     """
 
-    events: tuple[Event, ...] = field(metadata=_checked(_check_events))
+    events: tuple[Event, ...] = checked(_check_events)
 
     __hash__ = _cached_hash
 
 
-class Repeated(_Listed):
+class Repeated(Event):
     """`event` repeated `count` times, each with fresh randomness.
 
     Parameters
@@ -514,12 +481,14 @@ class Repeated(_Listed):
     True
     """
 
-    event: Event = field(metadata=_EVENT)
-    count: int = field(metadata=_checked(_integer, low=0))
+    event: Event = checked(check_event)
+    count: int = checked(_integer, low=0)
 
     __hash__ = _cached_hash
 
 
+# What a ledger can read, in any process: not those that a program adds.
+_KINDS = {kind.__name__: kind for kind in Event.__subclasses__()}
 ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
 
@@ -550,7 +519,7 @@ def leaves(event: Event) -> dict[Event, int]:
 
 def _counts(event, known):
     if not isinstance(event, (Composed, Repeated)):
-        return {check_event("event", event): 1}
+        return {check_event(event): 1}
     if id(event) not in known:
         known[id(event)] = counts = {}
         repeated = isinstance(event, Repeated)
@@ -605,14 +574,12 @@ def _event_of(pairs):
     """The event of a JSON object, whose own events have been read before it."""
     values = dict(pairs)
     kind = values.pop("type", None)
-    if kind not in _Listed._types:
+    if kind not in _KINDS:
         raise ValueError(f"unknown event type {kind!r}")
-    names = [one.name for one in fields(_Listed._types[kind])]
+    names = [one.name for one in fields(_KINDS[kind])]
     if sorted(name for name, _ in pairs) != sorted([*names, "type"]):
         raise ValueError(f"wrong fields for {kind}: {sorted(values)}")
-    return _Listed._types[kind](
-        **{name: math.inf if v == "inf" else v for name, v in values.items()}
-    )
+    return _KINDS[kind](**{name: math.inf if v == "inf" else v for name, v in values.items()})
 
 
 def event_from_json(text: str) -> Event:
@@ -639,7 +606,7 @@ def event_from_json(text: str) -> Event:
     Repeated(event=Gaussian(noise_multiplier=1.5), count=3)
     """
     try:
-        return check_event("the text", json.loads(text, object_pairs_hook=_event_of))
+        return check_event(json.loads(text, object_pairs_hook=_event_of), "the text")
     except (TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not the JSON of an event: {error}") from None
     except RecursionError:
@@ -651,7 +618,7 @@ def check_readable(event):
 
     A subclass of an event would not, nor one whose values were changed after it was made.
     """
-    check_event("event", event)
+    check_event(event)
     try:
         read = event_from_json(event.to_json())
     except (AttributeError, RecursionError, TypeError, ValueError) as error:

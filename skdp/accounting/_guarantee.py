@@ -2,11 +2,21 @@
 
 import math
 from dataclasses import field, replace
+from operator import attrgetter
 
-from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
-from skdp.utils._values import FrozenValue
+from skdp.utils import _validation as checks
+from skdp.utils._values import FrozenValue, checked
 
 UNITS = ("row", "person", "group")
+
+
+class Amounts(FrozenValue):
+    """An epsilon and a delta that a budget can be made of."""
+
+    epsilon: float = checked(checks.check_epsilon)
+    delta: float = checked(checks.check_delta)
+
+    amounts = property(attrgetter("epsilon", "delta"))
 
 
 class Neighbours(FrozenValue, kw_only=True):
@@ -34,14 +44,12 @@ class Neighbours(FrozenValue, kw_only=True):
     2
     """
 
-    relation: str = "add_remove"
-    unit: str = "row"
-    max_rows: int = 1
+    relation: str = checked(checks.check_relation, default="add_remove")
+    unit: str = checked(checks.check_choice, default="row", choices=UNITS)
+    max_rows: int = checked(checks.check_integer, default=1, low=1)
 
     def __post_init__(self):
-        check_choice(self.relation, "relation", RELATIONS)
-        check_choice(self.unit, "unit", UNITS)
-        vars(self).update(max_rows=check_integer(self.max_rows, "max_rows", 1))
+        super().__post_init__()
         if self.unit != "group" and self.max_rows != 1:
             raise ValueError("max_rows goes with unit='group'")
 
@@ -83,13 +91,9 @@ class Guarantee(FrozenValue, kw_only=True):
     Laplace(epsilon=0.5)
     """
 
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float = checked(checks.check_epsilon)
+    delta: float = checked(checks.check_delta, default=0.0)
     neighbours: Neighbours = field(default_factory=Neighbours)
-
-    def __post_init__(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        vars(self).update(epsilon=epsilon, delta=delta)
 
     @property
     def relation(self) -> str:

@@ -22,8 +22,8 @@ from skdp.accounting._laws import group_event
 from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._rounding import in_digits
-from skdp.utils._validation import check_privacy_parameters
-from skdp.utils._values import FrozenValue
+from skdp.utils._validation import check_delta, check_epsilon
+from skdp.utils._values import FrozenValue, checked
 
 
 class PlannedCharge(FrozenValue):
@@ -49,11 +49,8 @@ class PlannedCharge(FrozenValue):
 
     name: str
     event: object
-    epsilon: float
-    delta: float = 0.0
-
-    def __post_init__(self):
-        check_privacy_parameters(self.epsilon, self.delta)
+    epsilon: float = checked(check_epsilon)
+    delta: float = checked(check_delta, default=0.0)
 
     @property
     def exact(self) -> bool:
@@ -269,6 +266,12 @@ class Allowance(NotCopied):
         return f"Allowance({self.planned.name!r}, {state})"
 
 
+def _check_plan(planned, name):
+    if not planned:
+        raise ValueError("a plan must have a step")
+    return tuple(planned)
+
+
 class Reservation(NotCopied, FrozenValue):
     """A plan whose every round is charged to an accountant when its first step runs.
 
@@ -299,16 +302,11 @@ class Reservation(NotCopied, FrozenValue):
     """
 
     accountant: object
-    planned: tuple
+    planned: tuple = checked(_check_plan)
     epsilon: float
     delta: float
     label: str = "plan"
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-    def __post_init__(self):
-        if not self.planned:
-            raise ValueError("a plan must have a step")
-        vars(self).update(planned=tuple(self.planned))
 
     @property
     def event(self) -> Event:

@@ -3,15 +3,14 @@
 import math
 from dataclasses import field, replace
 from functools import lru_cache
-from operator import attrgetter
 
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import claimed_price, composition_rule, is_proved
 from skdp.accounting._events import event_from_json
-from skdp.accounting._guarantee import Guarantee, Neighbours
+from skdp.accounting._guarantee import Amounts, Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_choice, check_name, check_privacy_parameters, check_within
-from skdp.utils._values import FrozenValue
+from skdp.utils._validation import check_choice, check_name, check_within
+from skdp.utils._values import FrozenValue, checked
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
@@ -25,41 +24,29 @@ class NotCopied:
     __copy__ = __deepcopy__ = __sklearn_clone__
 
 
-class Terms(FrozenValue):
+def _check_order(order, name):
+    return None if order is None else check_within(order, name, 1.0, ends="()")
+
+
+class Terms(Amounts, Neighbours):
     """What a data set's budget was opened with; only the cap can change."""
 
-    epsilon: float
-    delta: float
-    relation: str = "add_remove"
     composition: str = "basic"
-    rdp_order: float | None = None
-    unit: str = "row"
-    max_rows: int = 1
-    missing_ids: str = "error"
+    rdp_order: float | None = checked(_check_order, default=None)
+    missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
+
+    cap = Amounts.amounts
 
     def __post_init__(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        order = self.rdp_order
-        if order is not None:
-            order = check_within(order, "rdp_order", 1.0, ends="()")
-        rows = self.neighbours.max_rows
-        check_choice(self.missing_ids, "missing_ids", ("error", "distinct"))
+        super().__post_init__()
         if self.missing_ids == "distinct" and self.unit != "person":
             raise ValueError("missing_ids='distinct' goes with unit='person'")
-        vars(self).update(epsilon=epsilon, delta=delta, rdp_order=order, max_rows=rows)
-        composition_rule(self.composition, self.relation, rows, order)
-
-    cap = property(attrgetter("epsilon", "delta"))
+        composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
 
     @property
     def neighbours(self):
         """Who may change between two tables."""
         return Neighbours(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
-
-    @property
-    def of_rows(self):
-        """Those of a row alone, where these are of a group of rows."""
-        return replace(self, **vars(self.neighbours.of_rows))
 
     def holds_for_group(self, event, epsilon, delta):
         """Say whether what is known to be a row's price is proved to be that of a group of rows.
@@ -186,7 +173,13 @@ def _read_entry(record):
         raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
 
 
-class Cap(FrozenValue):
+def _check_names(names, what):
+    if isinstance(names, str):
+        raise ValueError(f"{what} must be a list of names, got {names!r}")
+    return tuple(check_name(name, what) for name in names)
+
+
+class Cap(Amounts):
     """A cap on what some users charge, for some purposes; that of a data set is on everything.
 
     Parameters
@@ -199,22 +192,9 @@ class Cap(FrozenValue):
         Whose charges count, and for which purposes; none stands for all.
     """
 
-    epsilon: float
-    delta: float
     name: str = ""
-    users: tuple = ()
-    purposes: tuple = ()
-
-    def __post_init__(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        for what in ("users", "purposes"):
-            names = getattr(self, what)
-            if isinstance(names, str):
-                raise ValueError(f"{what} must be a list of names, got {names!r}")
-            vars(self)[what] = tuple(check_name(name, what) for name in names)
-        vars(self).update(epsilon=epsilon, delta=delta)
-
-    amounts = property(attrgetter("epsilon", "delta"))
+    users: tuple = checked(_check_names, default=())
+    purposes: tuple = checked(_check_names, default=())
 
     def counts(self, user, purpose):
         """Say whether a user's charge for a purpose counts towards it."""

@@ -14,6 +14,7 @@ from skdp.mechanisms import _grid
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_gaussian, rounded_norm_noise
 from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_choice, check_integer, check_positive, check_within
+from skdp.utils._values import checked
 
 
 def _classical(epsilon, delta):
@@ -89,9 +90,9 @@ class GaussianMechanism(_grid.GridMechanism):
     """
 
     epsilon: float
-    delta: float
-    sensitivity: float
-    calibration: str = "analytic"
+    delta: float = checked(check_within, low=0.0, high=1.0, ends="()")
+    sensitivity: float = checked(check_positive)
+    calibration: str = checked(check_choice, default="analytic", choices=_CALIBRATIONS)
     noise_multiplier: float | None = None
 
     name: ClassVar[str] = "Gaussian mechanism"
@@ -99,19 +100,15 @@ class GaussianMechanism(_grid.GridMechanism):
     _mean_error: ClassVar[float] = math.sqrt(2.0 / math.pi)
 
     def __post_init__(self):
+        super().__post_init__()
         given = self.noise_multiplier is not None
         epsilon = check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()")
-        delta = check_within(self.delta, "delta", 0.0, 1.0, "()")
-        sensitivity = check_positive(self.sensitivity, "sensitivity")
-        calibrate = _CALIBRATIONS[check_choice(self.calibration, "calibration", _CALIBRATIONS)]
         if given:
             multiplier = check_positive(self.noise_multiplier, "noise_multiplier")
-            _check_sufficient(multiplier, epsilon, delta)
+            _check_sufficient(multiplier, epsilon, self.delta)
         else:
-            multiplier = calibrate(epsilon, delta)
-        vars(self).update(
-            epsilon=epsilon, delta=delta, sensitivity=sensitivity, noise_multiplier=multiplier
-        )
+            multiplier = _CALIBRATIONS[self.calibration](epsilon, self.delta)
+        vars(self).update(epsilon=epsilon, noise_multiplier=multiplier)
         _grid.check_scale(self.scale)
         self.check_size(1)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from skdp.accounting import Event, PureDP
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source
 from skdp.utils._validation import check_integer, check_positive, check_within
-from skdp.utils._values import FrozenValue
+from skdp.utils._values import FrozenValue, checked
 
 _LARGEST_STEP = 2.0**61
 _LARGEST_VALUE = 2.0**1000
@@ -118,17 +118,15 @@ class PureMechanism(FrozenValue):
     A choice whose scores move both ways has twice that scale: a `_factor` of 2.
     """
 
-    epsilon: float
-    sensitivity: float
+    epsilon: float = checked(check_positive)
+    sensitivity: float = checked(check_positive)
 
     delta: ClassVar[float] = 0.0
     _factor = 1
     _event: ClassVar[type[Event]] = PureDP
 
     def __post_init__(self):
-        vars(self).update(
-            {name: check_positive(getattr(self, name), name) for name in ("epsilon", "sensitivity")}
-        )
+        super().__post_init__()
         check_scale(self.scale)
 
     @classmethod

@@ -11,7 +11,8 @@ from skdp.accounting import DiscreteLaplace, Event, Laplace
 from skdp.mechanisms import _grid
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
 from skdp.utils._rounding import float_up
-from skdp.utils._validation import check_integer, check_positive
+from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue, checked
 
 _LARGEST_VALUE = 2**61
 
@@ -157,14 +158,13 @@ class GeometricMechanism(_grid.PureMechanism):
     True
     """
 
-    sensitivity: int = 1
+    sensitivity: int = checked(check_integer, default=1, low=1, high=math.inf)
 
     name: ClassVar[str] = "Geometric mechanism"
 
     def __post_init__(self):
-        sensitivity = check_integer(self.sensitivity, "sensitivity", 1, math.inf)
-        vars(self).update(epsilon=check_positive(self.epsilon, "epsilon"), sensitivity=sensitivity)
-        if sensitivity > LARGEST_SCALE or not 0 < self.scale <= LARGEST_SCALE:
+        FrozenValue.__post_init__(self)
+        if self.sensitivity > LARGEST_SCALE or not 0 < self.scale <= LARGEST_SCALE:
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
 
     @classmethod

@@ -10,8 +10,8 @@ from skdp.accounting._events import gaussian_mu, leaves
 from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
-from skdp.utils._validation import check_privacy_parameters
-from skdp.utils._values import FrozenValue
+from skdp.utils._validation import check_delta, check_epsilon
+from skdp.utils._values import FrozenValue, checked
 
 
 class Plan(Protocol):
@@ -196,13 +196,13 @@ class JointMechanism(FrozenValue):
     """
 
     parts: tuple
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float = checked(check_epsilon)
+    delta: float = checked(check_delta, default=0.0)
 
     def __post_init__(self):
+        super().__post_init__()
         if not self.parts:
             raise ValueError("parts must not be empty")
-        check_privacy_parameters(self.epsilon, self.delta)
 
     @property
     def event(self) -> Event:

@@ -15,7 +15,33 @@ from skdp.noise import SourceLike, as_source, truthful, uniform_integers
 from skdp.utils._frames import column_values, columns_of, is_frame, objects
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_integer, check_positive, check_within
-from skdp.utils._values import FrozenValue
+from skdp.utils._values import FrozenValue, checked
+
+
+def _distinct_labels(categories):
+    is_sequence = hasattr(categories, "__len__") and hasattr(categories, "__getitem__")
+    is_vector = getattr(categories, "ndim", 1) == 1
+    if not (is_sequence and is_vector) or isinstance(categories, str | bytes | Mapping):
+        raise ValueError(f"categories must be a sequence, got {categories!r}")
+    # The items of dates of nanoseconds are integers.
+    is_plain = [isinstance(c, np.generic) and c.dtype.kind not in "mM" for c in categories]
+    labels = [c.item() if plain else c for c, plain in zip(categories, is_plain, strict=True)]
+    try:
+        distinct = len(set(labels)) == len(labels) and not any(c != c for c in labels)
+    except TypeError:
+        raise ValueError("categories must be hashable and not missing") from None
+    if not labels or not distinct:
+        raise ValueError(f"categories must be distinct, not NaN, and not empty, got {labels!r}")
+    if any(isinstance(c, str | bytes) and c[-1:] in ("\0", b"\0") for c in labels):
+        raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
+    return labels
+
+
+def _check_categories(categories, name="categories"):
+    labels = tuple(_distinct_labels(categories))
+    if len(labels) < 2:
+        raise ValueError(f"categories must be at least two, got {labels!r}")
+    return labels
 
 
 class RandomizedResponse(FrozenValue):
@@ -67,18 +93,12 @@ class RandomizedResponse(FrozenValue):
     (3,)
     """
 
-    epsilon: float
-    categories: tuple = (0, 1)
+    epsilon: float = checked(check_positive)
+    categories: tuple = checked(_check_categories, default=(0, 1))
 
     name: ClassVar[str] = "Randomised response"
     delta: ClassVar[float] = 0.0
     sensitivity: ClassVar[float] = 1.0
-
-    def __post_init__(self):
-        vars(self).update(
-            epsilon=check_positive(self.epsilon, "epsilon"),
-            categories=_check_categories(self.categories),
-        )
 
     @classmethod
     def from_scale(cls, scale: float, categories: Sequence[object] = (0, 1)) -> Self:
@@ -311,29 +331,3 @@ def categories_array(categories):
         if array.dtype.kind in "biufU" and array.tolist() == labels:
             return array
     return objects(labels)
-
-
-def _distinct_labels(categories):
-    is_sequence = hasattr(categories, "__len__") and hasattr(categories, "__getitem__")
-    is_vector = getattr(categories, "ndim", 1) == 1
-    if not (is_sequence and is_vector) or isinstance(categories, str | bytes | Mapping):
-        raise ValueError(f"categories must be a sequence, got {categories!r}")
-    # The items of dates of nanoseconds are integers.
-    is_plain = [isinstance(c, np.generic) and c.dtype.kind not in "mM" for c in categories]
-    labels = [c.item() if plain else c for c, plain in zip(categories, is_plain, strict=True)]
-    try:
-        distinct = len(set(labels)) == len(labels) and not any(c != c for c in labels)
-    except TypeError:
-        raise ValueError("categories must be hashable and not missing") from None
-    if not labels or not distinct:
-        raise ValueError(f"categories must be distinct, not NaN, and not empty, got {labels!r}")
-    if any(isinstance(c, str | bytes) and c[-1:] in ("\0", b"\0") for c in labels):
-        raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
-    return labels
-
-
-def _check_categories(categories):
-    labels = tuple(_distinct_labels(categories))
-    if len(labels) < 2:
-        raise ValueError(f"categories must be at least two, got {labels!r}")
-    return labels

@@ -26,10 +26,10 @@ from skdp.utils._validation import (
     check_positive,
     check_within,
 )
+from skdp.utils._values import checked
 
 _BLOCK = 1 << 14
 _MIN_EXPONENT = 1074
-_NOISES = ("gumbel", "laplace", "exponential")
 
 
 def check_scores(scores):
@@ -91,11 +91,7 @@ def _as_integer(score):
 class _Selection(_grid.PureMechanism):
     """Parameters and utility of a choice, which `_choose` makes by chances of acceptance."""
 
-    monotonic: bool = False
-
-    def __post_init__(self):
-        check_boolean(self.monotonic, "monotonic")
-        super().__post_init__()
+    monotonic: bool = checked(check_boolean, default=False)
 
     @classmethod
     def from_scale(
@@ -312,13 +308,14 @@ class ReportNoisyMax(_Selection):
     1
     """
 
-    noise: str = "gumbel"
+    noise: str = checked(
+        check_choice, default="gumbel", choices=("gumbel", "laplace", "exponential")
+    )
 
     name: ClassVar[str] = "Report noisy max"
 
     def __post_init__(self):
         super().__post_init__()
-        check_choice(self.noise, "noise", _NOISES)
         if self.noise == "laplace":
             self._laplace_grid()
 

@@ -64,20 +64,25 @@ def check_magnitude(value: object, name: str) -> float:
     return check_within(value, name, 1e-50, 1e50)
 
 
-def check_delta(delta: object) -> float:
+def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
+    """Return epsilon as a float, from 1e-100 to 1e15.
+
+    Losses beyond 1e15 are not told apart by the grids on which events are composed.
+    """
+    return check_within(epsilon, name, 1e-100, LARGEST_EPSILON)
+
+
+def check_delta(delta: object, name: str = "delta") -> float:
     """Return delta as a float, 0 or from 1e-100 to below 1."""
-    delta = check_real(delta, "delta")
+    delta = check_real(delta, name)
     if not (delta == 0 or 1e-100 <= delta < 1):
-        raise ValueError(f"delta must be 0 or between 1e-100 and 1, got {delta!r}")
+        raise ValueError(f"{name} must be 0 or between 1e-100 and 1, got {delta!r}")
     return delta
 
 
 def check_privacy_parameters(epsilon: object, delta: object) -> tuple[float, float]:
-    """Return (epsilon, delta) as floats: epsilon from 1e-100 to 1e15, delta as `check_delta`.
-
-    Losses beyond 1e15 are not told apart by the grids on which events are composed.
-    """
-    return check_within(epsilon, "epsilon", 1e-100, LARGEST_EPSILON), check_delta(delta)
+    """Return (epsilon, delta) as `check_epsilon` and `check_delta` do."""
+    return check_epsilon(epsilon), check_delta(delta)
 
 
 def check_boolean(value: object, name: str) -> bool:
@@ -104,9 +109,9 @@ def check_name(name, what):
     return known
 
 
-def check_relation(relation):
+def check_relation(relation, name="relation"):
     """Return the name of a relation, or raise `ValueError`."""
-    return check_choice(relation, "relation", RELATIONS)
+    return check_choice(relation, name, RELATIONS)
 
 
 def check_not_pairs(bounds, n_features):
