@@ -56,7 +56,7 @@ def _cached_hash(event):
     return vars(event)["_hash"]
 
 
-class Event(FrozenValue):
+class Event:
     """What a release is, for the accountant: a privacy event.
 
     ``a + b`` composes two and ``event * n`` repeats one.
@@ -75,8 +75,9 @@ class Event(FrozenValue):
     8.32
     """
 
+    __slots__ = ()
+
     def __post_init__(self):
-        super().__post_init__()
         parts = _parts(self)
         if parts is not None:
             depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
@@ -123,7 +124,22 @@ class Event(FrozenValue):
         )
 
 
-class Gaussian(Event):
+class _Listed(FrozenValue, Event):
+    """The events of this file, which a ledger can read, in any process.
+
+    It cannot read those that a program adds, which are what they say themselves.
+    """
+
+    def __init_subclass__(cls, **options):
+        if cls.__module__ == __name__:
+            super().__init_subclass__(**options)
+
+    def __post_init__(self):
+        super().__post_init__()
+        Event.__post_init__(self)
+
+
+class Gaussian(_Listed):
     """Gaussian noise on a release.
 
     `noise_multiplier` is its standard deviation over the release's L2 sensitivity (inside a
@@ -144,7 +160,7 @@ class Gaussian(Event):
     noise_multiplier: float = checked(_number, low=_LEAST_NOISE)
 
 
-class Laplace(Event):
+class Laplace(_Listed):
     """Laplace noise of scale sensitivity / epsilon.
 
     The sensitivity is that in L1 (inside a sampling event: the L1 norm bound of one record).
@@ -164,7 +180,7 @@ class Laplace(Event):
     epsilon: float = checked(_number, low=0.0, ends="(]")
 
 
-class DiscreteGaussian(Event):
+class DiscreteGaussian(_Listed):
     """One integer plus discrete Gaussian noise.
 
     P(x) is proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath and Steinke
@@ -188,7 +204,7 @@ class DiscreteGaussian(Event):
     sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
-class DiscreteLaplace(Event):
+class DiscreteLaplace(_Listed):
     """One integer plus discrete Laplace noise.
 
     P(x) is proportional to exp(-abs(x) / scale) on the integers. It is (sensitivity / scale)-DP.
@@ -211,7 +227,7 @@ class DiscreteLaplace(Event):
     sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
-class RandomizedResponse(Event):
+class RandomizedResponse(_Listed):
     """K-ary randomised response: each row tells the truth with a certain probability.
 
     The true one of `num_categories` categories is reported with probability
@@ -238,7 +254,7 @@ class RandomizedResponse(Event):
     num_categories: int = checked(_integer, default=2, low=2)
 
 
-class ExponentialMechanism(Event):
+class ExponentialMechanism(_Listed):
     """A choice whose log-likelihood ratio has range at most `epsilon`.
 
     That is bounded range (Durfee and Rogers 2019), as of the exponential mechanism
@@ -260,7 +276,7 @@ class ExponentialMechanism(Event):
     epsilon: float = checked(_number, low=0.0)
 
 
-class PureDP(Event):
+class PureDP(_Listed):
     """Any epsilon-DP release.
 
     Parameters
@@ -278,7 +294,7 @@ class PureDP(Event):
     epsilon: float = checked(_number, low=0.0)
 
 
-class ApproximateDP(Event):
+class ApproximateDP(_Listed):
     """Any (epsilon, delta)-DP release.
 
     Parameters
@@ -299,7 +315,7 @@ class ApproximateDP(Event):
     delta: float = checked(_number, low=0.0, high=1.0)
 
 
-class ZCDP(Event):
+class ZCDP(_Listed):
     """Any delta-approximate rho-zCDP release (Bun and Steinke 2016).
 
     Parameters
@@ -320,7 +336,7 @@ class ZCDP(Event):
     delta: float = checked(_number, default=0.0, low=0.0, high=1.0)
 
 
-class NonPrivate(Event):
+class NonPrivate(_Listed):
     """A release without any privacy: infinite cost.
 
     Examples
@@ -331,7 +347,7 @@ class NonPrivate(Event):
     """
 
 
-class PoissonSampled(Event):
+class PoissonSampled(_Listed):
     """`event` run on a sample that holds each record independently with `sampling_rate`.
 
     `event` is one additive-noise, pure, approximate-DP, randomised-response or
@@ -358,7 +374,7 @@ class PoissonSampled(Event):
     event: Event = checked(_check_sampled)
 
 
-class SampledWithoutReplacement(Event):
+class SampledWithoutReplacement(_Listed):
     """`event` run on a sample drawn without replacement.
 
     The `sample_size` of `population_size` records are drawn uniformly.
@@ -402,7 +418,7 @@ class SampledWithoutReplacement(Event):
         return float_up(Fraction(self.sample_size, self.population_size))
 
 
-class RandomStopping(Event):
+class RandomStopping(_Listed):
     """The best of a random number of runs of `event`.
 
     Only the best is released, and the number stays secret (Papernot and Steinke 2022).
@@ -444,7 +460,7 @@ class RandomStopping(Event):
                 raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
 
-class Composed(Event):
+class Composed(_Listed):
     """Several releases, in any order.
 
     Parameters
@@ -464,7 +480,7 @@ class Composed(Event):
     __hash__ = _cached_hash
 
 
-class Repeated(Event):
+class Repeated(_Listed):
     """`event` repeated `count` times, each with fresh randomness.
 
     Parameters
@@ -487,8 +503,7 @@ class Repeated(Event):
     __hash__ = _cached_hash
 
 
-# What a ledger can read, in any process: not those that a program adds.
-_KINDS = {kind.__name__: kind for kind in Event.__subclasses__()}
+_KINDS = {kind.__name__: kind for kind in _Listed.__subclasses__()}
 ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
 
