@@ -6,11 +6,12 @@ from functools import cache
 
 from scipy.optimize import brentq, minimize_scalar
 
-from skdp.accounting import _advanced, _conversions, _gaussian, _pld, _rdp
+from skdp.accounting import _advanced, _conversions, _gaussian, _pld
 from skdp.accounting import _events as ev
 from skdp.accounting._costs import check_neighbours
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._laws import composed_zcdp, group_delta, group_event, law
+from skdp.accounting._rdp import rdp_delta, rdp_epsilon
 from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_positive, check_within
@@ -33,7 +34,7 @@ def _single_epsilon(part, delta_, relation):
     """Least epsilon at delta of one release, RDP included where no closed form is exact."""
     bound = law(part, relation).epsilon_at(delta_)
     if not has_loss_distribution((part,), relation):
-        bound = min(bound, _rdp_bound({part: 1}, delta_, relation))
+        bound = min(bound, rdp_epsilon({part: 1}, delta_, relation))
     return bound
 
 
@@ -75,19 +76,6 @@ def _zcdp_bound(parts, delta_, relation, k=1):
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
 
 
-def _rdp_bound(parts, delta_, relation):
-    deltas = [law(part, relation).delta for part in parts]
-    delta_ = _advanced.spare_delta(deltas, parts.values(), delta_)
-    if delta_ <= 0.0:
-        return math.inf
-    return _rdp.rdp_epsilon(parts, delta_, relation)
-
-
-def _rdp_delta(parts, target, relation):
-    fixed = _advanced.total_delta((n, law(part, relation).delta) for part, n in parts.items())
-    return fixed + (1.0 - fixed) * _rdp.rdp_delta(parts, target, relation)
-
-
 def _stated_and_gaussian(parts, delta_, relation):
     """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
@@ -117,7 +105,7 @@ def _pld_bound(parts, delta_, relation, tolerance):
         return _basic(parts, delta_, relation)
     bound = _pld.pld_epsilon(parts, delta_, relation, tolerance)
     if _has_bounded_range(parts):
-        bound = min(bound, _rdp_bound(parts, delta_, relation))
+        bound = min(bound, rdp_epsilon(parts, delta_, relation))
     return bound
 
 
@@ -127,7 +115,7 @@ def _has_bounded_range(parts):
     return any(isinstance(part, ev.ExponentialMechanism) for part in parts)
 
 
-_BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound, "rdp": _rdp_bound}
+_BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound, "rdp": rdp_epsilon}
 
 
 def _whole(parts, relation):
@@ -295,15 +283,11 @@ def get_delta(
     """
     _check(event, relation, method, tolerance, group_size)
     check_within(epsilon, "epsilon", 0.0)
-    target = float(epsilon)
-    if group_size == 1:
-        return _delta(ev.leaves(event), target, relation, method, tolerance)
-    return _inverted_delta(
-        lambda d: _group_epsilon(event, d, relation, method, tolerance, int(group_size)), target
-    )
-
-
-def _delta(parts, target, relation, method, tolerance):
+    target, parts = float(epsilon), ev.leaves(event)
+    if group_size > 1:
+        return _inverted_delta(
+            lambda d: _group_epsilon(event, d, relation, method, tolerance, int(group_size)), target
+        )
     if any(_is_non_private(part) for part in parts):
         return 1.0
     if not parts or target == math.inf:
@@ -316,7 +300,7 @@ def _delta(parts, target, relation, method, tolerance):
         rho, rho_delta = composed_zcdp(parts, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
-        best = min(best, _rdp_delta(parts, target, relation))
+        best = min(best, rdp_delta(parts, target, relation))
     if method == "pld":
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
@@ -336,7 +320,7 @@ def _pld_delta(parts, target, relation, tolerance):
         return law(next(iter(parts)), relation).curve()(target)
     bound = _pld.pld_delta(parts, target, relation, tolerance)
     if _has_bounded_range(parts):
-        bound = min(bound, _rdp_delta(parts, target, relation))
+        bound = min(bound, rdp_delta(parts, target, relation))
     return bound
 
 

@@ -98,6 +98,7 @@ class GaussianMechanism(_grid.GridMechanism):
     name: ClassVar[str] = "Gaussian mechanism"
     _deviation: ClassVar[float] = 1.0
     _mean_error: ClassVar[float] = math.sqrt(2.0 / math.pi)
+    _sample = staticmethod(discrete_gaussian)
 
     def __post_init__(self):
         super().__post_init__()
@@ -105,7 +106,11 @@ class GaussianMechanism(_grid.GridMechanism):
         epsilon = check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()")
         if given:
             multiplier = check_positive(self.noise_multiplier, "noise_multiplier")
-            _check_sufficient(multiplier, epsilon, self.delta)
+            if not is_proved(Gaussian(multiplier), epsilon, self.delta, "add_remove"):
+                raise ValueError(
+                    f"noise_multiplier={multiplier!r} is too small for (epsilon={epsilon!r}, "
+                    f"delta={self.delta!r})"
+                )
         else:
             multiplier = _CALIBRATIONS[self.calibration](epsilon, self.delta)
         vars(self).update(epsilon=epsilon, noise_multiplier=multiplier)
@@ -193,9 +198,6 @@ class GaussianMechanism(_grid.GridMechanism):
         """
         return -self.scale_for(size) * math.sqrt(terms) * float(ndtri(probability))
 
-    def _sample(self, scale, size, stream):
-        return discrete_gaussian(scale, size, stream)
-
     def _on_grid(self, size):
         """The step of the grid for `size` values, and sigma in steps."""
         root = math.sqrt(check_integer(size, "size", 1, math.inf))
@@ -213,14 +215,6 @@ def sigma_in_steps(scale, sensitivity, root, step):
     """
     raised = scale / step * (1.0 + root * step / sensitivity)
     return math.sqrt(raised * raised + 16.0) * (1.0 + 2.0**-40)
-
-
-def _check_sufficient(multiplier, epsilon, delta):
-    if not is_proved(Gaussian(multiplier), epsilon, delta, "add_remove"):
-        raise ValueError(
-            f"noise_multiplier={multiplier!r} is too small for (epsilon={epsilon!r}, "
-            f"delta={delta!r})"
-        )
 
 
 class GammaNormMechanism(_grid.PureMechanism):

@@ -72,6 +72,7 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     _deviation: ClassVar[float] = math.sqrt(2.0)
     _mean_error: ClassVar[float] = 1.0
     _event = Laplace
+    _sample = staticmethod(discrete_laplace)
 
     def __post_init__(self):
         super().__post_init__()
@@ -94,9 +95,6 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
         float
         """
         return _grid.laplace_tail(self.scale_for(size), probability, terms)
-
-    def _sample(self, scale, size, stream):
-        return discrete_laplace(scale, size, stream)
 
     def _on_grid(self, size):
         """The step of the grid for `size` values, and the scale of the noise in steps."""

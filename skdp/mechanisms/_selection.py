@@ -7,25 +7,13 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp import noise as samplers
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
 from skdp.accounting import PureDP
 from skdp.mechanisms import _grid
-from skdp.noise import (
-    SourceLike,
-    as_source,
-    bernoulli_exp,
-    discrete_laplace,
-    random_order,
-    uniform_integers,
-)
+from skdp.noise import SourceLike
+from skdp.utils import _validation as checks
 from skdp.utils._rounding import float_up
-from skdp.utils._validation import (
-    check_boolean,
-    check_choice,
-    check_integer,
-    check_positive,
-    check_within,
-)
 from skdp.utils._values import checked
 
 _BLOCK = 1 << 14
@@ -60,7 +48,7 @@ def acceptance(scores, scale, stream):
             up, down = scale.denominator, scale.numerator << _MIN_EXPONENT
             return np.array(gaps, dtype=object) * up, down
 
-        return bernoulli_exp(exponents[index], exact, stream)
+        return samplers.bernoulli_exp(exponents[index], exact, stream)
 
     return accepted
 
@@ -69,7 +57,7 @@ def choose_exponentially(n, accepted, stream):
     """Choose i with probability proportional to its acceptance: propose uniformly, accept."""
     block = min(_BLOCK, 4 * n)
     while True:
-        proposals = uniform_integers(n, block, stream)
+        proposals = samplers.uniform_integers(n, block, stream)
         heads = np.flatnonzero(accepted(proposals))
         if heads.size:
             return proposals[heads[0]]
@@ -78,7 +66,7 @@ def choose_exponentially(n, accepted, stream):
 
 def permute_and_flip(n, accepted, stream):
     """Flip a coin for each candidate in random order; the first head is chosen."""
-    order = random_order(n, stream)
+    order = samplers.random_order(n, stream)
     return order[np.argmax(accepted(order))]
 
 
@@ -91,7 +79,7 @@ def _as_integer(score):
 class _Selection(_grid.PureMechanism):
     """Parameters and utility of a choice, which `_choose` makes by chances of acceptance."""
 
-    monotonic: bool = checked(check_boolean, default=False)
+    monotonic: bool = checked(checks.check_boolean, default=False)
 
     @classmethod
     def from_scale(
@@ -114,8 +102,8 @@ class _Selection(_grid.PureMechanism):
         -------
         mechanism
         """
-        scale = check_positive(scale, "scale")
-        sensitivity = check_positive(sensitivity, "sensitivity")
+        scale = checks.check_positive(scale, "scale")
+        sensitivity = checks.check_positive(sensitivity, "sensitivity")
         factor = 1 if monotonic else 2
         return cls(_grid.round_up(factor * sensitivity / scale), sensitivity, monotonic, **options)
 
@@ -139,8 +127,8 @@ class _Selection(_grid.PureMechanism):
             The shortfall is at most this, with probability `confidence` at least:
             ``scale * ln(size / (1 - confidence))``, and twice that for Laplace noise.
         """
-        confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
-        size = check_integer(size, "size", 1, math.inf)
+        confidence = checks.check_within(confidence, "confidence", 0.0, 1.0, "()")
+        size = checks.check_integer(size, "size", 1, math.inf)
         return self.scale * math.log(size / (1.0 - confidence))
 
     def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
@@ -163,7 +151,7 @@ class _Selection(_grid.PureMechanism):
         ValueError
             If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
         """
-        array, stream = check_scores(scores), as_source(random_state).stream()
+        array, stream = check_scores(scores), samplers.as_source(random_state).stream()
         candidates = np.flatnonzero(array > -np.inf)
         return int(candidates[self._chosen(array[candidates], stream)])
 
@@ -309,7 +297,7 @@ class ReportNoisyMax(_Selection):
     """
 
     noise: str = checked(
-        check_choice, default="gumbel", choices=("gumbel", "laplace", "exponential")
+        checks.check_choice, default="gumbel", choices=("gumbel", "laplace", "exponential")
     )
 
     name: ClassVar[str] = "Report noisy max"
@@ -336,7 +324,7 @@ class ReportNoisyMax(_Selection):
         if self.noise != "laplace":
             return super()._chosen(scores, stream)
         step, scale = self._laplace_grid()
-        noise = discrete_laplace(scale, scores.size, stream)
+        noise = samplers.discrete_laplace(scale, scores.size, stream)
         return np.argmax(_grid.to_steps(scores, step) + noise)
 
     @property

@@ -8,14 +8,8 @@ from numpy.typing import ArrayLike
 
 from skdp.accounting import Neighbours
 from skdp.mechanisms._grid import round_up
+from skdp.utils import _validation as checks
 from skdp.utils._rounding import float_up
-from skdp.utils._validation import (
-    broadcast_bounds,
-    check_choice,
-    check_integer,
-    check_positive,
-    check_relation,
-)
 
 _NORMS = ("l1", "l2", "linf")
 
@@ -40,9 +34,9 @@ def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
     >>> sum_sensitivity(0.5, "replace_one")
     1.0
     """
-    norm = check_positive(norm, "norm")
+    norm = checks.check_positive(norm, "norm")
     rows = Neighbours(relation=relation).rows_moved
-    return check_positive(rows * norm, "sensitivity")
+    return checks.check_positive(rows * norm, "sensitivity")
 
 
 def bounded_sum_sensitivity(
@@ -85,9 +79,9 @@ def bounded_sum_sensitivity(
     >>> bounded_sum_sensitivity((-1.0, 3.0), "replace_one", n_features=5)
     20.0
     """
-    check_relation(relation)
-    check_choice(norm, "norm", _NORMS)
-    low, high = broadcast_bounds(bounds, _count_features(bounds, n_features))
+    checks.check_relation(relation)
+    checks.check_choice(norm, "norm", _NORMS)
+    low, high = checks.broadcast_bounds(bounds, _count_features(bounds, n_features))
     sides = zip(low.tolist(), high.tolist(), strict=True)
     if relation == "add_remove":
         moved = [Fraction(max(abs(a), abs(b))) for a, b in sides]
@@ -100,7 +94,7 @@ def bounded_sum_sensitivity(
     else:
         # The library's rounding is covered; it neither overflows nor underflows on the way.
         bound = round_up(math.hypot(*map(float_up, moved)) * (1.0 + 2.0**-50))
-    return check_positive(bound, "sensitivity")
+    return checks.check_positive(bound, "sensitivity")
 
 
 def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> float:
@@ -122,8 +116,8 @@ def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> flo
     >>> histogram_sensitivity("replace_one", "l1")
     2.0
     """
-    check_choice(norm, "norm", _NORMS)
-    check_relation(relation)
+    checks.check_choice(norm, "norm", _NORMS)
+    checks.check_relation(relation)
     replaced = {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
     return 1.0 if relation == "add_remove" else replaced
 
@@ -154,16 +148,16 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
     >>> convert_sensitivity(0.5, 4, "l1", "l2")
     0.5
     """
-    sensitivity = check_positive(sensitivity, "sensitivity")
-    d = check_integer(n_values, "n_values", 1, math.inf)
-    step = _NORMS.index(check_choice(source, "source", _NORMS)) - _NORMS.index(
-        check_choice(target, "target", _NORMS)
+    sensitivity = checks.check_positive(sensitivity, "sensitivity")
+    d = checks.check_integer(n_values, "n_values", 1, math.inf)
+    step = _NORMS.index(checks.check_choice(source, "source", _NORMS)) - _NORMS.index(
+        checks.check_choice(target, "target", _NORMS)
     )
     if step <= 0:
         return sensitivity
     root = math.isqrt(d)
     factor = d if step == 2 else root if root**2 == d else round_up(math.sqrt(d))
-    return check_positive(float_up(Fraction(sensitivity) * Fraction(factor)), "sensitivity")
+    return checks.check_positive(float_up(Fraction(sensitivity) * Fraction(factor)), "sensitivity")
 
 
 def _count_features(bounds, n_features):
@@ -174,4 +168,4 @@ def _count_features(bounds, n_features):
                 "bounds that are numbers need n_features, the number of columns that are summed"
             )
         n_features = lengths[0]
-    return check_integer(n_features, "n_features", 1, math.inf)
+    return checks.check_integer(n_features, "n_features", 1, math.inf)

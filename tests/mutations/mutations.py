@@ -287,9 +287,9 @@ MUTATIONS = [
     ),
     Mutation(
         "one-noise-for-all-values",
-        "mechanisms._laplace",
-        "LaplaceMechanism._sample",
-        rules.argument_put("discrete_laplace", 1, "1"),
+        "mechanisms._grid",
+        "GridMechanism.release",
+        rules.argument_put("_sample", 1, "1"),
         ("mechanisms/test_additive.py::test_every_value_has_its_own_noise",),
         "differences of the values are released without noise",
     ),
@@ -355,7 +355,7 @@ MUTATIONS = [
     Mutation(
         "too-little-noise-accepted",
         "mechanisms._gaussian",
-        "_check_sufficient",
+        "GaussianMechanism.__post_init__",
         rules.refusals_dropped(),
         ("mechanisms/test_additive.py::test_a_noise_multiplier_that_does_not_suffice",),
         "a stated epsilon need not hold",
