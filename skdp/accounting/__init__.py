@@ -14,9 +14,6 @@ from skdp.accounting._conversions import rdp_to_delta as rdp_to_delta
 from skdp.accounting._conversions import rdp_to_epsilon as rdp_to_epsilon
 from skdp.accounting._conversions import zcdp_to_delta as zcdp_to_delta
 from skdp.accounting._conversions import zcdp_to_epsilon as zcdp_to_epsilon
-from skdp.accounting._costs import gdp as gdp
-from skdp.accounting._costs import rdp as rdp
-from skdp.accounting._costs import zcdp as zcdp
 from skdp.accounting._events import ZCDP as ZCDP
 from skdp.accounting._events import ApproximateDP as ApproximateDP
 from skdp.accounting._events import Composed as Composed
@@ -42,6 +39,9 @@ from skdp.accounting._guarantee import Guarantee as Guarantee
 from skdp.accounting._guarantee import Neighbours as Neighbours
 from skdp.accounting._interchange import from_dp_accounting as from_dp_accounting
 from skdp.accounting._interchange import to_dp_accounting as to_dp_accounting
+from skdp.accounting._laws import gdp as gdp
+from skdp.accounting._laws import rdp as rdp
+from skdp.accounting._laws import zcdp as zcdp
 from skdp.accounting._ledger import Ledger as Ledger
 from skdp.accounting._ledger import open_ledger as open_ledger
 from skdp.accounting._ledger import register_ledger as register_ledger

@@ -8,9 +8,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _pld
 from skdp.accounting import _events as ev
-from skdp.accounting._costs import check_neighbours
 from skdp.accounting._gaussian import nudge
-from skdp.accounting._laws import composed_zcdp, group_delta, group_event, law
+from skdp.accounting._laws import check_neighbours, composed_zcdp, group_delta, group_event, law
 from skdp.accounting._rdp import rdp_delta, rdp_epsilon
 from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up

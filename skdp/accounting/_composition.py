@@ -17,10 +17,9 @@ import numpy as np
 from skdp.accounting._advanced import advanced_epsilon
 from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
-from skdp.accounting._costs import gdp, rdp, zcdp
 from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
-from skdp.accounting._laws import group_event
+from skdp.accounting._laws import gdp, group_event, rdp, zcdp
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters, check_real
 from skdp.utils._values import FrozenValue
@@ -322,7 +321,8 @@ class FixedSchedule(_PricedAtCap):
         """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
         if not any(schedule.events for schedule in total):
             return 0.0, 0.0
-        return max(self._epsilon(schedule, cap[1]) for schedule in total), cap[1]
+        each = (min(self._epsilon_by_method(s, cap[1]), _summed(s, cap[1])) for s in total)
+        return float(max(each)), cap[1]
 
     def within(self, total, cap):
         """Say whether a total is within the cap, by a quicker bound where that suffices."""
@@ -342,10 +342,6 @@ class FixedSchedule(_PricedAtCap):
             return math.inf
         costs = (n * _rdp_at_quick_orders(e, **self.neighbours) for e, n in counts.items())
         return min(map(rdp_to_epsilon, sum(costs), QUICK_ORDERS, itertools.repeat(delta)))
-
-    def _epsilon(self, schedule, delta):
-        epsilon = self._epsilon_by_method(schedule, delta)
-        return float(min(epsilon, _summed(schedule, delta)))
 
     def _epsilon_by_method(self, schedule, delta):
         # A release by itself costs what its own curve says.

@@ -179,7 +179,7 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
     return step
 
 
-def _plan(parts, tilt, epsilon, delta, tolerance, order=None):
+def _plan(parts, tilt, epsilon, delta, tolerance, order):
     """The grid's step, and a window of the total loss with ln P(loss > its upper end).
 
     Above it P has at most delta * 1e-9. What leaves the window on one side comes back on the
@@ -200,7 +200,7 @@ def _plan(parts, tilt, epsilon, delta, tolerance, order=None):
     returned = min(most, float(np.min((upper - here + 28.0) / spread)))
     high = min(max(high, low, low + returned - 0.5 * (low + epsilon)), most)
     log_tail = float(np.min(moments - tilts * high)) if high < most else -math.inf
-    step = _step(parts, (order or 1.0 + tilt) - 1.0, epsilon, tolerance, high - low)
+    step = _step(parts, order - 1.0, epsilon, tolerance, high - low)
     return _Plan(step, tilt, low, high, log_tail, max(epsilon, low) + 0.5 * _MAX_WIDTH)
 
 
@@ -370,12 +370,6 @@ def _most(direction):
     return max(0.0, math.fsum(losses)) * (1.0 + 2.0**-49)
 
 
-def _any_infinite(parts):
-    """Return the probability that some loss is infinite, rounded up; one release's is its own."""
-    own = [(part.count, part.coarse.infinite) for part in parts if part.coarse.infinite > 0.0]
-    return own[0][1] if [count for count, _ in own] == [1] else total_delta(own)
-
-
 def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):
     """Upper bound on delta at epsilon of the composition of all events."""
     if sum(parts.values()) > _MAX_RELEASES:
@@ -393,9 +387,12 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             rough = max(delta, 1e-290)
         most = sum_up((part.count, part.high) for part in coarse)
         if epsilon >= most * (1.0 + 2.0**-50):
-            result = max(result, _any_infinite(coarse))
-            continue
-        result = max(result, _composed_delta(coarse, tilt, epsilon, delta, tolerance))
+            # That some loss is infinite; one release's probability of it is its own.
+            own = [(p.count, p.coarse.infinite) for p in coarse if p.coarse.infinite > 0.0]
+            found = own[0][1] if [count for count, _ in own] == [1] else total_delta(own)
+        else:
+            found = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
+        result = max(result, found)
     return result
 
 

@@ -7,9 +7,9 @@ from functools import lru_cache, partial
 import numpy as np
 from scipy.optimize import brentq
 
+from skdp.accounting import _advanced
 from skdp.accounting import _divergences as div
 from skdp.accounting import _events as ev
-from skdp.accounting._advanced import spare_delta, total_delta
 from skdp.accounting._conversions import converted_delta, converted_epsilon, minimum_over_orders
 from skdp.accounting._gaussian import delta_of_mu
 from skdp.accounting._laws import Law, composed_rdp, group_event, law, law_of, stated
@@ -18,7 +18,9 @@ from skdp.utils._rounding import sum_up
 
 def rdp_epsilon(parts, delta, relation):
     """epsilon by RDP, minimised over real orders, at what the events' own deltas leave."""
-    spare = spare_delta([law(part, relation).delta for part in parts], parts.values(), delta)
+    spare = _advanced.spare_delta(
+        [law(part, relation).delta for part in parts], parts.values(), delta
+    )
     if spare <= 0.0:
         return math.inf
     return minimum_over_orders(
@@ -31,7 +33,7 @@ def rdp_delta(parts, epsilon, relation):
     found = minimum_over_orders(
         lambda order: converted_delta(composed_rdp(parts, relation, order), order, epsilon)
     )
-    own = total_delta((n, law(part, relation).delta) for part, n in parts.items())
+    own = _advanced.total_delta((n, law(part, relation).delta) for part, n in parts.items())
     return own + (1.0 - own) * found
 
 

@@ -7,6 +7,7 @@ import stat
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 from skdp.accounting import _records
 from skdp.accounting._chain import NOTHING
@@ -164,14 +165,14 @@ class SQLiteLedger(_records.TableLedger):
         anybody keeps the exception.
         """
         self._file()
-        how = {"factory": _Connection, "timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None}
+        how = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None}
         try:
             connection = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, **how)
             try:
-                connection.lock = lock
                 connection.execute("PRAGMA synchronous = EXTRA")
                 self._check_schema(connection)
-                return work(connection)
+                known = {"execute": connection.execute, "close": connection.close, "lock": lock}
+                return work(SimpleNamespace(**known))
             finally:
                 connection.close()
         except sqlite3.Error as error:
@@ -202,12 +203,6 @@ class SQLiteLedger(_records.TableLedger):
                 f"another program set journal_mode={mode} in the ledger {self.path}, so that "
                 "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
             )
-
-
-class _Connection(sqlite3.Connection):
-    """A connection that knows the lock under which it was made."""
-
-    lock = None
 
 
 def _is_mounted(path):
