@@ -197,11 +197,8 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
         return 1.0
 
     centre = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
-    converted = minimum_over_orders(
-        lambda order: converted_delta(rho * order, order, epsilon),
-        centre * 1e-3,
-        centre * 1e3 + 1.0,
-    )
+    ends = centre * 1e-3, centre * 1e3 + 1.0
+    converted = minimum_over_orders(lambda a: converted_delta(rho * a, a, epsilon), *ends)
     return min(1.0, (rho_delta + (1.0 - rho_delta) * converted) * (1.0 + _ROUND_OFF))
 
 

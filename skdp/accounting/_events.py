@@ -5,6 +5,7 @@ import math
 from dataclasses import fields
 from fractions import Fraction
 
+from skdp.accounting._chain import canonical_json
 from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked
@@ -119,9 +120,7 @@ class Event:
         """
         if getattr(self, "_nodes", 1) > _MAX_NODES:
             raise ValueError(f"an event of more than {_MAX_NODES:g} events is too long to write")
-        return json.dumps(
-            self, default=_as_dict, sort_keys=True, separators=(",", ":"), allow_nan=False
-        )
+        return canonical_json(self, _as_dict)
 
 
 class _Listed(FrozenValue, Event):

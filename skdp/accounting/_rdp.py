@@ -18,9 +18,8 @@ from skdp.utils._rounding import sum_up
 
 def rdp_epsilon(parts, delta, relation):
     """epsilon by RDP, minimised over real orders, at what the events' own deltas leave."""
-    spare = _advanced.spare_delta(
-        [law(part, relation).delta for part in parts], parts.values(), delta
-    )
+    deltas = [law(part, relation).delta for part in parts]
+    spare = _advanced.spare_delta(deltas, parts.values(), delta)
     if spare <= 0.0:
         return math.inf
     return minimum_over_orders(

@@ -1,9 +1,10 @@
 """What a ledger says about a data set, for people and for programs."""
 
 import json
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 
 from skdp.accounting._composition import SCHEDULES
+from skdp.accounting._events import Event
 from skdp.utils._documents import Section, barred, html_fragment
 from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
@@ -38,6 +39,10 @@ def describe_composition(composition):
     if composition in SCHEDULES:
         return f"{composition}, for releases whose parameters were fixed beforehand"
     return composition
+
+
+def _as_json(value):
+    return value.to_json() if isinstance(value, Event) else vars(value)
 
 
 class BudgetReport(FrozenValue):
@@ -100,16 +105,12 @@ class BudgetReport(FrozenValue):
         -------
         dict
         """
-        spends, draws = (
-            [asdict(replace(entry, event=entry.event.to_json())) for entry in entries]
-            for entries in (self.spends, self.draws)
-        )
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = dict(vars(self))
         amounts = zip(("epsilon", "delta"), values.pop("cap"), values.pop("spent"), strict=True)
         budget = {name: {"cap": cap, "spent": spent} for name, cap, spent in amounts}
-        values |= budget | {"spends": spends, "draws": draws, "notes": list(self.notes)}
+        text = json.dumps(values | budget | {"notes": self.notes}, default=_as_json)
         # JSON has no infinity: what no epsilon bounds at the cap's delta is null.
-        return json.loads(json.dumps(values), parse_constant=lambda word: None)
+        return json.loads(text, parse_constant=lambda word: None)
 
     def select(
         self, *, user: str | None = None, purpose: str | None = None, since: str | None = None

@@ -232,9 +232,6 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         epsilon = min(epsilon, amplified(one, rate) - amplified(-one, rate))
     epsilon = math.nextafter(epsilon * UP, math.inf) if epsilon > 0.0 else 0.0
     delta = sum_up([(rate, inner.delta)])
-    # Sampling does not fit zCDP: what it costs without, or what (epsilon, delta) does.
-    pure_rho = div.pure_rho(epsilon)
-    rho, rho_delta = (inner.rho, inner.rho_delta) if inner.rho < pure_rho else (pure_rho, delta)
     is_gaussian = isinstance(inside, ev.Gaussian)
     # Over the contribution of one record, of which a replacement moves two.
     record_sigma = 2.0 * inside.noise_multiplier if is_gaussian else math.nan
@@ -286,13 +283,8 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
 
     if delta > 0.0:
         # (epsilon, delta)-DP is amplified to (epsilon', q delta)-DP.
-        return replace(stated(epsilon, delta), grouped=lambda k: None, pairs=pairs, curve=curve)
-    return Law(
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        rho_delta=rho_delta,
-        pairs=inner.pairs and pairs,
-        renyi=renyi,
-        curve=curve,
-    )
+        known = stated(epsilon, delta)
+    else:
+        # Sampling does not fit zCDP: what it costs without, or what epsilon does.
+        known = Law(epsilon=epsilon, rho=min(inner.rho, div.pure_rho(epsilon)), renyi=renyi)
+    return replace(known, grouped=lambda k: None, pairs=inner.pairs and pairs, curve=curve)

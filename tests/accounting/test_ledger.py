@@ -240,8 +240,8 @@ def test_no_connection_outlives_a_call(path, monkeypatch):
     opened = []
     connect = sqlite3.connect
 
-    def spy(*args, factory, **options):
-        class Connection(factory):
+    def spy(*args, **options):
+        class Connection(sqlite3.Connection):
             closed = False
 
             def close(self):
