@@ -70,11 +70,9 @@ class Record(FrozenValue):
             raise LedgerError(f"record {sequence} cannot be read: it is no JSON") from error
 
 
-def canonical_json(value, default=None):
-    """Return the one JSON text of a value: sorted keys, no spaces; `default` as of `json.dumps`."""
-    return json.dumps(
-        value, default=default, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
+def canonical_json(value, other=None):
+    """Return the one JSON text of a value: sorted keys, no spaces; `other` makes what JSON lacks."""
+    return json.dumps(value, default=other, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def chain_hash(previous, sequence, dataset, kind, body):
