@@ -71,7 +71,7 @@ class Record(FrozenValue):
 
 
 def canonical_json(value, other=None):
-    """Return the one JSON text of a value: sorted keys, no spaces; `other` makes what JSON lacks."""
+    """Return the one JSON text of a value: sorted keys, no spaces; `other` writes what it lacks."""
     return json.dumps(value, default=other, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
