@@ -15,7 +15,6 @@ from skdp.mechanisms import (
     ReportNoisyMax,
     _gaussian,
     _grid,
-    _laplace,
 )
 from skdp.mechanisms._grid import grid_step
 from skdp.noise import RandomSource, discrete_gaussian, discrete_laplace, rounded_norm_noise
@@ -108,8 +107,11 @@ def test_half_the_noise_is_caught(mechanism, monkeypatch):
     def halved_norm(offset, scale, stream):
         return rounded_norm_noise(offset, scale / 2, stream)
 
-    monkeypatch.setattr(_laplace, "discrete_laplace", halved(discrete_laplace))
-    monkeypatch.setattr(_gaussian, "discrete_gaussian", halved(discrete_gaussian))
+    for kind, sampler in (
+        (LaplaceMechanism, discrete_laplace),
+        (GaussianMechanism, discrete_gaussian),
+    ):
+        monkeypatch.setattr(kind, "_sample", staticmethod(halved(sampler)))
     monkeypatch.setattr(_gaussian, "rounded_norm_noise", halved_norm)
     with pytest.raises(AssertionError):
         check_noise(mechanism, n=1500)

@@ -158,7 +158,7 @@ def test_decisions_inside_the_guard_band_are_exact(monkeypatch):
         ExponentialMechanism(1.0, 1.0).release(SCORES, random_state=source(i)) for i in range(9)
     ]
     monkeypatch.setattr(
-        _selection,
+        _selection.samplers,
         "bernoulli_exp",
         lambda x, exact, stream: bernoulli_exp(x, exact, stream, exact=True),
     )
