@@ -15,6 +15,7 @@ from skdp.mechanisms import (
     ReportNoisyMax,
     _gaussian,
     _grid,
+    _laplace,
 )
 from skdp.mechanisms._grid import grid_step
 from skdp.noise import RandomSource, discrete_gaussian, discrete_laplace, rounded_norm_noise
