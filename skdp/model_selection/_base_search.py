@@ -196,15 +196,15 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             If the accountant cannot pay for the whole search; no fit was made.
         """
         with PrivateFit(self) as fit, FitProgress(self, 1 + bool(self.refit)) as progress:
-            run = self._prepare(fit, X, y, groups, params).charged(fit)
+            run = self._charged(fit, X, y, groups, params)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
             self._publish(fit, run.plan, run_plan(run, progress))
         return self
 
-    def _prepare(self, fit, X, y, groups, params):
-        """Read the rows and plan: all of a fit that is before its charge."""
+    def _charged(self, fit, X, y, groups, params):
+        """Read the rows, plan and charge: all of a fit that is before its first run."""
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
@@ -216,12 +216,12 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, fit.guarantee, **options)
         asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
-        return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
+        return SearchRun.charged(plan_search(task, *asked), rows, self.n_jobs, fit)
 
     def _rehearse(self, X, y=None, groups=None, *, n_units, **params):
         """Do what a fit does up to its charge, for the errors that it raises."""
         with PrivateFit(self) as fit:
-            self._prepare(fit, X, y, groups, params).charged(fit)
+            self._charged(fit, X, y, groups, params)
 
     def cost(self):
         """Return what the whole search costs, the final model included.

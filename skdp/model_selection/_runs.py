@@ -42,8 +42,7 @@ class SearchRun(FrozenValue):
         All of them.
     n_jobs : int or None
         How many fits run at a time.
-    source : RandomSource, default=None
-        None before the charge.
+    source : RandomSource
     spend : Spend, default=None
         The charge; None without an accountant.
     """
@@ -51,12 +50,12 @@ class SearchRun(FrozenValue):
     plan: object
     rows: Rows
     n_jobs: int | None
-    source: object = None
+    source: object
     spend: object = None
 
     @classmethod
-    def prepared(cls, plan, rows, n_jobs):
-        """Return those of a plan, once every one has read its rows."""
+    def charged(cls, plan, rows, n_jobs, fit):
+        """Charge a plan as a part of a private fit, once every one has read its rows."""
         if n_jobs is not None:
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
         rehearse(plan, rows)
@@ -64,12 +63,8 @@ class SearchRun(FrozenValue):
         with silence():
             sent = tuple(plan.runs.values()), rows, plan.task.score
             Parallel(n_jobs=n_jobs)([delayed(len)(sent)])
-        return cls(plan, rows, n_jobs)
-
-    def charged(self, fit):
-        """Charge the plan, as a part of a private fit."""
         # In this order: a spend is there once it was charged.
-        return replace(self, source=fit.charge(self.plan), spend=fit.spend)
+        return cls(plan, rows, n_jobs, fit.charge(plan), fit.spend)
 
     @property
     def allow(self):
