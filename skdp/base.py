@@ -171,8 +171,8 @@ class ReadTable:
 class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
 
-    Every one has `epsilon`, `accountant` and `random_state`. It is fitted once it has a statement of
-    what was guaranteed. Lines of docstrings that private estimators share are filled in; see
+    Every one has `epsilon`, `accountant` and `random_state`. It is fitted once it has a statement
+    of what was guaranteed. Lines of docstrings that private estimators share are filled in; see
     `skdp.utils._docstrings`.
 
     A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by

@@ -16,10 +16,9 @@ from skdp.accounting._state import NotCopied
 from skdp.base import guarantee_of
 from skdp.model_selection._candidates import silence
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
-from skdp.pipeline._kinds import plans_its_fit
+from skdp.pipeline._kinds import output_width, plans_its_fit, sparsity
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._verified import fails_on, verified
-from skdp.pipeline._widths import output_width, sparsity
 
 # Widths of which a model that refuses its parameters at every one is taken to refuse them at any.
 WIDTHS_TRIED = (1, 10, 1000)

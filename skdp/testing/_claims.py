@@ -5,8 +5,6 @@ from unittest import SkipTest
 
 import numpy as np
 from scipy.stats import wasserstein_distance
-from sklearn.base import clone
-from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.accounting import PrivacyAccountant, convert_relation, get_epsilon

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from skdp.utils._frames import is_frame
 from skdp.utils._validation import broadcast_bounds, check_positive
@@ -65,7 +64,8 @@ def clip_rows(X, norm):
     target = keep_below * (1.0 - 3.0 * margin - 2.0 * unit) - tiny
     if keep_below <= 0 or target <= 0:
         raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {d} features")
-    for rows in gen_batches(len(X), max(1, _BLOCK_VALUES // max(d, 1))):
+    size = max(1, _BLOCK_VALUES // max(d, 1))
+    for rows in (slice(start, start + size) for start in range(0, len(X), size)):
         wide = X[rows].astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
             norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))

@@ -5,7 +5,6 @@ from fractions import Fraction
 from math import nextafter
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from skdp.utils._clipping import check_matrix
 from skdp.utils._validation import broadcast_bounds, check_integer
@@ -94,10 +93,11 @@ def exact_sum(X, bounds, *, n_samples=None, shares=None):
             raise ValueError("n_samples times the bounds overflows float64")
     grid = sum_grid(bound, rows)
     total = np.zeros(d)
-    for block in gen_batches(n, max(1, _BLOCK_VALUES // max(d, 1))):
-        values = np.clip(X[block], low, high, dtype=np.float64)
+    block = max(1, _BLOCK_VALUES // max(d, 1))
+    for start in range(0, n, block):
+        values = np.clip(X[start : start + block], low, high, dtype=np.float64)
         if shares is not None:
-            values *= shares[block, np.newaxis]
+            values *= shares[start : start + block, np.newaxis]
         np.divide(values, grid, out=values)
         total += np.trunc(values, out=values).sum(axis=0)
     if np.isnan(total).any():
