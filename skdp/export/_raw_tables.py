@@ -140,10 +140,9 @@ def cells_of(model, kinds, edges, *, scaled=False):
     # Behind other steps skl2onnx converts the imputer alone.
     front = ColumnTransformer([part for part in parts if part[-1]]) if words else SimpleImputer()
     front.fit(np.full((1, len(columns)), GAP, dtype=object))
-    for _, part, own in (
-        front.transformers_ if words and hasattr(model, "feature_names_in_") else ()
-    ):
-        holding(part, feature_names_in_=model.feature_names_in_[own])
+    if words and hasattr(model, "feature_names_in_"):
+        for _, part, own in front.transformers_:
+            holding(part, feature_names_in_=model.feature_names_in_[own])
     sizes, starts = [len(own.starts) for own in columns], np.hstack([own.starts for own in columns])
     picks = linear(np.repeat(np.eye(len(columns))[:, numbers + words], sizes, axis=0))
     widths = np.repeat([own.width for own in columns], sizes)
