@@ -162,11 +162,6 @@ class ReadTable:
         """Return it with the number of units, rows or persons, which is what is public."""
         return replace(self, shape=replace(self.shape, n_rows=n_units))
 
-    @property
-    def labels(self):
-        """What a fit publishes of its labels, which are public."""
-        return {} if self.shape.classes is None else {"classes_": self.shape.classes}
-
 
 class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
@@ -270,7 +265,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         source = fit.charge(plan)
         progress.charged(plan, fit.price(plan))
         released = self._released(plan.run(table.rows, source, **given, **fit.shared), plan)
-        fit.publish(plan, **said | table.labels | released)
+        labels = {} if table.shape.classes is None else {"classes_": table.shape.classes}
+        fit.publish(plan, **said | labels | released)
 
     def _released(self, run, plan):
         """Return the fitted attributes: what a plan's run returned, or is computed from it."""
