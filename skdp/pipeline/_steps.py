@@ -197,18 +197,14 @@ def unaccepted(steps, public_steps=()):
     unknown = [name for name in public_steps if name not in names]
     if unknown:
         raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
-    public = set(public_steps)
-    return [
-        step
-        for step in steps
-        if step.kind not in ACCEPTED
-        and (
-            step.kind == "local"
-            or not {step.name, step.title} & public
-            # What is frozen is not fitted, and not charged again.
-            or (step.kind != "opaque" and holds_private(step.estimator))
-        )
-    ]
+
+    def is_excused(step):
+        # What is frozen is not fitted, and not charged again.
+        is_charged = step.kind != "opaque" and holds_private(step.estimator)
+        named = {step.name, step.title} & set(public_steps)
+        return named and not (step.kind == "local" or is_charged)
+
+    return [step for step in steps if step.kind not in ACCEPTED and not is_excused(step)]
 
 
 def holds_private(estimator):
