@@ -470,11 +470,8 @@ class PrivateFit(PrivateRelease):
     """
 
     def __init__(self, estimator):
-        super().__init__(
-            label=type(estimator).__name__,
-            accountant=estimator.accountant,
-            random_state=estimator.random_state,
-        )
+        own = {"accountant": estimator.accountant, "random_state": estimator.random_state}
+        super().__init__(label=type(estimator).__name__, **own)
         self._estimator = estimator
         self._published = False
 
