@@ -18,7 +18,6 @@ from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
-from skdp.utils._frames import take_rows
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 from skdp.utils._values import FrozenValue
@@ -158,11 +157,11 @@ class Rows(FrozenValue):
         def cut(value):
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
             if has_rows and np.shape(value)[:1] == (len(self.y),):
-                return take_rows(indexable_table(value), rows)
+                return _take(indexable_table(value), rows)
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        X = take_rows(self.X, rows)
+        X = _take(self.X, rows)
         return replace(self, X=X, y=self.y[rows], params=params, persons=persons)
 
     def fit(self, model):
@@ -172,6 +171,10 @@ class Rows(FrozenValue):
         # Steps are given groups in this way alone.
         with config_context(enable_metadata_routing=True):
             return model.fit(self.X, self.y, groups=self.persons.codes, **self.params)
+
+
+def _take(table, rows):
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 class FitPlan(FrozenValue):
