@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, wraps
+from functools import partial, wraps
 from inspect import get_annotations, getattr_static, signature
 from types import FunctionType
 from typing import dataclass_transform
@@ -16,7 +16,7 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend
+from skdp.accounting import Composed, Guarantee, PrivacyAccountant
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.exceptions import LedgerError
@@ -126,55 +126,6 @@ def _quiet(method, cls, name):
     return answer
 
 
-class PrivateMixin:
-    """An estimator that is fitted once it has a statement of what was guaranteed.
-
-    Lines of docstrings that private estimators share are filled in; see
-    `skdp.utils._docstrings`.
-    """
-
-    # Whether a fit releases nothing where parameters declare everything, and whether what a
-    # transformer makes is sparse whatever they say; pipelines ask.
-    _may_release_nothing = False
-    _always_sparse = False
-
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        complete_docstrings(cls)
-        for name in {"plan_fit", "_plan_call"} & vars(cls).keys():
-            setattr(cls, name, _for_groups(vars(cls)[name]))
-        for name in ANSWERS.split():
-            # They follow a charge, and what numpy would raise of a number's size tells of a row.
-            if isinstance(method := getattr_static(cls, name, None), FunctionType):
-                setattr(cls, name, _quiet(method, cls, name))
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
-
-    def _charge_needs_no_shape(self):
-        """Say whether what a fit charges is the same for every shape of table."""
-        return False
-
-    def get_metadata_routing(self):
-        """Return what `fit` asks for as metadata: `groups` where the unit is a person.
-
-        What ``set_fit_request`` says goes before.
-
-        Returns
-        -------
-        MetadataRequest
-        """
-        routing = super().get_metadata_routing()
-        try:
-            by_person = terms_of(getattr(self, "accountant", None)).unit == "person"
-        except LedgerError:  # a fitted model predicts where its ledger is not, and a fit says so
-            by_person = True
-        for method in (routing.fit, routing.partial_fit):
-            if method.requests.get("groups", False) is None:
-                method.add_request(param="groups", alias=by_person)
-        return routing
-
-
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 class DeclaredParameters:
     """Makes a class whose annotated attributes are its parameters, as those of a dataclass are.
@@ -211,16 +162,13 @@ class ReadTable:
         """Return it with the number of units, rows or persons, which is what is public."""
         return replace(self, shape=replace(self.shape, n_rows=n_units))
 
-    @property
-    def labels(self):
-        """What a fit publishes of its labels, which are public."""
-        return {} if self.shape.classes is None else {"classes_": self.shape.classes}
 
-
-class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, BaseEstimator):
+class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
 
-    Every one has `epsilon`, `accountant` and `random_state`.
+    Every one has `epsilon`, `accountant` and `random_state`. It is fitted once it has a statement
+    of what was guaranteed. Lines of docstrings that private estimators share are filled in; see
+    `skdp.utils._docstrings`.
 
     A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
     ``plan_fit(shape, guarantee)`` and says by ``_statement(plan)`` what its statement says beside
@@ -239,10 +187,48 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
+    # Whether a fit releases nothing where parameters declare everything, and whether what a
+    # transformer makes is sparse whatever they say; pipelines ask.
+    _may_release_nothing = False
+    _always_sparse = False
+
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
+        complete_docstrings(cls)
         for name in {"fit", "partial_fit"} & vars(cls).keys():
             setattr(cls, name, with_callbacks(without_weights(vars(cls)[name])))
+        for name in {"plan_fit", "_plan_call"} & vars(cls).keys():
+            setattr(cls, name, _for_groups(vars(cls)[name]))
+        for name in ANSWERS.split():
+            # They follow a charge, and what numpy would raise of a number's size tells of a row.
+            if isinstance(method := getattr_static(cls, name, None), FunctionType):
+                setattr(cls, name, _quiet(method, cls, name))
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def _charge_needs_no_shape(self):
+        """Say whether what a fit charges is the same for every shape of table."""
+        return False
+
+    def get_metadata_routing(self):
+        """Return what `fit` asks for as metadata: `groups` where the unit is a person.
+
+        What ``set_fit_request`` says goes before.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        routing = super().get_metadata_routing()
+        try:
+            by_person = terms_of(getattr(self, "accountant", None)).unit == "person"
+        except LedgerError:  # a fitted model predicts where its ledger is not, and a fit says so
+            by_person = True
+        for method in (routing.fit, routing.partial_fit):
+            if method.requests.get("groups", False) is None:
+                method.add_request(param="groups", alias=by_person)
+        return routing
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -279,7 +265,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
         source = fit.charge(plan)
         progress.charged(plan, fit.price(plan))
         released = self._released(plan.run(table.rows, source, **given, **fit.shared), plan)
-        fit.publish(plan, **said | table.labels | released)
+        labels = {} if table.shape.classes is None else {"classes_": table.shape.classes}
+        fit.publish(plan, **said | labels | released)
 
     def _released(self, run, plan):
         """Return the fitted attributes: what a plan's run returned, or is computed from it."""
@@ -339,8 +326,8 @@ class PrivateRelease:
 
     def __enter__(self):
         # A closed data set is refused before its rows are read.
-        if hasattr(self._accountant, "_open_terms"):
-            self._known = self._accountant._open_terms()
+        known = getattr(self._accountant, "_open_terms", partial(terms_of, self._accountant))
+        self._known = known()
         with ExitStack() as settings:
             # Unchecked, one row that is not finite makes a fit fail after its charge.
             settings.enter_context(config_context(assume_finite=False))
@@ -358,13 +345,9 @@ class PrivateRelease:
         """What is protected: persons, where no accountant says otherwise and rows have some."""
         return replace(self._known, unit="person") if self._persons else self._known
 
-    @cached_property
-    def _known(self):
-        return terms_of(self._accountant)
-
     def price(self, plan):
         """Return what has the epsilon and delta of a plan's charge."""
-        return self._of_group or plan
+        return plan if plan.event == NOTHING else self._of_group or plan
 
     def guaranteed(self, epsilon, delta):
         """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
@@ -487,11 +470,8 @@ class PrivateFit(PrivateRelease):
     """
 
     def __init__(self, estimator):
-        super().__init__(
-            label=type(estimator).__name__,
-            accountant=estimator.accountant,
-            random_state=estimator.random_state,
-        )
+        own = {"accountant": estimator.accountant, "random_state": estimator.random_state}
+        super().__init__(label=type(estimator).__name__, **own)
         self._estimator = estimator
         self._published = False
 
@@ -573,15 +553,13 @@ class PrivateFit(PrivateRelease):
         terms = self.terms
         if terms.unit == "person":
             sampler, *public = (words.replace("row", "person") for words in (sampler, *public))
-        price = (mechanism.event != NOTHING and self._of_group) or mechanism
-        price = price.epsilon, price.delta
-        spend = self.spend or Spend("", mechanism.event, *price, False, "", __version__)
+        price = self.spend or self.price(mechanism)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
             estimator=self._label,
-            epsilon=spend.epsilon,
-            delta=spend.delta,
+            epsilon=price.epsilon,
+            delta=price.delta,
             relation=terms.relation,
             unit=describe_unit(terms.unit, terms.max_rows, terms.missing_ids),
             mechanism=mechanism.name,
@@ -591,7 +569,7 @@ class PrivateFit(PrivateRelease):
             sampler=sampler,
             public=tuple(public),
             seeded=self._random_state is not None,
-            record=spend.hash,
+            record=self.spend.hash if self.spend else "",
             version=__version__,
             trust_model=trust_model,
         )

@@ -5,7 +5,7 @@ value which starts it has reached; the cells of columns, 0 or 1, are sums of the
 says of each leaf of a tree, or cell of a pair of columns, whether cells pass all of its tests.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -17,6 +17,7 @@ from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 
 from skdp.gam._columns import Column
 from skdp.utils._frames import objects
+from skdp.utils._values import FrozenValue
 
 # What stands for a gap, and how much each start takes to be reached, at least.
 GAP, NARROWEST = (float(end) for end in (np.finfo("f4").max, np.finfo("f4").tiny))
@@ -48,8 +49,7 @@ def shifted(offsets, limits=None):
     return holding(plain, scale_=np.ones(len(offsets)), min_=offsets, n_features_in_=len(offsets))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Sums:
+class Sums(FrozenValue, eq=False, kw_only=True):
     """Weighted sums of what plain steps return.
 
     Parameters
@@ -73,8 +73,7 @@ class Sums:
         return [*self.steps, linear(self.weights), shifted(self.constants, limits)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Reading:
+class Reading(FrozenValue, eq=False, kw_only=True):
     """How plain steps tell the cell of a column.
 
     Parameters
@@ -141,10 +140,9 @@ def cells_of(model, kinds, edges, *, scaled=False):
     # Behind other steps skl2onnx converts the imputer alone.
     front = ColumnTransformer([part for part in parts if part[-1]]) if words else SimpleImputer()
     front.fit(np.full((1, len(columns)), GAP, dtype=object))
-    for _, part, own in (
-        front.transformers_ if words and hasattr(model, "feature_names_in_") else ()
-    ):
-        holding(part, feature_names_in_=model.feature_names_in_[own])
+    if words and hasattr(model, "feature_names_in_"):
+        for _, part, own in front.transformers_:
+            holding(part, feature_names_in_=model.feature_names_in_[own])
     sizes, starts = [len(own.starts) for own in columns], np.hstack([own.starts for own in columns])
     picks = linear(np.repeat(np.eye(len(columns))[:, numbers + words], sizes, axis=0))
     widths = np.repeat([own.width for own in columns], sizes)

@@ -106,16 +106,12 @@ def _columns(model):
     for name, value in vars(model).items():
         if name not in known and holds_private(value):
             known[name] = tuple(remainder if holds_private(part) else part for part in value)
-    return _without_output(holding(copy.copy(model), **known))
+    return _copied(model, **known)
 
 
-def _union(model):
-    parts = _parts(model.transformer_list)
-    return _without_output(holding(copy.copy(model), transformer_list=parts))
-
-
-def _without_output(plain):
-    """Return a plain estimator that makes arrays: it would name columns otherwise than before."""
+def _copied(model, **known):
+    """Return a copy that holds plain parts and makes arrays: names of columns would be others."""
+    plain = holding(copy.copy(model), **known)
     vars(plain).pop("_sklearn_output_config", None)
     return plain
 
@@ -291,8 +287,8 @@ def _of_categories(plain, model, categories, labels=()):
 # What maps, by the very class: one that is derived may predict otherwise.
 SEARCHES = (skdp.DPGridSearchCV, skdp.DPRandomizedSearchCV, GridSearchCV, RandomizedSearchCV)
 RULES = {
-    Pipeline: lambda m: holding(copy.copy(m), steps=_parts(m.steps)),
-    FeatureUnion: _union,
+    Pipeline: lambda m: _copied(m, steps=_parts(m.steps)),
+    FeatureUnion: lambda m: _copied(m, transformer_list=_parts(m.transformer_list)),
     ColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
     **dict.fromkeys([*CLIPPED, skdp.DPHistogramNB, skdp.DPLogisticRegression], _classifier),

@@ -12,14 +12,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Guarantee, PrivacyAccountant
-from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
+from skdp.accounting import Guarantee
+from skdp.base import PrivateEstimator, PrivateFit
 from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
-from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._validation import check_boolean, check_choice, check_integer
 
@@ -85,9 +84,7 @@ def _of_published(name):
     return available_if(is_there)(call)
 
 
-class BasePrivateSearch(
-    CallbackSupportMixin, MetaEstimatorMixin, DeclaredParameters, PrivateMixin, BaseEstimator
-):
+class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     """What searches share: a candidate list that is public, and one charge.
 
     A search returns the candidates' parameters by ``_candidate_params()``.
@@ -130,11 +127,11 @@ class BasePrivateSearch(
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
         How many fits run at a time, by joblib.
+    accountant : PrivacyAccountant, default=None
+        Where the search is charged. None charges nothing and protects under "add_remove".
     verbose : int, default=0
         Whether to print, in one line, what was planned. Nothing that depends on the data, nor
         the number of runs, is printed.
-    accountant : PrivacyAccountant, default=None
-        Where the search is charged. None charges nothing and protects under "add_remove".
 
     Attributes
     ----------
@@ -171,10 +168,7 @@ class BasePrivateSearch(
     public_steps: tuple[str, ...] = ()
     n_jobs: int | None = None
     verbose: int = 0
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
-    @with_callbacks
     def fit(self, X, y, *, groups=None, **params):
         """Charge the whole search, run it and publish the chosen candidate.
 
@@ -202,15 +196,15 @@ class BasePrivateSearch(
             If the accountant cannot pay for the whole search; no fit was made.
         """
         with PrivateFit(self) as fit, FitProgress(self, 1 + bool(self.refit)) as progress:
-            run = self._prepare(fit, X, y, groups, params).charged(fit)
+            run = self._charged(fit, X, y, groups, params)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
             self._publish(fit, run.plan, run_plan(run, progress))
         return self
 
-    def _prepare(self, fit, X, y, groups, params):
-        """Read the rows and plan: all of a fit that is before its charge."""
+    def _charged(self, fit, X, y, groups, params):
+        """Read the rows, plan and charge: all of a fit that is before its first run."""
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
@@ -222,12 +216,12 @@ class BasePrivateSearch(
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, fit.guarantee, **options)
         asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
-        return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
+        return SearchRun.charged(plan_search(task, *asked), rows, self.n_jobs, fit)
 
     def _rehearse(self, X, y=None, groups=None, *, n_units, **params):
         """Do what a fit does up to its charge, for the errors that it raises."""
         with PrivateFit(self) as fit:
-            self._prepare(fit, X, y, groups, params).charged(fit)
+            self._charged(fit, X, y, groups, params)
 
     def cost(self):
         """Return what the whole search costs, the final model included.

@@ -253,7 +253,7 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
         train = [make_share(part, share, rows.ids) for share in sizes for part in splits.train]
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
         plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
-        run = SearchRun.prepared(plan, rows, options["n_jobs"]).charged(fit)
+        run = SearchRun.charged(plan, rows, options["n_jobs"], fit)
         raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:

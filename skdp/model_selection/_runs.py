@@ -1,17 +1,165 @@
-"""Running what a plan holds, once it is charged."""
+"""Running what a plan holds: up to its charge, for the errors that are no release, and then on."""
 
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import Allowance
+from skdp.accounting._state import NotCopied
+from skdp.base import guarantee_of
 from skdp.model_selection._candidates import Rows, silence
-from skdp.model_selection._rehearsal import rehearse
 from skdp.noise import uniform_integers
+from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
+from skdp.pipeline._kinds import output_width, plans_its_fit, sparsity
+from skdp.pipeline._steps import find_steps
+from skdp.pipeline._verified import fails_on, verified
 from skdp.utils._values import FrozenValue
+
+# Widths of which a model that refuses its parameters at every one is taken to refuse them at any.
+WIDTHS_TRIED = (1, 10, 1000)
+# Parameters that hold several values, none of which is of a column.
+OF_NO_COLUMN = {"classes", "class_weight", "target_bounds"}
+
+
+class _Rehearsed(NotCopied, TransformerMixin, BaseEstimator):
+    """A private step that does what is before its charge, and makes ones of every row."""
+
+    def __init__(self, estimator, n_units, raises):
+        # scikit-learn keeps what `set_output` was told among the attributes.
+        vars(self).update(vars(estimator))
+        self.estimator, self.n_units, self.raises = estimator, n_units, raises
+        self.state = "waits"
+
+    def fit(self, X, y=None, **params):
+        self.state = "reads"
+        try:
+            # What somebody else's does before its charge is not known.
+            if of_skdp(self.estimator):
+                self.estimator._rehearse(X, y, n_units=self.n_units, **params)
+        except self.raises:
+            raise
+        except Exception:
+            self.check_targets(y)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        self.width = output_width(self.estimator, self.n_features_in_) or 1
+        self.state = "made"
+        return self
+
+    def check_targets(self, y):
+        """Raise what a step of skdp says of its targets and parameters, whatever the rows hold."""
+        own = self.estimator
+        if not (of_skdp(own) and plans_its_fit(own) and get_tags(own).target_tags.required):
+            return
+        table, errors = own._read_table(np.ones((len(y), 1)), y).of(self.n_units), []
+        for width in WIDTHS_TRIED:
+            try:
+                shape = replace(table.shape, n_columns=width, names=None)
+                own.plan_fit(shape, guarantee_of(own))
+            except ValueError as error:
+                errors.append(error)
+        params = own.get_params(deep=False).items()
+        several = {name for name, v in params if np.iterable(v) and not isinstance(v, str)}
+        if len(errors) == len(WIDTHS_TRIED) and several <= OF_NO_COLUMN:
+            raise errors[0]
+
+    def transform(self, X):
+        ones = np.ones((X.shape[0], self.width))
+        return csr_array(ones) if sparsity(self.estimator) == "made" else ones
+
+    def get_feature_names_out(self, input_features=None):
+        names = getattr(self, "feature_names_in_", input_features)
+        if names is None or len(names) != self.width:
+            names = [f"x{j}" for j in range(self.width)]
+        return np.asarray(names, dtype=object)
+
+    def get_metadata_routing(self):
+        return self.estimator.get_metadata_routing()
+
+
+def rehearse(plan, rows):
+    """Do what each private step of a search's fits does before its charge, for what it raises.
+
+    Nothing is released, and nothing is kept. What a private transformer will make is not known
+    before its charge: in its place the steps behind it read ones, and what those raise ends the
+    rehearsal if the ones may be its cause. Each candidate reads all rows, planned for as many as
+    its smallest training set has.
+
+    Parameters
+    ----------
+    plan : SearchPlan
+    rows : Rows
+
+    Raises
+    ------
+    ValueError
+        Whatever a step raises before it charges, unless the ones may be the cause; targets and
+        parameters that a step of skdp refuses in any case; or if so many scores cannot be released.
+    """
+    plan.noisy.check_size(plan.released_together)
+    train = plan.layout.splits.train
+    # A table whose rows cannot be taken by number is refused here, before the charge.
+    rows.take(train[0])
+    for candidate, splits in enumerate(plan.layout.of_candidate):
+        smallest = min(splits, key=lambda s: len(train[s]))
+        _try(plan.runs[candidate, smallest], rows, len(train[smallest]))
+
+
+def _try(fit, rows, n_units):
+    steps = find_steps(fit.pipeline.pipe, rows.n_columns)
+    # Of somebody else's it is not known whether they write into the rows that they are given.
+    if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
+        rows = rows.take(np.arange(rows.n_units))
+    for step in steps:
+        if isinstance(step.estimator, FrozenEstimator):
+            check_is_fitted(step.estimator)
+    model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
+    names, errors = {step.name for step in fit.pipeline.steps}, _not_by_ones(steps)
+    params = {"": model} | model.get_params()
+    parts = {
+        step.name: _Rehearsed(params[step.name], n_units, errors if behind else Exception)
+        for step in fit.pipeline.steps
+        for behind in [names.intersection(step.before)]
+    }
+    model = parts[""] if "" in parts else model.set_params(**parts)
+    try:
+        with silence(), parallel_config("sequential"):
+            rows.fit(model)
+    except Exception as error:
+        states = {part.state for part in parts.values()}
+        if "reads" in states or "made" not in states or isinstance(error, errors):
+            raise
+        for part in parts.values():
+            part.check_targets(rows.y)
+
+
+def _not_by_ones(steps):
+    """Return the errors of which ones in the place of releases are sure to be no cause.
+
+    So are all if every release is as many numbers, and is read, in columns that were chosen before
+    it, by steps of skdp and verified ones that no number makes fail. Other numbers than ones
+    are refused like them if their type is.
+    """
+    private = {step.name: step for step in steps if step.kind == "private"}
+    errors = (Exception,)
+    for step in steps:
+        before = [private[name] for name in step.before if name in private]
+        if not before or not is_estimator(step.estimator):
+            continue
+        if not all(of_skdp(part.estimator) and gives_numbers(part.estimator) for part in before):
+            return ()
+        chosen = {step.columns} - {"", *(part.columns for part in before)}
+        trusted = of_skdp(step.estimator) or verified(step.estimator)
+        if chosen or step.n_features is None or not trusted or fails_on(step.estimator):
+            errors = (TypeError,)
+    return errors
 
 
 class Outcome(FrozenValue):
@@ -42,8 +190,7 @@ class SearchRun(FrozenValue):
         All of them.
     n_jobs : int or None
         How many fits run at a time.
-    source : RandomSource, default=None
-        None before the charge.
+    source : RandomSource
     spend : Spend, default=None
         The charge; None without an accountant.
     """
@@ -51,12 +198,12 @@ class SearchRun(FrozenValue):
     plan: object
     rows: Rows
     n_jobs: int | None
-    source: object = None
+    source: object
     spend: object = None
 
     @classmethod
-    def prepared(cls, plan, rows, n_jobs):
-        """Return those of a plan, once every one has read its rows."""
+    def charged(cls, plan, rows, n_jobs, fit):
+        """Charge a plan as a part of a private fit, once every one has read its rows."""
         if n_jobs is not None:
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
         rehearse(plan, rows)
@@ -64,12 +211,8 @@ class SearchRun(FrozenValue):
         with silence():
             sent = tuple(plan.runs.values()), rows, plan.task.score
             Parallel(n_jobs=n_jobs)([delayed(len)(sent)])
-        return cls(plan, rows, n_jobs)
-
-    def charged(self, fit):
-        """Charge the plan, as a part of a private fit."""
         # In this order: a spend is there once it was charged.
-        return replace(self, source=fit.charge(self.plan), spend=fit.spend)
+        return cls(plan, rows, n_jobs, fit.charge(plan), fit.spend)
 
     @property
     def allow(self):

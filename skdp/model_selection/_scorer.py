@@ -74,12 +74,11 @@ class DPScorer:
             n_units = release.n_units(groups, len(y))
             self.score.check_methods(estimator, **release.shared)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
-            plan = plan_for(
-                lambda guarantee: ScorePlan(
-                    mechanism=bounded_noise(guarantee, sensitivity, sensitivity)
-                ),
-                release.guaranteed(self.epsilon, self.delta),
-            )
+
+            def planned(guarantee):
+                return ScorePlan(mechanism=bounded_noise(guarantee, sensitivity, sensitivity))
+
+            plan = plan_for(planned, release.guaranteed(self.epsilon, self.delta))
             source = release.charge(plan)
             value = self.score.value(estimator, X, y, **release.shared)
             return float(plan.mechanism.release(value, random_state=source))

@@ -16,13 +16,8 @@ from sklearn.utils import column_or_1d
 from skdp._data._persons import n_units, shares_of, times_shares
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
+from skdp.utils import _validation as checks
 from skdp.utils._labels import category_codes
-from skdp.utils._validation import (
-    check_integer,
-    check_positive,
-    check_relation,
-    check_target_bounds,
-)
 from skdp.utils._values import FrozenValue
 
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
@@ -182,8 +177,8 @@ class _MeanOverRows(BoundedScore):
         return relation == "add_remove"
 
     def sensitivity(self, n_samples, relation="add_remove"):
-        n_samples = check_integer(n_samples, "n_samples", 1)
-        check_relation(relation)
+        n_samples = checks.check_integer(n_samples, "n_samples", 1)
+        checks.check_relation(relation)
         return self._unit * (1.0 / n_samples + ROUNDING)
 
     _unit = property(attrgetter("_bound"))
@@ -217,8 +212,8 @@ class ErrorCount(BoundedScore):
         return -float(times_shares(wrong, shares_of(persons)).sum())
 
     def sensitivity(self, n_samples, relation="add_remove"):
-        check_integer(n_samples, "n_samples", 1)
-        check_relation(relation)
+        checks.check_integer(n_samples, "n_samples", 1)
+        checks.check_relation(relation)
         return 1.0
 
     def weights(self, sizes):
@@ -239,7 +234,7 @@ class BalancedAccuracy(Accuracy):
     name = "balanced_accuracy"
 
     def __post_init__(self):
-        object.__setattr__(self, "class_counts", _check_counts(self.class_counts))
+        vars(self).update(class_counts=_check_counts(self.class_counts))
 
     @property
     def _gains(self):
@@ -270,7 +265,7 @@ class LogLoss(_MeanOverRows):
     methods = ("predict_proba",)
 
     def __post_init__(self):
-        object.__setattr__(self, "bound", check_positive(self.bound, "bound"))
+        vars(self).update(bound=checks.check_positive(self.bound, "bound"))
 
     _bound = property(attrgetter("bound"))
 
@@ -317,7 +312,7 @@ class ROCAUC(BoundedScore):
         counts = _check_counts(self.class_counts)
         if len(counts) != 2:
             raise ValueError(f"roc_auc needs the class_counts of two classes, got {len(counts)}")
-        object.__setattr__(self, "class_counts", tuple(sorted(counts)))
+        vars(self).update(class_counts=tuple(sorted(counts)))
 
     def value(self, estimator, X, y, persons=None):
         y = column_or_1d(target_array(y))
@@ -333,8 +328,8 @@ class ROCAUC(BoundedScore):
         return math.fsum(inside * sum(upto[end] for end in ends)) / (2 * caps[0] * caps[1])
 
     def sensitivity(self, n_samples, relation="add_remove"):
-        caps = self._caps(check_integer(n_samples, "n_samples", 1))
-        check_relation(relation)
+        caps = self._caps(checks.check_integer(n_samples, "n_samples", 1))
+        checks.check_relation(relation)
         if relation == "add_remove":
             return 1.0 / min(caps) + ROUNDING
         return 1.0 / caps[0] + 1.0 / caps[1] + ROUNDING
@@ -358,7 +353,7 @@ class MeanSquaredError(_MeanOverRows):
     of_labels = False
 
     def __post_init__(self):
-        object.__setattr__(self, "target_bounds", check_target_bounds(self.target_bounds))
+        vars(self).update(target_bounds=checks.check_target_bounds(self.target_bounds))
 
     @property
     def _bound(self):
@@ -395,7 +390,7 @@ class R2(MeanSquaredError):
         low, high = self.target_bounds
         variance = self.target_variance
         variance = (high - low) ** 2 / 12.0 if variance is None else variance
-        object.__setattr__(self, "target_variance", check_positive(variance, "target_variance"))
+        vars(self).update(target_variance=checks.check_positive(variance, "target_variance"))
 
     @property
     def _unit(self):
@@ -490,7 +485,7 @@ def _check_counts(class_counts):
             f"{class_counts!r}"
         )
     categories_array(list(class_counts))
-    counts = [check_positive(count, "a class count") for count in class_counts.values()]
+    counts = [checks.check_positive(count, "a class count") for count in class_counts.values()]
     shares = [count / math.fsum(counts) for count in counts]
     if not min(shares) > 1e-9:
         raise ValueError("class_counts must not differ by more than a factor of 1e9")

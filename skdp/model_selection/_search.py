@@ -31,9 +31,9 @@ class DPGridSearchCV(BasePrivateSearch):
     {mean_runs}
     {public_steps}
     {n_jobs}
-    {verbose}
     {accountant}
     {random_state}
+    {verbose}
 
     Attributes
     ----------
@@ -121,9 +121,9 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         How many candidates are drawn, before anything is computed from the data.
     sampling_seed : int or None, default=0
         The public seed of that draw.
-    {verbose}
     {accountant}
     {random_state}
+    {verbose}
 
     Attributes
     ----------

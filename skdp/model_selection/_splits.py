@@ -261,8 +261,8 @@ def make_parts(rows, parts, ids=None):
     return [np.sort(order[i * size : (i + 1) * size]) for i in range(parts)]
 
 
-def make_share(rows, share, ids=None):
-    """Return a share of some rows, or persons, that is within each larger one.
+def make_share(rows, share, ids=None, purpose="share"):
+    """Return a share of some rows, or persons, that is within each larger one of that purpose.
 
     Parameters
     ----------
@@ -270,9 +270,11 @@ def make_share(rows, share, ids=None):
     share : float
     ids : ndarray of shape (n_samples,), default=None
         As in `make_splits`.
+    purpose : str, default="share"
+        The key of the hash of persons.
     """
     if ids is not None:
-        return _some(rows[label_hashes(ids[rows], "share") <= share * 2.0**64])
+        return _some(rows[label_hashes(ids[rows], purpose) <= share * 2.0**64])
     order = shuffle(rows, random_state=PUBLIC_SEED)
     return np.sort(order[: max(1, round(share * len(order)))])
 
@@ -291,13 +293,10 @@ def hold_out(n_samples, ids=None):
     ValueError
         If there are fewer than two rows, or none on one of the sides.
     """
-    everyone = np.arange(n_samples)
-    if ids is not None:
-        tested = _some(np.flatnonzero(label_hashes(ids, "hold out") < HELD_OUT * 2.0**64))
-    elif n_samples < 2:
+    if ids is None and n_samples < 2:
         raise ValueError(f"n_samples={n_samples} is too few rows to hold one out")
-    else:
-        tested = make_share(everyone, HELD_OUT)
+    everyone = np.arange(n_samples)
+    tested = make_share(everyone, HELD_OUT, ids, "hold out")
     return Splits((_some(np.setdiff1d(everyone, tested, True)),), (tested,), n_samples)
 
 

@@ -1,9 +1,13 @@
-"""What a step of a pipeline learns from the table, and at whose cost."""
+"""What a step of a pipeline learns from the table, at whose cost, and how wide a table it makes."""
 
 import numpy as np
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from skdp.accounting import Guarantee
+from skdp.base import TableShape
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._verified import verified
@@ -138,3 +142,82 @@ def held(value):
         if isinstance(part, dict | list | tuple):
             stack += part.values() if isinstance(part, dict) else part
     return list(filter(is_estimator, seen.values()))
+
+
+def output_width(estimator, n_features):
+    """Return how many columns a transformer makes, None where that is learnt or not known.
+
+    Nothing is fitted or transformed: the answer follows from the exact class and its parameters.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step, with nothing nested in it.
+    n_features : int or None
+        How many columns it is given.
+
+    Returns
+    -------
+    int or None
+    """
+    if isinstance(estimator, str) and estimator == "drop":
+        return 0
+    # Of no columns nothing is fitted, and nothing made.
+    if not n_features or estimator is None or isinstance(estimator, str):
+        return n_features
+    if step_kind(estimator) not in ("private", "stateless", "declared"):
+        return None
+    found = verified(estimator)
+    params = estimator.get_params(deep=False)
+    if found is not None:
+        return found.width(params, n_features)
+    if not (of_skdp(estimator) and plans_its_fit(estimator)):
+        return None
+    if isinstance(estimator, OneToOneFeatureMixin):
+        return n_features
+    # What it plans whatever else of the table is not known.
+    sizes = ((1, 2), (10**6, 3))
+    shapes = [TableShape(n_rows=n, n_columns=n_features, classes=np.arange(k)) for n, k in sizes]
+    try:
+        guarantee = Guarantee(epsilon=params["epsilon"], delta=params.get("delta", 0.0))
+        widths = {estimator.plan_fit(shape, guarantee).n_features_out for shape in shapes}
+    except ValueError:
+        return None
+    return widths.pop() if len(widths) == 1 else None
+
+
+def sparsity(estimator):
+    """Say how what a step makes may be sparse, and so its density be compared with a threshold.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step, with nothing nested in it.
+
+    Returns
+    -------
+    {"made", "kept", "dense", "refused"}
+        "made" also of arrays, or of a data frame with columns of a Sparse type, or if that is not
+        known; "kept" of sparse matrices alone; "refused" if a fit is known to raise on these.
+    """
+    if not is_estimator(estimator):
+        return "kept" if estimator is None or estimator == "passthrough" else "dense"
+    kind = step_kind(estimator)
+    if kind == "frozen":
+        # What its fit would refuse, its transform may not.
+        made = sparsity(estimator.estimator)
+        return "dense" if made == "refused" else made
+    params = estimator.get_params(deep=False)
+    asked = params.get("sparse_output", params.get("sparse", params.get("encode") == "onehot"))
+    if asked is not False and asked != "auto":
+        return "made"
+    if of_skdp(estimator):
+        refuses = not get_tags(estimator).input_tags.sparse
+        return "made" if estimator._always_sparse else "refused" if refuses else "dense"
+    found = verified(estimator)
+    if found is None:
+        # What is excused may be sparse for one table and dense for its neighbour.
+        return "made"
+    # A known function is given the frame itself.
+    as_it_is = type(estimator) is FunctionTransformer and params["validate"] is False
+    return "made" if found.sparse == "kept" and not as_it_is else found.sparse

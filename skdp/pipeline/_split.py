@@ -7,14 +7,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
-from skdp.accounting import (
-    Guarantee,
-    PrivacyAccountant,
-    Reservation,
-    calibrate,
-    get_delta,
-    get_epsilon,
-)
+from skdp.accounting import Guarantee, PrivacyAccountant, Reservation, calibrate
+from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor

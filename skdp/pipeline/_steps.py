@@ -9,8 +9,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
-from skdp.pipeline._kinds import ACCEPTED, held, is_private, step_kind
-from skdp.pipeline._widths import are_names, chosen_places, output_width, sparsity
+from skdp.pipeline._kinds import ACCEPTED, held, is_private, output_width, sparsity, step_kind
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -198,18 +197,14 @@ def unaccepted(steps, public_steps=()):
     unknown = [name for name in public_steps if name not in names]
     if unknown:
         raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
-    public = set(public_steps)
-    return [
-        step
-        for step in steps
-        if step.kind not in ACCEPTED
-        and (
-            step.kind == "local"
-            or not {step.name, step.title} & public
-            # What is frozen is not fitted, and not charged again.
-            or (step.kind != "opaque" and holds_private(step.estimator))
-        )
-    ]
+
+    def is_excused(step):
+        # What is frozen is not fitted, and not charged again.
+        is_charged = step.kind != "opaque" and holds_private(step.estimator)
+        named = {step.name, step.title} & set(public_steps)
+        return named and not (step.kind == "local" or is_charged)
+
+    return [step for step in steps if step.kind not in ACCEPTED and not is_excused(step)]
 
 
 def holds_private(estimator):
@@ -284,6 +279,37 @@ def _density_decides(transformer, place, steps):
     )
     kept = "kept" in made and not (named or refused)
     return transformer.sparse_threshold > 0 and ("made" in made or kept)
+
+
+def are_names(columns):
+    """Say whether columns are chosen by name, which only a data frame has."""
+    if isinstance(columns, slice):
+        return any(isinstance(end, str) for end in (columns.start, columns.stop))
+    values = [] if callable(columns) else np.atleast_1d(np.asarray(columns, object))
+    return any(isinstance(value, str) for value in values)
+
+
+def chosen_places(columns, width):
+    """Return the columns that are meant, each a name or a position, None if that is not known.
+
+    A column that is chosen twice is there twice.
+    """
+    if callable(columns):
+        return None
+    if isinstance(columns, slice):
+        known = width is not None and not are_names(columns)
+        return list(range(*columns.indices(width))) if known else None
+    values = [columns] if np.ndim(columns) == 0 else list(columns)
+    if values and all(isinstance(value, bool | np.bool_) for value in values):
+        if width is not None and len(values) != width:
+            raise ValueError(f"{len(values)} columns are chosen from, but there are {width}")
+        return [place for place, chosen in enumerate(values) if chosen]
+    if width is None:
+        return values
+    beyond = [v for v in values if not isinstance(v, str) and not -width <= v < width]
+    if beyond:
+        raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
+    return [value if isinstance(value, str) else value % width for value in values]
 
 
 def _column_words(columns):

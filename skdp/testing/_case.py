@@ -13,9 +13,6 @@ from skdp.base import fitted_names
 from skdp.exceptions import SeededNoiseWarning
 
 N_ROWS, N_FEATURES = 60, 4
-# What an estimator has whose releases are charged.
-CHARGED = ("epsilon", "accountant")
-
 # With these two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.
 UNTELLING = {"epsilon": 1e-3}
 TRIES = 3
@@ -49,30 +46,38 @@ def takes_categories(estimator):
 class Case:
     """An estimator under a check, with a table, and what is published of fits to it.
 
+    A check of one that lacks a parameter that it sets, or its price, is skipped.
+
     Parameters
     ----------
     estimator : estimator
         Unfitted.
-    needs : tuple of str, default=CHARGED
-        Parameters without which the check is skipped.
     """
 
-    def __init__(self, estimator, needs=CHARGED):
+    def __init__(self, estimator):
         self.estimator, self.params = estimator, estimator.get_params()
-        missing = [name for name in needs if name not in self.params]
-        if missing:
-            raise SkipTest(f"{type(estimator).__name__} has no parameter {missing[0]}")
+        self.tags = get_tags(estimator)
         self.X, self.y = make_table(estimator)
         # Of other rows, for the same targets.
         self.other_X, _ = make_table(estimator, seed=1)
 
+    def needs(self, *names):
+        """Skip the check of an estimator that lacks a parameter."""
+        missing = [name for name in names if name not in self.params]
+        if missing:
+            raise SkipTest(f"{type(self.estimator).__name__} has no parameter {missing[0]}")
+
+    def made(self, **params):
+        """Return a clone with some parameters changed."""
+        self.needs(*params)
+        return clone(self.estimator).set_params(**params)
+
     def fit(self, X=None, y=None, groups=None, **params):
         """Fit a clone with some parameters changed, to the table if no other is given."""
         X, y = self.X if X is None else X, self.y if y is None else y
-        estimator = clone(self.estimator).set_params(**params)
         given = {} if groups is None else {"groups": groups}
-        required = get_tags(estimator).target_tags.required
-        return estimator.fit(X, y, **given) if required else estimator.fit(X, **given)
+        table = (X, y) if self.tags.target_tags.required else (X,)
+        return self.made(**params).fit(*table, **given)
 
     def published(self, fitted, X=None):
         """Return every number that an estimator released, as one vector."""
@@ -101,11 +106,12 @@ class Case:
 
     @property
     def releases_in_transform(self):
-        return get_tags(self.estimator).non_deterministic and hasattr(self.estimator, "transform")
+        return self.tags.non_deterministic and hasattr(self.estimator, "transform")
 
     @property
     def price(self):
         """What a release claims, (epsilon, delta)."""
+        self.needs("epsilon")
         return self.params["epsilon"], self.params.get("delta", 0.0)
 
     def budget(self, releases):
@@ -138,7 +144,7 @@ class Case:
             return False
         if "epsilon" not in self.params:
             return True
-        noisy = Case(clone(self.estimator).set_params(**UNTELLING), needs=())
+        noisy = Case(self.made(**UNTELLING))
         return all(_has_two_alike(releases(noisy)) for _ in range(TRIES))
 
 

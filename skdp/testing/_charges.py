@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 
 from skdp import mechanisms
 from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
@@ -21,18 +21,17 @@ from skdp.audit._outputs import Nobody
 from skdp.audit._published import as_matrix, observe
 from skdp.base import UNACCOUNTED, fitted_names
 from skdp.exceptions import BudgetExceededError, SeededNoiseWarning
-from skdp.testing._case import CHARGED, N_FEATURES, UNTELLING, Case, must_raise, quiet_seeds
+from skdp.testing._case import N_FEATURES, UNTELLING, must_raise, quiet_seeds
 
 # What `PrivateFit.publish` says of releases in which every row takes part.
 ALL_ROWS = "all rows, once"
 
 
-def check_refused_charge(estimator):
+def check_refused_charge(case):
     """A refused charge releases nothing and leaves the ledger as it was.
 
     An estimator whose `fit` was refused is unfitted, whatever it was before.
     """
-    case = Case(estimator)
     accountant = PrivacyAccountant(1e-6, 0.0)
     before = accountant.verify()
     fitted = case.fit(accountant=None).set_params(accountant=accountant)
@@ -43,13 +42,12 @@ def check_refused_charge(estimator):
     assert accountant.verify() == before, "a refused charge changed the ledger"
 
 
-def check_charge_before_touch(estimator):
+def check_charge_before_touch(case):
     """What is released depends on the data as they are after the charge, and on nothing else.
 
     The table is overwritten while the charge is made; the result must be that of a release
     from the new table with the same noise.
     """
-    case = Case(estimator, ("random_state", *CHARGED))
     charges, book = [], Nobody.charge
 
     def charge(nobody, event, **terms):
@@ -67,11 +65,10 @@ def check_charge_before_touch(estimator):
     )
 
 
-def check_handle_identity(estimator):
+def check_handle_identity(case):
     """Clones, copies, pickles and fitted estimators charge the accountant that was passed."""
-    case = Case(estimator)
     accountant = case.budget(1)
-    original = clone(estimator).set_params(accountant=accountant)
+    original = case.made(accountant=accountant)
     copies = {
         "a clone": clone(original),
         "a copy": copy.copy(original),
@@ -84,11 +81,10 @@ def check_handle_identity(estimator):
         assert same, f"{name} has another accountant"
 
 
-def check_exact_spend(estimator):
+def check_exact_spend(case):
     """Releases of clones and of pickled copies are all booked, each at the stated price."""
-    case = Case(estimator)
     accountant = case.budget(4)
-    original = clone(estimator).set_params(accountant=accountant)
+    original = case.made(accountant=accountant)
     copies = [original, clone(original), pickle.loads(pickle.dumps(original))]
     for other in [*copies, copies[0]]:
         case.refit(other)
@@ -98,19 +94,18 @@ def check_exact_spend(estimator):
         assert copies[0].privacy_.record == spends[-1].hash, "the statement names another record"
 
 
-def check_workers(estimator):
+def check_workers(case):
     """Fits in worker processes are all booked, and each draws noise of its own.
 
     What is sent to the workers was fitted before, and may have kept a generator.
     """
-    case = Case(estimator)
     same = case.repeats_noise(_fits_in_workers)
     assert not same, "releases in workers published the same numbers"
 
 
 def _fits_in_workers(case):
     accountant = case.budget(4)
-    original = clone(case.estimator).set_params(accountant=accountant, **case.seeded(None))
+    original = case.made(accountant=accountant, **case.seeded(None))
     results = [case.refit(original)]
     results += Parallel(n_jobs=2)(delayed(case.refit)(original) for _ in range(2))
     results.append(case.refit(original))
@@ -118,14 +113,13 @@ def _fits_in_workers(case):
     return results
 
 
-def check_cost_of_mechanisms(estimator):
+def check_cost_of_mechanisms(case):
     """The price is that of the booked event, which costs what the mechanisms that ran cost.
 
     The event must satisfy the price. The mechanisms of `skdp.mechanisms` that released something
     must together cost no more than the event, unless a statement's `sampler` says that they saw
     parts of the rows; one that releases the parts of a vector one by one counts once.
     """
-    case = Case(estimator)
     accountant = case.budget(1)
     with _recorded_mechanisms() as used:
         fitted = case.fit(accountant=accountant)
@@ -173,9 +167,9 @@ def _recorded_mechanisms():
         yield used
 
 
-def check_public_words(estimator):
+def check_public_words(case):
     """What a fit books, warns of, prints and keeps on its class is the same for other rows."""
-    case, told = Case(estimator), []
+    told = []
     # What a warning may say of released numbers is alike: the noise drowns the rows.
     params = UNTELLING | case.seeded(0)
     for X, y in ((case.X, case.y), (case.other_X, case.y[::-1])):
@@ -186,18 +180,17 @@ def check_public_words(estimator):
             case.published(case.fit(X, y, accountant=accountant, **params), X)
         booked = [replace(spend, time="", hash="") for spend in accountant.spends]
         words = sorted(str(warning.message) for warning in caught)
-        told.append((booked, words, printed.getvalue(), repr(vars(type(estimator)))))
+        told.append((booked, words, printed.getvalue(), repr(vars(type(case.estimator)))))
     assert told[0] == told[1], f"for one table it tells {told[0]}, for another {told[1]}"
 
 
-def check_failed_fit(estimator):
+def check_failed_fit(case):
     """Bad input is a ValueError, charges nothing and leaves nothing of an earlier fit."""
-    case = Case(estimator)
     accountant = case.budget(4)
-    fitted = clone(estimator).set_params(accountant=accountant).fit(case.X, case.y)
+    fitted = case.made(accountant=accountant).fit(case.X, case.y)
     spends = len(accountant.spends)
     tables = [case.X[:0]]
-    if not get_tags(estimator).input_tags.allow_nan:
+    if not case.tags.input_tags.allow_nan:
         tables.append(case.X.copy())
         tables[-1][3, 1] = np.nan
     for table in tables:
@@ -207,9 +200,8 @@ def check_failed_fit(estimator):
     assert len(accountant.spends) == spends, "bad input was charged"
 
 
-def check_privacy_parameters(estimator):
+def check_privacy_parameters(case):
     """Impossible values of epsilon, delta and random_state are ValueErrors, uncharged."""
-    case = Case(estimator, ("random_state", *CHARGED))
     accountant = case.budget(1)
     bad = [("epsilon", v) for v in (0, -1.0, "1", None, float("nan"), float("inf"), True)]
     bad += [("random_state", v) for v in (-1, 0.5, check_random_state(0), True)]
@@ -222,9 +214,8 @@ def check_privacy_parameters(estimator):
     assert not accountant.spends, "a release with impossible parameters was charged"
 
 
-def check_tiny_epsilon(estimator):
+def check_tiny_epsilon(case):
     """An epsilon too small to be of use gives a release all the same, or an uncharged error."""
-    case = Case(estimator)
     for epsilon in (1e-6, 1e-14, 1e-100, 1e-300):
         accountant = PrivacyAccountant(1.0, 0.5)
         try:
@@ -239,19 +230,18 @@ UNTELLING_FITS = 16
 N_CLASSES = 5
 
 
-def check_no_training_row(estimator):
+def check_no_training_row(case):
     """No pickle of a fitted estimator holds a value of the table.
 
     The table is made of values whose eight bytes are all but impossible to meet by chance.
     """
-    case = Case(estimator, needs=())
     X = case.X + check_random_state(2).uniform(1e-10, 1e-9, size=case.X.shape)
     pickled = pickle.dumps(case.fit(X))
     found = sum(value.tobytes() in pickled for value in X.ravel())
     assert not found, f"a pickle holds {found} values of the table"
 
 
-def check_no_raw_statistic(estimator):
+def check_no_raw_statistic(case):
     r"""No number that is kept, in any attribute, tells two tables apart without noise.
 
     With epsilon = 0.001 a release from a table of 60 other rows is nearly the same by group
@@ -259,7 +249,6 @@ def check_no_raw_statistic(estimator):
     the other, is then no release: for a private one, whose chances of the two values are p and at
     most :math:`e^{0.12} (1 - p)`, this happens with probability below 2e-9.
     """
-    case = Case(estimator, ("epsilon",))
     # Another number of rows of each class; the labels are the same two.
     labels = np.where(np.arange(len(case.y)) < 50, 1, 0)
     tables = (case.X, case.y), (case.other_X, labels)
@@ -282,28 +271,26 @@ def _kept_numbers(estimator):
     return observe({name: value for name, value in vars(estimator).items() if name not in params})
 
 
-def check_fresh_noise(estimator):
+def check_fresh_noise(case):
     """Two releases of one estimator differ, and so do releases of two clones."""
 
     def releases(case):
         first = case.fit()
         return [case.published(first), case.refit(first), case.release()]
 
-    same = Case(estimator, needs=()).repeats_noise(releases)
+    same = case.repeats_noise(releases)
     assert not same, "two releases published the same numbers"
 
 
-def check_noise_of_classes(estimator):
+def check_noise_of_classes(case):
     """Each class has noise of its own, in one process and in several, with a seed and without.
 
     Every class has the same rows, so that its part of a model differs from another's by noise
     alone. Parts that are nearer to each other than a thousandth of what noise moves them from
     fit to fit, in every fit, share it.
     """
-    tags = get_tags(estimator)
-    if not (is_classifier(estimator) and tags.classifier_tags.multi_class):
+    if not (is_classifier(case.estimator) and case.tags.classifier_tags.multi_class):
         raise SkipTest("not for several classes")
-    case = Case(estimator, needs=())
     if case.params.get("classes") is not None:
         raise SkipTest("the classes are declared")
     X, y = np.tile(case.X[:12], (N_CLASSES, 1)), np.repeat(np.arange(N_CLASSES), 12)
@@ -332,14 +319,10 @@ def _sharing(fits):
     return found
 
 
-def check_seeded_flag(estimator):
+def check_seeded_flag(case):
     """A seed repeats the noise, and the statement, the ledger and a warning say so."""
-    case = Case(estimator, ("random_state", *CHARGED))
     accountant = case.budget(3)
-    fits = [
-        clone(estimator).set_params(random_state=seed, accountant=accountant)
-        for seed in (7, 7, None)
-    ]
+    fits = [case.made(random_state=seed, accountant=accountant) for seed in (7, 7, None)]
     with warnings.catch_warnings(record=True, action="always") as caught:
         results = [case.refit(one) for one in fits]
     assert np.array_equal(results[0], results[1]), "a seed did not repeat"

@@ -16,6 +16,7 @@ from unittest import SkipTest
 from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
 from skdp.testing import _charges, _claims
+from skdp.testing._case import Case
 from skdp.utils._validation import check_choice
 
 
@@ -54,7 +55,7 @@ def dp_checks(*, n_fits=100, reference=None):
 def _state_rule(check, estimator, **options):
     """Run a check; a failure starts with the rule that is broken, the check's own summary."""
     try:
-        check(estimator, **options)
+        check(Case(estimator), **options)
     except AssertionError as error:
         rule = (check.__doc__ or "").partition("\n")[0]
         raise AssertionError(f"{rule} But: {error}") from error

@@ -5,8 +5,6 @@ from unittest import SkipTest
 
 import numpy as np
 from scipy.stats import wasserstein_distance
-from sklearn.base import clone
-from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.accounting import PrivacyAccountant, convert_relation, get_epsilon
@@ -31,9 +29,8 @@ BEYOND = 1e3
 MANY_ROWS = 1000
 
 
-def check_statement(estimator):
+def check_statement(case):
     """The statement is complete and repeats what was asked and charged."""
-    case = Case(estimator)
     accountant = PrivacyAccountant(1e3, 0.5, relation="replace_one")
     shown = case.stated(case.fit(accountant=accountant))
     statement = shown.to_dict()
@@ -50,9 +47,8 @@ def check_statement(estimator):
     assert shows_itself, "it does not show itself as text and as a table"
 
 
-def check_group_statement(estimator):
+def check_group_statement(case):
     """Where groups of rows are protected the statement speaks of groups, as the ledger does."""
-    case = Case(estimator)
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
     fitted = case.fit(accountant=accountant)
     case.published(fitted)
@@ -66,7 +62,7 @@ def check_group_statement(estimator):
     assert "3" in statement.unit, f"the unit of three rows is stated to be {statement.unit!r}"
 
 
-def check_relation(estimator):
+def check_relation(case):
     """The relation comes from the accountant: under replace-one the sensitivity is larger.
 
     By how much depends on what is released: a replaced row moves a sum by twice as much as a
@@ -74,7 +70,6 @@ def check_relation(estimator):
     the same. Reports of single rows are protected the same under both. Fits are at a large epsilon:
     what an estimator regularises more, where noise rules, moves less.
     """
-    case = Case(estimator)
     scales = {}
     for relation in ("add_remove", "replace_one"):
         accountant = PrivacyAccountant(2.0 * EPSILONS[1], 0.5, relation=relation)
@@ -85,9 +80,8 @@ def check_relation(estimator):
     assert enough, f"it is {removed:g} under add/remove and {replaced:g} under replace-one"
 
 
-def check_accuracy_rises(estimator):
+def check_accuracy_rises(case):
     """Releases at a large epsilon are nearer the answer without noise than at a small one."""
-    case = Case(estimator, ("epsilon",))
     errors = []
     with quiet_seeds():
         answers = [_parts(case, NO_NOISE, seed) for seed in SEEDS]
@@ -98,7 +92,7 @@ def check_accuracy_rises(estimator):
     assert high < low, f"errors are {low:g} at epsilon = {EPSILONS[0]}, {high:g} at {EPSILONS[1]}"
 
 
-def check_limit(estimator, reference=None):
+def check_limit(case, reference=None):
     """Without bound on epsilon noise vanishes, and what is left is the answer for the data.
 
     At epsilon = 1e10 two fits agree to 1e-3. If they do not, because batches or quantiles between
@@ -108,15 +102,14 @@ def check_limit(estimator, reference=None):
 
     Parameters
     ----------
-    estimator : estimator
+    case : Case
     reference : estimator, default=None
         The one without privacy. Fitted attributes of the same name and shape then agree with its
         to 1e-3.
     """
-    case = Case(estimator, ("epsilon",))
     # Another table of the same range and labels, with the relation turned round.
     other = -0.5 * case.X, case.y
-    if takes_categories(estimator):
+    if takes_categories(case.estimator):
         other = np.where(case.X == 2.0, 0.0, case.X), case.y[::-1]
     one = _parts(case, NO_NOISE)
 
@@ -128,14 +121,14 @@ def check_limit(estimator, reference=None):
     if noise[0] >= 1e-3:
         again = [_parts(case, NO_NOISE) for _ in range(2 * PAIRS)]
         noise, signal = gaps(again[:PAIRS]), gaps(again[PAIRS:], other)
-        if max(noise) >= min(signal) and "estimator" in estimator.get_params(deep=False):
+        if max(noise) >= min(signal) and "estimator" in case.params:
             raise SkipTest("a meta-estimator may choose at random among the models it fits")
         assert max(noise) < min(signal), (
             f"at epsilon = 1e10 fits to one table differ by up to {max(noise):.2g}, fits to two "
             f"tables by {min(signal):.2g}"
         )
     if reference is not None:
-        answer = Case(reference, needs=())
+        answer = Case(reference)
         fitted = answer.fit(case.X, case.y)
         _check_agreement(one, answer.published_parts(fitted, case.X))
 
@@ -171,7 +164,7 @@ def _distance(one, other):
     return float(np.sqrt(np.mean((one - other) ** 2)) / size)
 
 
-def check_neighbours(estimator, n_fits=100):
+def check_neighbours(case, n_fits=100):
     """No simple test tells two extreme neighbours apart better than the claim allows.
 
     The claim is the estimator's own, or half of what so many fits could prove if that is less.
@@ -179,16 +172,15 @@ def check_neighbours(estimator, n_fits=100):
 
     Parameters
     ----------
-    estimator : estimator
+    case : Case
     n_fits : int, default=100
         In each of two worlds. A hundred fits find noise that is missing, and thousands noise
         that is twice too small.
     """
-    case = Case(estimator, ("epsilon",))
     _check_untold(case, extreme_tables(case), n_fits)
 
 
-def check_persons(estimator, n_fits=100):
+def check_persons(case, n_fits=100):
     """Where persons are protected a fit needs their ids, and tells of no one, of many rows or few.
 
     No simple test tells extreme neighbours apart in which a person of a thousand rows changes. It
@@ -196,13 +188,12 @@ def check_persons(estimator, n_fits=100):
 
     Parameters
     ----------
-    estimator : estimator
+    case : Case
     n_fits : int, default=100
         As in `check_neighbours`.
     """
-    case = Case(estimator)
-    if "groups" not in inspect.signature(estimator.fit).parameters:
-        raise SkipTest(f"{type(estimator).__name__} takes no groups")
+    if "groups" not in inspect.signature(case.estimator.fit).parameters:
+        raise SkipTest(f"{type(case.estimator).__name__} takes no groups")
     accountant, ids = PrivacyAccountant(1e3, 0.5, unit="person"), np.arange(N_ROWS)
     with must_raise(ValueError, "rows of persons who are not named were fitted"):
         case.release(accountant=accountant)
@@ -269,7 +260,7 @@ def extreme_tables(case):
         row = np.array([BEYOND * norm, 0.0])
     X, y = crowd.copy(), case.y.copy()
     X[-1], y[-1] = row, y.min()
-    if not get_tags(case.estimator).target_tags.required:
+    if not case.tags.target_tags.required:
         return (X, y), (crowd, y)
     other = np.append(y[:-1], y.max())
     return ((X, y), (X, other), (crowd, other))[: 2 if norm is None else 3]
@@ -285,14 +276,13 @@ def _limits(case):
     return float(bounds[0]), float(bounds[1]), True
 
 
-def check_declared_bounds(estimator):
+def check_declared_bounds(case):
     """Values beyond the bounds that are declared count as the bounds, and no others do.
 
     With a seed a fit is then the same where such values are clipped before, and another one where
     the bounds are wide enough for them. Where the bounds come from the data, or are fixed, it is
     not.
     """
-    case = Case(estimator, ("bounds", "epsilon", "random_state"))
     low, high, is_declared = _limits(case)
     if not is_declared:
         raise SkipTest("no bounds are declared as a pair of numbers")
@@ -302,7 +292,7 @@ def check_declared_bounds(estimator):
     clipped = np.clip(beyond, low, high)
 
     def are_alike(bounds):
-        params = {"bounds": bounds, "epsilon": TELLING} | case.seeded(0)
+        params = {"bounds": bounds, "epsilon": TELLING, "random_state": 0}
         values, _ = as_matrix([observe(case.fit(X, **params)) for X in (beyond, clipped)])
         return np.array_equal(*values)
 
@@ -313,15 +303,14 @@ def check_declared_bounds(estimator):
         assert not alike, "with wider bounds rows are clipped all the same"
 
 
-def check_no_sample_weight(estimator):
+def check_no_sample_weight(case):
     """`fit` takes no sample weights: a weight would change a row's sensitivity."""
-    names = list(inspect.signature(estimator.fit).parameters)
+    names = list(inspect.signature(case.estimator.fit).parameters)
     assert "sample_weight" not in names, f"its parameters are {names}"
 
 
-def check_sklearn_contract(estimator):
+def check_sklearn_contract(case):
     """scikit-learn's own checks pass, none excepted, with an accountant."""
-    case = Case(estimator)
     accountant = PrivacyAccountant(1e9, 0.5)
-    check_estimator(clone(case.estimator).set_params(accountant=accountant))
+    check_estimator(case.made(accountant=accountant))
     assert accountant.epsilon_spent > 0, "they ran and nothing was charged"

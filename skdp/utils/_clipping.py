@@ -64,21 +64,17 @@ def clip_rows(X, norm):
     target = keep_below * (1.0 - 3.0 * margin - 2.0 * unit) - tiny
     if keep_below <= 0 or target <= 0:
         raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {d} features")
-    rows = max(1, _BLOCK_VALUES // max(d, 1))
-    for start in range(0, X.shape[0], rows):
-        _clip_block(X[start : start + rows], keep_below, target, out[start : start + rows])
+    size = max(1, _BLOCK_VALUES // max(d, 1))
+    for rows in (slice(start, start + size) for start in range(0, len(X), size)):
+        wide = X[rows].astype(np.float64, copy=False)
+        with np.errstate(all="ignore"):
+            norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+            if np.isnan(norms).any():
+                raise ValueError("X holds NaN")
+            factors = np.where(norms <= keep_below, 1.0, target / norms)
+            np.multiply(wide, factors[:, None], out=out[rows], casting="same_kind")
+        out[rows][~np.isfinite(norms)] = 0.0
     return out
-
-
-def _clip_block(X, keep_below, target, out):
-    wide = X.astype(np.float64, copy=False)
-    with np.errstate(all="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        if np.isnan(norms).any():
-            raise ValueError("X holds NaN")
-        factors = np.where(norms <= keep_below, 1.0, target / norms)
-        np.multiply(wide, factors[:, None], out=out, casting="same_kind")
-    out[~np.isfinite(norms)] = 0.0
 
 
 def clip_features(X, bounds):

@@ -2,9 +2,10 @@
 
 import re
 import textwrap
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+
+from skdp.utils._values import FrozenValue
 
 STYLE = files("skdp.utils").joinpath("documents.css").read_text("utf-8")
 
@@ -81,8 +82,7 @@ def wrapped(text, indent):
     )
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(FrozenValue):
     """A part of a document: rows of a name and words, tables and notes.
 
     Parameters

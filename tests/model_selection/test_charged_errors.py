@@ -38,7 +38,7 @@ from skdp import (
 from skdp.accounting import Guarantee
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.model_selection._candidates import FitPlan, Rows
-from skdp.model_selection._rehearsal import _try
+from skdp.model_selection._runs import _try
 from skdp.pipeline import plan_pipeline
 from skdp.utils import ChunkedArray
 

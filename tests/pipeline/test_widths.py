@@ -39,8 +39,8 @@ from skdp.accounting import ApproximateDP, PureDP
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism
 from skdp.pipeline import check_pipeline, plan_pipeline, planned_charge, split_budget
+from skdp.pipeline._kinds import output_width, sparsity
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._widths import output_width, sparsity
 from tests.test_contract import ESTIMATORS
 
 RNG = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
 from skdp import DPMinMaxScaler, PrivacyAccountant
 from skdp.testing import check_dp_estimator, dp_checks, parametrize_with_dp_checks
+from skdp.testing._case import Case
 from skdp.testing._claims import check_limit
 from tests.testing import _broken_estimators as zoo
 
@@ -146,9 +147,9 @@ def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
 
 
 def test_the_limit_is_compared_with_a_reference():
-    check_limit(zoo.PrivateMean(), MeanWithoutPrivacy())
+    check_limit(Case(zoo.PrivateMean()), MeanWithoutPrivacy())
     with pytest.raises(AssertionError, match="mean_"):
-        check_limit(zoo.ShrunkenMean(), MeanWithoutPrivacy())
+        check_limit(Case(zoo.ShrunkenMean()), MeanWithoutPrivacy())
 
 
 def test_a_copied_accountant_is_found(monkeypatch):
