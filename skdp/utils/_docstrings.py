@@ -50,16 +50,18 @@ def complete_docstrings(cls):
 
     Parts are also what docstrings of base classes say of their parameters and attributes.
     """
-    described = {}
-    for base in reversed(cls.__mro__[1:]):
-        for entry in ENTRY.finditer(cleandoc(base.__doc__ or "")):
-            described[entry[1]] = entry[0]
-    cls.__doc__ = completed(cls.__doc__, PARTS | described)
+    cls.__doc__ = completed(cls.__doc__, PARTS | entries(*reversed(cls.__mro__[1:])))
     for name, method in vars(cls).items():
         if isfunction(method):
             method.__doc__ = completed(method.__doc__)
             if method.__doc__ is None and not name.startswith("_"):
                 method.__doc__ = getattr(getattr(super(cls, cls), name, None), "__doc__", None)
+
+
+def entries(*classes):
+    """Return what docstrings of classes say of each parameter or attribute; the last one counts."""
+    texts = (cleandoc(each.__doc__ or "") for each in classes)
+    return {entry[1]: entry[0] for text in texts for entry in ENTRY.finditer(text)}
 
 
 def documented(**parts):
