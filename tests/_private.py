@@ -20,7 +20,7 @@ from skdp._losses._classes import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss, SquaredLoss
+from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp._sgd._plan import plan_sgd
@@ -88,7 +88,6 @@ __all__ = [
     "Rows",
     "RowsAndTarget",
     "SquaredHingeLoss",
-    "SquaredLoss",
     "Stream",
     "Term",
     "TreePlan",

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
-from skdp._losses._numbers import SquaredLoss
+from skdp._losses._numbers import HuberLoss
 from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
 from skdp.utils._values import FrozenValue
 
@@ -164,7 +164,7 @@ class NumberTask(FrozenValue, kw_only=True):
 
     unit: float = 1.0
 
-    loss = SquaredLoss()
+    loss = HuberLoss()
     n_outputs = 1
     clip = clip_l1 = 0.25
     typical_curvature = None
