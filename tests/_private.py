@@ -43,7 +43,7 @@ from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins
 from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.stats._second_moment import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
+from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
 from skdp.utils._chunked import as_chunked
@@ -87,6 +87,7 @@ __all__ = [
     "QuantilePlan",
     "Rows",
     "RowsAndTarget",
+    "SecondMoment",
     "SquaredHingeLoss",
     "Stream",
     "Term",
@@ -121,7 +122,6 @@ __all__ = [
     "pack_symmetric",
     "plan_cell_weights",
     "plan_column_quantiles",
-    "plan_second_moment",
     "plan_sgd",
     "read_block",
     "read_columns",
