@@ -20,7 +20,7 @@ from skdp._losses._classes import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss, SquaredLoss
+from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp._sgd._plan import plan_sgd
@@ -43,7 +43,7 @@ from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins
 from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.stats._second_moment import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
+from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
 from skdp.utils._chunked import as_chunked
@@ -87,8 +87,8 @@ __all__ = [
     "QuantilePlan",
     "Rows",
     "RowsAndTarget",
+    "SecondMoment",
     "SquaredHingeLoss",
-    "SquaredLoss",
     "Stream",
     "Term",
     "TreePlan",
@@ -122,7 +122,6 @@ __all__ = [
     "pack_symmetric",
     "plan_cell_weights",
     "plan_column_quantiles",
-    "plan_second_moment",
     "plan_sgd",
     "read_block",
     "read_columns",

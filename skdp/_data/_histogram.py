@@ -4,12 +4,10 @@ import math
 
 import numpy as np
 
-from skdp._data._parts import Rows, map_over
+from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import count_over, counts_of
 from skdp.utils._validation import check_integer
 
-_BLOCK_VALUES = 1 << 15
-_TILE_VALUES = 1 << 10
 # Places are numbers of bins in fixed point with this many bits behind the point, the lowest bits
 # of a float64 of _MAGIC and more.
 _FRACTION_BITS = 20
@@ -75,10 +73,11 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     >>> count_bins(np.array([[0.0], [1.0], [2.0], [9.0]]), [np.array([0.0, 1.0, 2.0])])
     [array([1, 2])]
     """
-    bins = _Bins(edges)
-    rows = bins.rows(X, bins.n_slots)
-    counts = count_over(rows, _add_slots, bins.n_slots, bins, shares=shares)
-    columns = np.split(counts, bins.starts[1:])
+    bins = [_Bins(each) for each in edges]
+    ends = np.cumsum([own.n_slots for own in bins])
+    rows, starts = _blocks(X, ends[-1]), ends[:-1]
+    counts = count_over(rows, _add_slots, ends[-1], bins, starts, shares=shares)
+    columns = np.split(counts, starts)
     if outermost:
         for each in columns:
             each[1] += each[0]
@@ -100,20 +99,20 @@ def count_cells(X, edges, shares=None):
     -------
     ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second, ...)
     """
-    bins = _Bins(edges)
-    shape = tuple(np.diff(bins.starts, append=bins.n_slots))
+    bins = [_Bins(each) for each in edges]
+    shape = tuple(own.n_slots for own in bins)
     size = math.prod(shape)
-    counts = count_over(bins.rows(X, size), _add_cells, size, bins, shape, shares=shares)
+    counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, shares=shares)
     return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
 
 
-def _add_slots(counts, block, shares, bins):
-    counts += counts_of(bins.slots(block), shares, len(counts))
+def _add_slots(counts, block, shares, bins, starts):
+    for total, slots in zip(np.split(counts, starts), _slots(block, bins), strict=True):
+        total += counts_of(slots, shares, len(total))
 
 
 def _add_cells(counts, block, shares, bins, shape):
-    cells = np.ravel_multi_index(tuple((bins.slots(block) - bins.starts).T), shape)
-    counts += counts_of(cells, shares, len(counts))
+    counts += counts_of(np.ravel_multi_index(_slots(block, bins), shape), shares, len(counts))
 
 
 def bin_numbers(X, edges):
@@ -128,76 +127,43 @@ def bin_numbers(X, edges):
     -------
     ndarray of shape (n_rows, n_columns), dtype int64
     """
-    bins = _Bins(edges)
-    numbers = np.empty(X.shape, dtype=np.int64)
-    return map_over(bins.rows(X), _Bins.numbers, numbers, bins)
+    bins = [_Bins(each) for each in edges]
+    return map_over(_blocks(X, 0), _numbers, np.empty(X.shape, dtype=np.int64), bins)
+
+
+def _numbers(block, bins):
+    return np.stack(_slots(block, bins), axis=1) - 1
+
+
+def _slots(block, bins):
+    with np.errstate(all="ignore"):
+        return tuple(own.slots(values) for own, values in zip(bins, block.T, strict=True))
+
+
+def _blocks(X, least_values):
+    """Return the rows of a table, or these in other blocks, of at least so many values.
+
+    There are as many values as counts: adding the counts of a block takes as long.
+    """
+    return Rows.of(X).sized(max(block_size(X.shape[1]), least_values // X.shape[1]))
 
 
 class _Bins:
-    """The bins of columns, numbered on from column to column.
-
-    Each column's are between two slots: for what is below them or NaN, and for what is above.
-    """
+    """The bins of a column, between two slots: of what is below or NaN, and of what is above."""
 
     def __init__(self, edges):
-        edges = [check_edges(each) for each in edges]
-        sizes = [len(each) + 1 for each in edges]
-        self.n_slots = sum(sizes)
-        self.starts = np.cumsum([0, *sizes[:-1]])
-        self._uneven = {}
-        affine = np.zeros((4, len(edges)))
-        lower = []
-        for j, each in enumerate(edges):
-            # The last bin holds its upper edge: what is above it starts at the next number.
-            bounds = np.append(each[:-1], np.nextafter(each[-1], np.inf))
-            lower += [-np.inf, *bounds]
-            if _evenly_spaced(each):
-                affine[:, j] = _affine_map(each, self.starts[j])
-            else:
-                affine[:, j] = 0.0, 0.0, 0.0, _MAGIC + 0.5
-                self._uneven[j] = bounds
-        self._map = affine
-        self._tile = max(_TILE_VALUES // len(edges), 1)
-        wide = {1, self._tile}
-        self._wide = {times * len(edges): self._repeated(times) for times in wide}
-        self._lower = np.array(lower)
+        edges = check_edges(edges)
+        # The last bin holds its upper edge: what is above it starts at the next number.
+        self._bounds = np.append(edges[:-1], np.nextafter(edges[-1], np.inf))
+        self.n_slots = len(edges) + 1
+        self._map = _affine_map(edges) if _evenly_spaced(edges) else None
 
-    def rows(self, X, least_values=0):
-        """Return the rows of a table, or these in other blocks, as `slots` takes them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns), or Rows
-        least_values : int, default=0
-            How many values a block has at least, where there are as many.
-        """
-        d = X.shape[1]
-        tiles = max(_BLOCK_VALUES, least_values) // (self._tile * d)
-        return Rows.of(X).sized(max(tiles, 1) * self._tile)
-
-    def slots(self, block):
-        """Return the slots of a block's values, dtype int64."""
-        d, values = block.shape[1], np.ascontiguousarray(block)
-        # Numpy's loops run over one axis: a tile is several rows, with their columns' parameters.
-        width = self._tile * d if len(values) % self._tile == 0 else d
-        with np.errstate(all="ignore"):
-            slots = self._slots(values.reshape(-1, width), *self._wide[width])
-        slots = slots.reshape(block.shape)
-        for j, bounds in self._uneven.items():
-            found = np.searchsorted(bounds, values[:, j], side="right")
-            slots[:, j] = np.where(np.isnan(values[:, j]), 0, found) + self.starts[j]
-        return slots
-
-    @staticmethod
-    def numbers(block, bins):
-        """Return the bin of each value of a block, within its column."""
-        return bins.slots(block) - (bins.starts + 1)
-
-    def _repeated(self, times):
-        """The parameters of a number of rows; one number, which is faster, where all are equal."""
-        return [each[0] if (each == each[0]).all() else np.tile(each, times) for each in self._map]
-
-    def _slots(self, values, least, most, factor, shift):
+    def slots(self, values):
+        """Return the slots of values, dtype int64."""
+        if self._map is None:
+            found = np.searchsorted(self._bounds, values, side="right")
+            return np.where(np.isnan(values), 0, found)
+        least, most, factor, shift = self._map
         places = np.fmax(values, least, dtype=np.float64)
         np.minimum(places, most, out=places)
         places *= factor
@@ -209,12 +175,12 @@ class _Bins:
         if fractions.min() == 0:
             # At an edge, up to rounding: compare with the edge itself.
             near = np.flatnonzero(fractions == 0)
-            at = slots.ravel()[near]
-            slots.reshape(-1)[near] = at - (values.ravel()[near] < self._lower[at])
+            below = np.append(-np.inf, self._bounds)[slots[near]]
+            slots[near] -= values[near] < below
         return slots
 
 
-def _affine_map(edges, start):
+def _affine_map(edges):
     """Return what a value is clipped to, and (factor, shift) that make it a place.
 
     Places of edges are two units above whole numbers of bins, with an error below 1.5 units: half
@@ -223,7 +189,7 @@ def _affine_map(edges, start):
     n_bins, first = len(edges) - 1, edges[0]
     half = (edges[-1] - first) / (2 * n_bins)
     factor = 0.5 / half
-    shift = _MAGIC + start + 1 + 2 * _UNIT - first * factor
+    shift = _MAGIC + 1 + 2 * _UNIT - first * factor
     return first - half, edges[-1] + half, factor, shift
 
 

@@ -9,29 +9,16 @@ from scipy.special import xlogy
 from skdp._losses._base import BoundedLoss, ClippableLoss
 
 
-class SquaredLoss(ClippableLoss):
-    r"""The loss :math:`\tfrac12 (s - y)^2`; its slope has no bound, so rows must be clipped."""
-
-    target_bounds = (-math.inf, math.inf)
-    curvature_bound = 1.0
-
-    def value(self, scores, y):
-        return 0.5 * (scores - y) ** 2
-
-    def residual(self, scores, y):
-        return scores - y
-
-
 class HuberLoss(ClippableLoss):
     r"""The squared loss where :math:`|s - y| \le t` and its tangents beyond (Huber 1964).
 
     Parameters
     ----------
-    threshold : float
-        The bound t on the slope, positive.
+    threshold : float, default=inf
+        The bound t on the slope, positive. Infinite: the squared loss, whose slope has no bound.
     """
 
-    threshold: float
+    threshold: float = math.inf
     target_bounds = (-math.inf, math.inf)
     curvature_bound = trace_bound = 1.0
 

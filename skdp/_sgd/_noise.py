@@ -6,7 +6,6 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from operator import attrgetter
 
@@ -16,6 +15,7 @@ from skdp.mechanisms._gaussian import sigma_in_steps
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
 from skdp.mechanisms._laplace import scale_in_steps
 from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
+from skdp.utils._values import FrozenValue
 
 BLOCK_VALUES = 1 << 14
 # What int64 holds, with room for noise.
@@ -24,8 +24,7 @@ LARGEST_STEPS = 2.0**61
 SLACK = 1.0 + 2.0**-40
 
 
-@dataclass(frozen=True)
-class _GridNoise:
+class _GridNoise(FrozenValue):
     """What both kinds of noise share: a grid, blocks, and how noise is added.
 
     It is no mechanism (`skdp.mechanisms._plan.Plan`): it is drawn for many steps at once, and what

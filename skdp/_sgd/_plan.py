@@ -6,7 +6,6 @@ event; the loop runs nothing else, so that what runs is what is charged. The pro
 """
 
 import math
-from dataclasses import dataclass
 from operator import attrgetter
 
 from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
@@ -25,6 +24,7 @@ from skdp.accounting import (
     get_epsilon,
 )
 from skdp.mechanisms._plan import PlanValue
+from skdp.utils._values import FrozenValue
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
 
@@ -33,8 +33,7 @@ SLACK = 1.0 + 1e-12
 COARSE = {"tolerance": 1e-3, "rtol": 1e-5}
 
 
-@dataclass(frozen=True)
-class Linear:
+class Linear(FrozenValue):
     """The public measures of a linear model whose rows' gradients are clipped.
 
     Parameters

@@ -5,7 +5,6 @@ distances keep their proportions.
 """
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
 
@@ -28,6 +27,7 @@ from skdp.utils import clip_rows
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue
 
 # Of epsilon and delta for the moments, and of the rest for the cells. These and the numbers below
 # were chosen with the tables of docs/benchmarks/incumbent.py in view.
@@ -182,8 +182,7 @@ class KMeansPlan(_moments.StatisticPlan):
         return clip_rows(noisy[:, 1:] * (kept / counts)[:, np.newaxis], 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(FrozenValue, eq=False):
     """A grid of cells, equally likely under a normal distribution of independent columns.
 
     Parameters

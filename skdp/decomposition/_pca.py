@@ -12,7 +12,7 @@ from skdp._data._tables import linear_scores, read_table
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
-from skdp.stats._second_moment import SecondMoment, plan_second_moment
+from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
 from skdp.utils._validation import check_integer, is_auto, public_inputs
 
 
@@ -148,9 +148,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
         with_mean, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
-        moment = plan_second_moment(
-            shape, rest, data_norm=data_norm, center=center, with_mean=with_mean
-        )
+        table = {"n_rows": shape.n_rows, "n_columns": shape.n_columns, "data_norm": data_norm}
+        constant = MEAN_WEIGHT if with_mean else 0.0
+        moment = SecondMoment(guarantee=rest, center=center, constant=constant, **table)
         return PCAPlan(
             search=search,
             moment=moment,

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -12,6 +12,7 @@ from skdp.gam._bins import merged_cells
 from skdp.gam._columns import PackedCells, Term
 from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
+from skdp.utils._values import FrozenValue
 
 # Weights of blocks are multiples of this, so that a weight times a sum is exact.
 WEIGHT_STEP = 2.0**-12
@@ -23,8 +24,7 @@ ROWS_FOR_ALL = 500.0
 FEWEST_CELLS = 3
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Block:
+class Block(FrozenValue, eq=False, kw_only=True):
     """One resolution of one term.
 
     Parameters
@@ -192,8 +192,7 @@ TABLE_CELLS, CHOICE_CELLS = 12, 8
 LEAST_EVIDENCE = 4.0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Pair:
+class Pair(FrozenValue, eq=False, kw_only=True):
     """Two terms of one column each, and the cells of their table.
 
     Parameters

@@ -9,7 +9,7 @@ values of b have the density :math:`e^{-|b_j| / s}`. The proof is in ``docs/addi
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -31,8 +31,7 @@ CONDITION = 22_500.0
 MOST_STEPS = 2_200
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(FrozenValue, eq=False):
     """What weights make of a block of packed cells: its rows' scores.
 
     Parameters

@@ -1,14 +1,14 @@
 """What is predicted: clipped residuals of two classes, of several, or of numbers; and back."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
-from skdp._losses._numbers import SquaredLoss
+from skdp._losses._numbers import HuberLoss
 from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
+from skdp.utils._values import FrozenValue
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
 SHRINK = 1.0 - 2.0**-40
@@ -16,7 +16,7 @@ SHRINK = 1.0 - 2.0**-40
 ROUNDS = 50
 
 
-class _OfClasses:
+class _OfClasses(FrozenValue):
     """What tasks of classes take from their `loss`, a likelihood."""
 
     spread, unit, overlap = 2.0, 1.0, 0.5
@@ -44,8 +44,7 @@ class _OfClasses:
         return scores[0] - scores.mean() * (self.n_outputs > 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BinaryTask(_OfClasses):
+class BinaryTask(_OfClasses, kw_only=True):
     """The logistic loss, with residuals clipped to 1/2.
 
     Parameters
@@ -114,8 +113,7 @@ class BinaryTask(_OfClasses):
         return np.column_stack([1.0 - p, p])
 
 
-@dataclass(frozen=True, kw_only=True)
-class MultinomialTask(_OfClasses):
+class MultinomialTask(_OfClasses, kw_only=True):
     """The softmax loss, with residual vectors clipped to an L2 norm of sqrt(1/2), or not.
 
     Parameters
@@ -161,13 +159,12 @@ class MultinomialTask(_OfClasses):
         return p / p.sum(axis=1, keepdims=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class NumberTask:
+class NumberTask(FrozenValue, kw_only=True):
     """The squared loss on targets in [-1, 1], with residuals clipped to 1/4."""
 
     unit: float = 1.0
 
-    loss = SquaredLoss()
+    loss = HuberLoss()
     n_outputs = 1
     clip = clip_l1 = 0.25
     typical_curvature = None

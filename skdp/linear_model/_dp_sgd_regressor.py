@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from skdp._losses._numbers import HuberLoss, SquaredLoss
+from skdp._losses._numbers import HuberLoss
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.linear_model._regressor import PrivateLinearRegressor
@@ -150,7 +150,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         if max(abs(units.low), abs(units.high)) > 1e100:
             raise ValueError("target_bounds must lie within -1e100 and 1e100")
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
-            return replace(TASK, loss=SquaredLoss())
+            return replace(TASK, loss=HuberLoss())
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
             threshold = check_positive(self.huber_threshold, "huber_threshold") / units.half

@@ -4,12 +4,12 @@ And the sums over rows that it, and what is said of its minimiser, are made of.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, helmert
 
 from skdp._data._parts import sum_over
+from skdp.utils._values import FrozenValue
 
 
 def loss_gradient(loss, rows, y, weights):
@@ -73,8 +73,7 @@ def _add_hessians(grams, block, y, loss, weights):
         block.add_weighted_gram(np.abs(column[:, a]), gram.T)
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
+class Point(FrozenValue, eq=False):
     """Where a minimiser stands.
 
     Parameters

@@ -1,7 +1,7 @@
 """The bins of a table's columns: which are declared, and how the others are found privately."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_bounds, check_integer, is_auto
+from skdp.utils._values import FrozenValue
 
 AUTOMATIC = ("uniform", "quantile")
 # Of n_bins="auto": a bin of quantiles holds so many times the scale of the ranks' errors.
@@ -26,8 +27,7 @@ FEWEST_BINS, MOST_BINS = 8, 32
 ROWS_PER_SCALE = 2.5
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnBins:
+class ColumnBins(FrozenValue, eq=False):
     """One column's bins: between edges, or categories.
 
     Parameters
@@ -83,8 +83,7 @@ def column_bins(categories, other, edges, names, n_features):
     return bins
 
 
-@dataclass(frozen=True, eq=False)
-class EdgesPlan:
+class EdgesPlan(FrozenValue, eq=False):
     """Finds the edges of the columns whose bins are not declared.
 
     Parameters

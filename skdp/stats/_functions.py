@@ -15,38 +15,20 @@ from skdp.stats._bounds import BoundsPlan
 from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, check_bins
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import check_rows, release, shaped
-from skdp.utils._docstrings import documented
+from skdp.utils._docstrings import documented, entries
 from skdp.utils._validation import is_auto
-
-_BUDGET = """epsilon : float, default=1.0
-    What the release costs, positive.
-delta : float, default=0.0
-    In [0, 1). """
-
-_documented = documented(
-    rows="""a : array-like of shape (n_rows,) or (n_rows, n_columns)
-    Finite numbers. A row is what is protected; the number of rows is public.""",
-    noise=_BUDGET + "0 adds Laplace noise, a positive delta Gaussian noise.",
-    count_noise=_BUDGET
-    + "0 adds discrete Laplace noise, a positive delta Gaussian noise where it is smaller.",
-    composition=_BUDGET
-    + "A positive delta composes the choices more tightly; it helps where there are many.",
-    bounds="""bounds : "auto" or tuple of (low, high), default="auto"
-    Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
-    must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
-    in the same charge.""",
-    axis="""axis : None or 0, default=None
-    The axis of the rows. It must be 0 for a matrix: one number for each column.""",
-    nan_policy="""nan_policy : {"raise", "omit"}, default="raise"
-    "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
-    column, is then released in the same release, with more noise.""",
-    table="""a : array-like of shape (n_rows, n_columns)
-    Finite numbers. A row is what is protected; the number of rows is public.""",
-)
 
 
 class ChoiceTerms(TypedDict, total=False):
-    """What every statistic takes, with the defaults of `release`."""
+    """What every statistic takes, with the defaults of `release`.
+
+    Parameters
+    ----------
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    """
 
     groups: ArrayLike | None
     accountant: PrivacyAccountant | None
@@ -54,25 +36,74 @@ class ChoiceTerms(TypedDict, total=False):
 
 
 class Terms(ChoiceTerms, total=False):
-    """What a statistic with noise takes."""
+    """What a statistic with noise takes.
+
+    Parameters
+    ----------
+    delta : float, default=0.0
+        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
+    """
 
     delta: float
 
 
+class CountTerms(Terms, total=False):
+    """What counts take.
+
+    Parameters
+    ----------
+    delta : float, default=0.0
+        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
+        smaller.
+    """
+
+
 class BoundedTerms(Terms, total=False):
-    """What a statistic within bounds takes."""
+    """What a statistic within bounds takes.
+
+    Parameters
+    ----------
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    """
 
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"]
 
 
 class ColumnTerms(BoundedTerms, total=False):
-    """What a statistic of each column takes."""
+    """What a statistic of each column takes.
+
+    Parameters
+    ----------
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    """
 
     axis: int | None
 
 
+class QuantileTerms(ColumnTerms, total=False):
+    """What quantiles take.
+
+    Parameters
+    ----------
+    delta : float, default=0.0
+        In [0, 1). A positive delta composes the choices more tightly; it helps where there are
+        many.
+    """
+
+
 class MomentTerms(ColumnTerms, total=False):
-    """What a statistic takes that can leave missing values out."""
+    """What a statistic takes that can leave missing values out.
+
+    Parameters
+    ----------
+    nan_policy : {"raise", "omit"}, default="raise"
+        "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
+        column, is then released in the same release, with more noise.
+    """
 
     nan_policy: Literal["raise", "omit"]
 
@@ -81,14 +112,16 @@ def _statistic(function):
     """Complete a statistic's docstring, and its signature by its terms one by one."""
     shown = signature(function)
     *own, terms = shown.parameters.values()
-    kinds = get_annotations(*get_args(get_type_hints(function)[terms.name]))
+    (kind,) = get_args(get_type_hints(function)[terms.name])
+    kinds = get_annotations(kind)
     for source in (_release_columns, _release_moments, release):
         for name, each in signature(source).parameters.items():
             if name in kinds:
                 own.append(each.replace(annotation=kinds[name].__forward_arg__))
     own.sort(key=lambda each: (each.kind, each.name != "delta"))
     function.__signature__ = shown.replace(parameters=own)
-    return _documented(function)
+    parts = entries(ChoiceTerms, Terms, BoundedTerms, ColumnTerms, MomentTerms, kind)
+    return documented(**parts)(function)
 
 
 def _release_columns(name, a, plan, chosen, gaps="raise", /, *, bounds="auto", axis=None, **terms):
@@ -112,8 +145,9 @@ def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) ->
 
     Parameters
     ----------
-    {rows}
-    {noise}
+    {a}
+    {epsilon}
+    {delta}
     {bounds}
     {axis}
     {nan_policy}
@@ -150,8 +184,9 @@ def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> 
 
     Parameters
     ----------
-    {rows}
-    {noise}
+    {a}
+    {epsilon}
+    {delta}
     {bounds}
     {axis}
     {nan_policy}
@@ -190,8 +225,9 @@ def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> 
 
     Parameters
     ----------
-    {rows}
-    {noise}
+    {a}
+    {epsilon}
+    {delta}
     {bounds}
     {axis}
     {groups}
@@ -219,7 +255,7 @@ def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> 
 
 @_statistic
 def dp_count(
-    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[Terms]
+    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[CountTerms]
 ) -> int | np.ndarray:
     """Number of values that are not zero, as `numpy.count_nonzero`, with differential privacy.
 
@@ -228,8 +264,9 @@ def dp_count(
 
     Parameters
     ----------
-    {rows}
-    {count_noise}
+    {a}
+    {epsilon}
+    {delta}
     {axis}
     {groups}
     {accountant}
@@ -264,7 +301,7 @@ def dp_histogram(
     bins: int | ArrayLike = 10,
     range: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    **terms: Unpack[Terms],
+    **terms: Unpack[CountTerms],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Histogram with differential privacy.
 
@@ -274,8 +311,9 @@ def dp_histogram(
 
     Parameters
     ----------
-    {rows}
-    {count_noise}
+    {a}
+    {epsilon}
+    {delta}
     bins : int or array-like of shape (n_bins + 1,), default=10
         How many bins of one width there are, or their edges, which must not be computed from the
         data.
@@ -323,7 +361,7 @@ def dp_histogram2d(
     *,
     bins: int | Sequence[int | ArrayLike] = 10,
     range: object = "auto",
-    **terms: Unpack[Terms],
+    **terms: Unpack[CountTerms],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Histogram of two columns with differential privacy, as `numpy.histogram2d`.
 
@@ -334,7 +372,8 @@ def dp_histogram2d(
     ----------
     x, y : array-like of shape (n_rows,)
         Finite numbers. The number of rows is public.
-    {count_noise}
+    {epsilon}
+    {delta}
     bins : int, or pair of int or array-like, default=10
         The numbers of bins, or edges, of x and y.
     range : "auto" or pair of (low, high), default="auto"
@@ -378,7 +417,7 @@ def dp_histogramdd(
     *,
     bins: int | Sequence[int | ArrayLike] = 10,
     range: object = "auto",
-    **terms: Unpack[Terms],
+    **terms: Unpack[CountTerms],
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Histogram of several columns together with differential privacy, as `numpy.histogramdd`.
 
@@ -387,8 +426,10 @@ def dp_histogramdd(
 
     Parameters
     ----------
-    {table}
-    {count_noise}
+    a : array-like of shape (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    {epsilon}
+    {delta}
     bins : int, or sequence of int or array-like, default=10
         The number of bins, or the edges, of each column.
     range : "auto" or sequence of (low, high), default="auto"
@@ -439,7 +480,7 @@ def _release_histogram(name, X, bins, range, *, joint=True, **terms):
 
 @_statistic
 def dp_quantile(
-    a: ArrayLike, q: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]
+    a: ArrayLike, q: ArrayLike, epsilon: float = 1.0, **terms: Unpack[QuantileTerms]
 ) -> float | np.ndarray:
     """Quantiles with differential privacy.
 
@@ -449,10 +490,11 @@ def dp_quantile(
 
     Parameters
     ----------
-    {rows}
+    {a}
     q : float or array-like of shape (n_quantiles,)
         Numbers in [0, 1].
-    {composition}
+    {epsilon}
+    {delta}
     {bounds}
     {axis}
     {groups}
@@ -488,14 +530,15 @@ def dp_quantile(
 
 @_statistic
 def dp_median(
-    a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]
+    a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[QuantileTerms]
 ) -> float | np.ndarray:
     """Median with differential privacy: `dp_quantile` for q = 0.5.
 
     Parameters
     ----------
-    {rows}
-    {composition}
+    {a}
+    {epsilon}
+    {delta}
     {bounds}
     {axis}
     {groups}
@@ -524,7 +567,7 @@ def dp_median(
 
 @_statistic
 def estimate_bounds(
-    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[Terms]
+    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[CountTerms]
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Bounds of columns, with differential privacy.
 
@@ -536,8 +579,9 @@ def estimate_bounds(
 
     Parameters
     ----------
-    {rows}
-    {count_noise}
+    {a}
+    {epsilon}
+    {delta}
     {axis}
     {groups}
     {accountant}

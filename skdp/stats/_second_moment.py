@@ -8,15 +8,12 @@ where the mean is wanted: these are the entries of :math:`\sum z_i z_i^\top` for
 """
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._parts import Rows, as_dense, block_size, most_additions, read_block, sum_over
 from skdp._data._persons import shares_of
-from skdp._data._tables import TableShape
 from skdp.mechanisms._plan import vector_noise
 from skdp.stats._moments import StatisticPlan
 from skdp.utils import clip_rows
@@ -28,38 +25,52 @@ UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 MEAN_WEIGHT = 0.5
 
 
-@dataclass(frozen=True)
-class SecondMoment:
+class SecondMoment(StatisticPlan):
     """What will be released of a table.
 
     Parameters
     ----------
-    shape : (int, int)
+    guarantee : Guarantee
+        delta = 0 takes the Gamma-norm mechanism.
+    n_rows, n_columns : int
         The table's.
-    data_norm : float
+    data_norm : float, default=1.0
         The bound on a row's norm.
-    constant : float
-        The constant c, 0 where no mean is released.
-    center : float or ndarray of shape (n_features,)
+    center : float or ndarray of shape (n_features,), default=0.0
         What is subtracted from each row before it is clipped.
-    mechanism : GaussianMechanism or GammaNormMechanism
+    constant : float, default=0.5
+        The constant c, 0 where no mean about `center` is released.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is too small for so many columns.
     """
 
-    shape: tuple
-    data_norm: float
-    constant: float
-    center: np.ndarray
-    mechanism: object
+    n_rows: int
+    n_columns: int
+    data_norm: float = 1.0
+    center: np.ndarray | float = 0.0
+    constant: float = MEAN_WEIGHT
+
+    def __post_init__(self):
+        self.check_size(self.size)
 
     @property
     def size(self):
         """How many values are released."""
-        d = self.shape[1]
+        d = self.n_columns
         return d * (d + 1) // 2 + (d if self.constant else 0)
+
+    @cached_property
+    def mechanism(self):
+        moved = second_moment_sensitivity(self.constant, self.guarantee.relation)
+        rounding = 2.0 * _rounding((self.n_rows, self.n_columns)) * (1.0 + self.constant**2)
+        return vector_noise(self.guarantee, moved * (1.0 + 1e-12) + rounding)
 
     def statistics(self, X, persons=None):
         """Return the vector that is released, without noise."""
-        d = self.shape[1]
+        d = self.n_columns
         total, small = np.zeros((d + 1, d)), (self.center, self.data_norm)
         sum_over(Rows.of(X), _add_second_moment, total, *small, along=(shares_of(persons),))
         mean = self.constant * total[d] if self.constant else total[d, :0]
@@ -82,7 +93,7 @@ class SecondMoment:
             Symmetric; over n - 1 as in scikit-learn.
         """
         released = self.mechanism.release(self.statistics(X, persons), random_state=source)
-        n, d = self.shape
+        n, d = self.n_rows, self.n_columns
         n_triangle = d * (d + 1) // 2
         second = unpack_symmetric(released[:n_triangle], d) / n
         mean = np.zeros(d)
@@ -100,38 +111,6 @@ def _add_second_moment(total, block, shares, center, data_norm):
     if shares is not None:
         block *= np.sqrt(shares)[:, np.newaxis]
     total[:-1] += block.T @ block
-
-
-def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
-    """Plan the release from public quantities alone.
-
-    Parameters
-    ----------
-    shape : TableShape
-    guarantee : Guarantee
-        delta = 0 takes the Gamma-norm mechanism.
-    data_norm : float
-    center : float or ndarray of shape (n_features,)
-    with_mean : bool
-        Whether the mean about `center` is released too.
-
-    Returns
-    -------
-    SecondMoment
-
-    Raises
-    ------
-    ValueError
-        If epsilon is too small for so many columns.
-    """
-    constant = MEAN_WEIGHT if with_mean else 0.0
-    size = shape.n_rows, shape.n_columns
-    moved = second_moment_sensitivity(constant, guarantee.relation)
-    sensitivity = moved * (1.0 + 1e-12) + 2.0 * _rounding(size) * (1.0 + constant**2)
-    mechanism = vector_noise(guarantee, sensitivity)
-    plan = SecondMoment(size, data_norm, constant, center, mechanism)
-    mechanism.check_size(plan.size)
-    return plan
 
 
 def second_moment_sensitivity(constant, relation):
@@ -156,7 +135,7 @@ def _rounding(shape):
     return 1.1 * UNIT_ROUNDOFF * n * additions
 
 
-class CovariancePlan(StatisticPlan):
+class CovariancePlan(SecondMoment):
     """The covariances of columns within bounds.
 
     Scaled by its bounds and divided by the root of their number, a row of columns has a norm of at
@@ -164,30 +143,18 @@ class CovariancePlan(StatisticPlan):
 
     Parameters
     ----------
-    n_rows : int
-        Public.
     low, high : ndarray of shape (n_columns,)
-    guarantee : Guarantee
     """
 
-    n_rows: int
     low: np.ndarray
     high: np.ndarray
-
-    @cached_property
-    def _moment(self):
-        shape = TableShape(n_rows=self.n_rows, n_columns=len(self.low))
-        return plan_second_moment(shape, self.guarantee, data_norm=1.0, center=0.0, with_mean=True)
-
-    mechanism = property(attrgetter("_moment.mechanism"))
-    size = property(attrgetter("_moment.size"))
 
     def run(self, X, source, persons=None):
         """Return the covariances, positive semi-definite and with variances above the noise."""
         half = (self.high - self.low) / 2
         unit = half * math.sqrt(len(half))
         rows = Rows(X, read=partial(_read_scaled, self.low, self.high, unit))
-        values, vectors = np.linalg.eigh(self._moment.release(rows, source, persons)[1])
+        values, vectors = np.linalg.eigh(self.release(rows, source, persons)[1])
         least = self.mechanism.deviation(self.size) / self.n_rows
         roots = unit[:, np.newaxis] * vectors * np.sqrt(np.maximum(values, least))
         return roots @ roots.T

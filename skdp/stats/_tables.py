@@ -13,7 +13,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._functions import BoundedTerms, ChoiceTerms, Terms, _statistic
+from skdp.stats._functions import BoundedTerms, ChoiceTerms, CountTerms, _statistic
 from skdp.stats._moments import HistogramPlan, ModePlan
 from skdp.stats._release import check_rows, release
 from skdp.stats._second_moment import CovariancePlan
@@ -30,9 +30,9 @@ def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTer
 
     Parameters
     ----------
-    {table}
-    epsilon : float, default=1.0
-        What the release costs, positive.
+    a : array-like of shape (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    {epsilon}
     delta : float, default=0.0
         In [0, 1). 0 adds noise whose norm has a Gamma distribution, a positive delta Gaussian
         noise, which is smaller where there are several columns.
@@ -72,9 +72,9 @@ def dp_correlation(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTe
 
     Parameters
     ----------
-    {table}
-    epsilon : float, default=1.0
-        What the release costs, positive.
+    a : array-like of shape (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    {epsilon}
     delta : float, default=0.0
         In [0, 1); as of `dp_covariance`.
     {bounds}
@@ -126,7 +126,7 @@ def dp_crosstab(
     epsilon: float = 1.0,
     *,
     categories: tuple[Sequence, Sequence],
-    **terms: Unpack[Terms],
+    **terms: Unpack[CountTerms],
 ) -> object:
     """Contingency table of two columns of labels with differential privacy, as `pandas.crosstab`.
 
@@ -137,7 +137,8 @@ def dp_crosstab(
     ----------
     index, columns : array-like of shape (n_rows,)
         Labels. The number of rows is public.
-    {count_noise}
+    {epsilon}
+    {delta}
     categories : tuple of (sequence, sequence)
         The labels of the table's rows and of its columns, declared, never read off the data.
     {groups}
@@ -222,8 +223,7 @@ def dp_mode(
     ----------
     a : array-like of shape (n_rows,)
         Labels. The number of rows is public.
-    epsilon : float, default=1.0
-        What the release costs, positive.
+    {epsilon}
     categories : sequence
         The labels that can be the answer, declared, never read off the data.
     {groups}

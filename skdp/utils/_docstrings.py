@@ -4,45 +4,57 @@ import re
 import textwrap
 from inspect import cleandoc, isfunction
 
-# In a docstring a line that is one of these names in braces stands for the text.
-PARTS = {
-    "accountant": """\
-accountant : PrivacyAccountant, default=None
-    What is charged, before anything is computed from the data. None charges nothing and
-    protects under "add_remove".""",
-    "groups": """\
-groups : array-like of shape (n_samples,), default=None
-    An id of the person of each row. The unit is the person then, whatever number of rows each
-    has, and rows count by shares; see ``docs/persons.md``. It goes with an accountant of
-    unit="person", or with none.""",
-    "random_state": """\
-random_state : int or None, default=None
-    None draws noise from the operating system's cryptographic generator. An int makes
-    the noise reproducible and thereby removable by whoever knows it.""",
-    "verbose": """\
-verbose : int, default=0
-    1 prints what was charged and, of a fit by planned steps, about ten times which part of epsilon
-    they have used; more prints that every epoch. No loss is shown: it would not be covered.
-    scikit-learn's callbacks (1.9 and later, ``set_callbacks``) are told the same.""",
-    "n_features_in_": """\
-n_features_in_ : int
-    Number of features.""",
-    "feature_names_in_": """\
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of features, where X has string names.""",
-    "privacy_": """\
-privacy_ : PrivacyStatement
-    What was guaranteed, and under which assumptions.""",
-    "raises": """\
-ValueError
-    If a parameter or the data are not as described; nothing was charged.
-BudgetExceededError
-    If the accountant refuses; nothing was computed, and an estimator is left unfitted.""",
-}
+
+class Shared:
+    """What many estimators and functions take and have.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant, default=None
+        What is charged, before anything is computed from the data. None charges nothing and
+        protects under "add_remove".
+    groups : array-like of shape (n_samples,), default=None
+        An id of the person of each row. The unit is the person then, whatever number of rows each
+        has, and rows count by shares; see ``docs/persons.md``. It goes with an accountant of
+        unit="person", or with none.
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+    verbose : int, default=0
+        1 prints what was charged and, of a fit by planned steps, about ten times which part of
+        epsilon they have used; more prints that every epoch. No loss is shown: it would not be
+        covered.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) are told the same.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+    """
 
 
 # What a docstring says of one parameter or attribute.
 ENTRY = re.compile(r"^(\w+) : .*(?:\n .*)*", re.MULTILINE)
+
+
+def entries(*classes):
+    """Return what docstrings of classes say of each parameter or attribute; the last one counts."""
+    texts = (cleandoc(each.__doc__ or "") for each in classes)
+    return {entry[1]: entry[0] for text in texts for entry in ENTRY.finditer(text)}
+
+
+# In a docstring a line that is one of these names in braces stands for the text.
+PARTS = entries(Shared) | {
+    "raises": """\
+ValueError
+    If a parameter or the data are not as described; nothing was charged.
+BudgetExceededError
+    If the accountant refuses; nothing was computed, and an estimator is left unfitted."""
+}
 
 
 def complete_docstrings(cls):
@@ -50,11 +62,7 @@ def complete_docstrings(cls):
 
     Parts are also what docstrings of base classes say of their parameters and attributes.
     """
-    described = {}
-    for base in reversed(cls.__mro__[1:]):
-        for entry in ENTRY.finditer(cleandoc(base.__doc__ or "")):
-            described[entry[1]] = entry[0]
-    cls.__doc__ = completed(cls.__doc__, PARTS | described)
+    cls.__doc__ = completed(cls.__doc__, PARTS | entries(*reversed(cls.__mro__[1:])))
     for name, method in vars(cls).items():
         if isfunction(method):
             method.__doc__ = completed(method.__doc__)

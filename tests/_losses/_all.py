@@ -20,11 +20,14 @@ from skdp._losses._classes import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
+from skdp._losses._numbers import HuberLoss
 
 # Values of a parameter, by its annotation.
 VALUES = {"float": (0.3, 1.7, 9.0), "int": (2, 5), "bool": (False, True)}
-# Losses whose parameters are of other types, as are those of other losses.
+# Losses whose parameters are of other types, as are those of other losses, or have a value of
+# their own: Huber's without a bound is the squared one.
 COMPOSED = {
+    HuberLoss: [HuberLoss(), *map(HuberLoss, VALUES["float"])],
     ClassWeightedLoss: [
         ClassWeightedLoss(BinaryLogisticLoss(), (0.2, 3.0)),
         ClassWeightedLoss(BinaryHuberisedHingeLoss(0.5), (2.0, 1.0)),

@@ -7,7 +7,7 @@ from skdp._sgd._plan import Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.noise import RandomSource
 from tests._guarantees import meet
-from tests._private import BinaryLogisticLoss, SquaredLoss
+from tests._private import BinaryLogisticLoss, HuberLoss
 
 N, D = 200, 3
 
@@ -80,7 +80,7 @@ def run_checked(y, sampling, start, epsilon, seed):
         plan = make_plan(epsilon, sampling, 50 + n_checked, clip=2.0)
         check = Check(n_checked, norm=1.5, residual=0.5, chance=0.02)
         given = make_update(50, eta0=0.1), start, 0.0, RandomSource(seed)
-        sums = plan.model.sums(X, y, SquaredLoss())
+        sums = plan.model.sums(X, y, HuberLoss())
         weights.append(run_sgd(plan, sums, *given, check=check))
     return weights
 

@@ -28,7 +28,7 @@ from skdp.accounting import (
 )
 from skdp.noise import RandomSource
 from tests._guarantees import meet
-from tests._private import BinaryLogisticLoss, MultinomialLogisticLoss, SquaredLoss
+from tests._private import BinaryLogisticLoss, HuberLoss, MultinomialLogisticLoss
 
 DELTA = 1e-5
 RELATIONS = ("add_remove", "replace_one")
@@ -383,7 +383,7 @@ def sums_clipped_without_the_intercept(plan, X, y, loss, weights, rows):
 LOSSES = [
     (BinaryLogisticLoss(), lambda rng, n: rng.integers(2, size=n).astype(float)),
     (MultinomialLogisticLoss(3), lambda rng, n: rng.integers(3, size=n)),
-    (SquaredLoss(), lambda rng, n: rng.normal(size=n) * 1e3),
+    (HuberLoss(), lambda rng, n: rng.normal(size=n) * 1e3),
 ]
 
 

@@ -9,14 +9,13 @@ from sklearn.decomposition import PCA
 
 from skdp import DPPCA, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbours
-from skdp.base import TableShape
 from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
 from tests._private import (
     MEAN_WEIGHT,
+    SecondMoment,
     _second_moment,
     pack_symmetric,
-    plan_second_moment,
     second_moment_sensitivity,
 )
 
@@ -36,9 +35,9 @@ def accountant(relation):
 def plan(shape, *, with_mean=True, relation="add_remove", epsilon=1.0, delta=1e-6):
     neighbours = Neighbours(relation=relation)
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
-    choices = {"data_norm": 1.0, "center": np.zeros(shape[1]), "with_mean": with_mean}
-    shape = TableShape(n_rows=shape[0], n_columns=shape[1])
-    return plan_second_moment(shape, guarantee, **choices)
+    n_rows, n_columns = shape
+    constant = MEAN_WEIGHT if with_mean else 0.0
+    return SecondMoment(guarantee=guarantee, n_rows=n_rows, n_columns=n_columns, constant=constant)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

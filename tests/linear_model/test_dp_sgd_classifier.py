@@ -22,7 +22,6 @@ from tests._private import (
     ModifiedHuberLoss,
     OneVersusRestLoss,
     SquaredHingeLoss,
-    SquaredLoss,
     plan_sgd,
 )
 
@@ -84,7 +83,7 @@ def test_without_noise_no_worse_than_sgd(loss, n_classes):
         (SquaredHingeLoss(), np.array([0.0, 1.0] * 20)),
         (ModifiedHuberLoss(), np.array([0.0, 1.0] * 20)),
         (OneVersusRestLoss(ModifiedHuberLoss(), 3), np.arange(40) % 3),
-        (SquaredLoss(), np.linspace(-2, 2, 40)),
+        (HuberLoss(), np.linspace(-2, 2, 40)),
         (HuberLoss(0.7), np.linspace(-2, 2, 40)),
     ],
     ids=lambda value: type(value).__name__,

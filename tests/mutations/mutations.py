@@ -1338,8 +1338,7 @@ MUTATIONS = [
         "_data._histogram",
         "_add_slots",
         rules.put_for(
-            "counts_of(bins.slots(block), shares, len(counts))",
-            "2 * counts_of(bins.slots(block), shares, len(counts))",
+            "counts_of(slots, shares, len(total))", "2 * counts_of(slots, shares, len(total))"
         ),
         ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
         "a row moves the counts of its bins by two",
@@ -1658,8 +1657,8 @@ MUTATIONS = [
     Mutation(
         "pca-rounding-unpaid",
         "stats._second_moment",
-        "plan_second_moment",
-        rules.term_dropped("2.0 * _rounding(_) * (1.0 + constant**2)"),
+        "SecondMoment.mechanism",
+        rules.put_for("moved * (1.0 + 1e-12) + rounding", "moved * (1.0 + 1e-12)"),
         ("decomposition/test_pca.py::test_the_sensitivity_holds_for_sums_as_they_are_computed",),
         "a sum in floating point moves further than a row",
     ),

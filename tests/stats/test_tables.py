@@ -107,7 +107,8 @@ def test_without_noise_they_are_numpys(delta):
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_brute_force_sensitivity_of_covariances(relation, monkeypatch):
     seen, low, high = [], np.array([0.0, -5.0]), np.array([2.0, 5.0])
-    plan = CovariancePlan(low=low, high=high, n_rows=21, guarantee=meet(1.0, 1e-6, relation))
+    known = {"low": low, "high": high, "n_rows": 21, "n_columns": 2}
+    plan = CovariancePlan(guarantee=meet(1.0, 1e-6, relation), **known)
 
     def kept(self, sums, **_):
         seen.append(sums)
