@@ -10,17 +10,22 @@ whoever computes them (`skdp.utils._workers`), and only sums come back.
 from bisect import bisect_right
 from copy import copy
 from functools import partial
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.sparse import csr_array, issparse
 
 from skdp._data._containers import canonical_rows
+from skdp.utils import ChunkedArray
+from skdp.utils._workers import JoblibWorkers, added, branch, cut, halves, joined, leaves, lopped
 
 BLOCK_BYTES = 1 << 20
 # So many blocks are added one after another. No table has 2**48 rows.
-RUN_BLOCKS = 64
+RUN_BLOCKS = 16
 LOG2_MOST_ROWS = 48
+# Sums over so many values take longer than it takes to hand them to several threads.
+LONG = 1 << 22
 
 
 def block_size(n_columns):
@@ -109,7 +114,7 @@ class Rows:
 
     def whole(self):
         """Return all that is read in one array; it may be a view."""
-        if _workers(self) is not None:
+        if getattr(self.X, "workers", None) is not None:
             # A view would keep the chunk.
             return np.concatenate(self.of_parts(np.copy))
         if len(self.borders) == 2:
@@ -119,7 +124,7 @@ class Rows:
 
     def of_parts(self, function):
         """Return what a function makes of all that is read of a part, of each; here all is one."""
-        workers = _workers(self)
+        workers = getattr(self.X, "workers", None)
         if workers is None:
             return [function(self.whole())]
         what = partial(_part_there, self.sent(0), function)
@@ -172,27 +177,18 @@ def sum_over(table, add, total, *small, along=(), then=None):
     ndarray
         `total`.
     """
-    workers = _workers(table)
-
-    def sum_of(parts, total):
-        if len(parts) > 1:
-            half = len(parts) // 2
-            left = sum_of(parts[:half], total)
-            left += sum_of(parts[half:], np.zeros_like(total))
-            return left
-        number, blocks = parts[0]
-        if workers is None:
-            return _sum_blocks(table, blocks, add, total, small, along)
-        what = partial(_sum_there, table.sent(number), add, total.shape, total.dtype, small)
-        return workers.call(number, what, (table.along, along), table.of_chunks)
-
-    parts = _parts(table)
-    if workers is None or not parts:
-        total = sum_of(parts, total) if parts else total
-        return total if then is None else then(total)
+    workers, trees = _workers(table), _trees(table)
+    if workers is None or not any(trees):
+        found = _sum_blocks(table, halves(list(filter(None, trees))), add, total, small, along)
+        found = found if then is None else then(found)
+    else:
+        what = partial(_sum_there, add, total.shape, total.dtype, small)
+        calls = _calls(workers, table, trees, what, (table.along, along))
+        calls = halves([each for each, tree in zip(calls, trees, strict=True) if tree])
+        found = workers.total(calls, then)
     if then is not None:
-        return workers.made_of(sum_of(parts, total), then)
-    total += sum_of(parts, total).compute()
+        return found
+    total += found
     return total
 
 
@@ -200,8 +196,8 @@ def map_over(table, function, out, *small):
     """Put a function of each block, and of `small`, in its rows of an array, and return that."""
     workers = _workers(table)
     if workers is None:
-        return _map_blocks(table, function, out, small)
-    return np.concatenate(workers.results(_mapped(workers, table, function, out, small)), out=out)
+        return _map_blocks(table, table.blocks(), function, out, small)
+    return joined(workers.results(_mapped(workers, table, function, out, small)), out)
 
 
 def held_over(table, function, *small, shape=(), dtype=np.float64):
@@ -213,7 +209,7 @@ def held_over(table, function, *small, shape=(), dtype=np.float64):
     """
     workers, out = _workers(table), partial(np.empty, dtype=dtype, order="F")
     if workers is None:
-        return _map_blocks(table, function, out((table.shape[0], *shape)), small)
+        return _map_blocks(table, table.blocks(), function, out((table.shape[0], *shape)), small)
     return workers.held(_mapped(workers, table, function, out((0, *shape)), small))
 
 
@@ -221,54 +217,81 @@ def _part_there(sent, function, X, along):
     return function(sent.there(X, along).whole())
 
 
-def _parts(table):
-    """Return the numbers of parts with their blocks, those that have some."""
+def _trees(table):
+    """Return of each part the tree by which the sums of its runs of blocks are added."""
     borders = _borders(table)
-    blocks = groupby(table.blocks(), lambda rows: bisect_right(borders, rows.start) - 1)
-    return [(number, list(of_part)) for number, of_part in blocks]
+    blocks = [[] for _ in borders[1:]]
+    for rows in table.blocks():
+        blocks[bisect_right(borders, rows.start) - 1].append(rows)
+    return [
+        halves([each[i : i + RUN_BLOCKS] for i in range(0, len(each), RUN_BLOCKS)])
+        for each in blocks
+    ]
 
 
 def _workers(table):
     """Return what calls functions where the parts of a table are, None if that is here."""
-    return getattr(getattr(table, "X", None), "workers", None)
+    X = getattr(table, "X", None)
+    workers = getattr(X, "workers", None)
+    if workers is not None or not isinstance(table, Rows):
+        return workers
+    n_jobs = effective_n_jobs(None) if table.borders[-1] * table.shape[1] >= LONG else 1
+    if n_jobs == 1:
+        return None
+    chunked = isinstance(X, ChunkedArray)
+    parts = X.parts() if chunked else [lambda: X]
+    # What goes with the rows is in memory.
+    in_memory = not (table.of_chunks and chunked and X.opens_itself)
+    return JoblibWorkers(parts, _borders(X), n_jobs, in_memory)
 
 
-def _sum_blocks(table, blocks, add, total, small, along):
-    def add_runs(runs, total):
-        half = len(runs) // 2
-        if half:
-            add_runs(runs[:half], total)
-            total += add_runs(runs[half:], np.zeros_like(total))
-            return total
-        for rows in chain.from_iterable(runs):
-            add(total, table[rows], *[cut(values, rows) for values in along], *small)
-        return total
+def _calls(workers, table, trees, function, along):
+    """Return of each part the calls of a function of it, in a tree where they are several."""
 
-    return add_runs([blocks[i : i + RUN_BLOCKS] for i in range(0, len(blocks), RUN_BLOCKS)], total)
+    def call(number):
+        sent = table.sent(number)
+        of_part = partial(workers.call, number, along=along, of_part=table.of_chunks)
+        return lambda path: of_part(partial(function, sent, path))
+
+    return [lopped(tree, workers.depth, call(number)) for number, tree in enumerate(trees)]
 
 
-def _sum_there(sent, add, shape, dtype, small, X, along):
+def _sum_blocks(table, tree, add, total, small, along):
+    def sum_of(run):
+        sums = np.zeros_like(total)
+        for rows in run:
+            add(sums, table[rows], *[cut(values, rows) for values in along], *small)
+        return sums
+
+    return added(sum_of, tree)
+
+
+def _sum_there(add, shape, dtype, small, sent, path, X, along):
     table, along = sent.there(X, along[0]), along[1]
-    return _sum_blocks(table, list(table.blocks()), add, np.zeros(shape, dtype), small, along)
+    tree, zeros = branch(*_trees(table), path), np.zeros(shape, dtype)
+    return _sum_blocks(table, tree, add, zeros, small, along)
 
 
-def _map_blocks(table, function, out, small):
-    for rows in table.blocks():
-        out[rows] = function(table[rows], *small)
+def _map_blocks(table, blocks, function, out, small):
+    stop = 0
+    for rows in blocks:
+        start, stop = stop, stop + rows.stop - rows.start
+        out[start:stop] = function(table[rows], *small)
     return out
 
 
 def _mapped(workers, table, function, out, small):
-    """Return what each part's workers make of it."""
-    what = [partial(_map_there, table.sent(0), function, out.shape[1:], out.dtype, small)]
-    numbers = range(len(table.borders) - 1)
-    return [workers.call(i, *what, table.along, table.of_chunks) for i in numbers]
+    """Return the calls of each part's workers that make something of it."""
+    what = partial(_map_there, function, out.shape[1:], out.dtype, small)
+    calls = _calls(workers, table, _trees(table), what, table.along)
+    return list(chain.from_iterable(map(leaves, calls)))
 
 
-def _map_there(sent, function, shape, dtype, small, X, along):
+def _map_there(function, shape, dtype, small, sent, path, X, along):
     table = sent.there(X, along)
-    out = np.empty((table.borders[-1], *shape), dtype, order="F")
-    return _map_blocks(table, function, out, small)
+    blocks = list(chain.from_iterable(leaves(branch(*_trees(table), path))))
+    out = np.empty((sum(rows.stop - rows.start for rows in blocks), *shape), dtype, order="F")
+    return _map_blocks(table, blocks, function, out, small)
 
 
 def most_additions(size):
@@ -277,22 +300,15 @@ def most_additions(size):
     They are those within a block of at most `size` rows, of the blocks of its run, of which the
     first is added to zero, of the runs of its part by halves, and of the parts by halves. There are
     fewer runs than rows, and no memory holds 2**48 rows: a single part's runs add 48. Several parts
-    are 2**24 at most (`ChunkedArray` checks it) and add 24; a part of theirs adds 24 again, as it
-    has fewer than 2**24 runs, of 64 blocks of 64 rows or more each: no part holds 2**36 rows. So
-    the bound is the same where the number of rows is not public. A sum whose terms go through m
+    are 2**24 at most (`ChunkedArray` checks it) and add 24; a part of theirs adds 26, as it has
+    fewer than 2**26 runs, of 16 blocks of 64 rows or more each: no part holds 2**36 rows. So the
+    bound is the same where the number of rows is not public. A sum whose terms go through m
     additions is off by at most m units of roundoff of the sum of their magnitudes, and less than as
     much of that again (Higham 2002, section 4.2).
     """
-    return size + RUN_BLOCKS + LOG2_MOST_ROWS
+    return size + RUN_BLOCKS + LOG2_MOST_ROWS + 2
 
 
 def _borders(table):
     """Return where parts begin, and the end of the last."""
     return table.borders if hasattr(table, "borders") else (0, table.shape[0])
-
-
-def cut(values, rows):
-    """Return a slice of rows of what goes with them: arrays, tuples of such, or None."""
-    if isinstance(values, tuple):
-        return tuple(cut(each, rows) for each in values)
-    return None if values is None else values[rows]

@@ -2,13 +2,14 @@
 
 import os
 from bisect import bisect_left, bisect_right
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
 from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
-from skdp.utils._workers import Workers
+from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
@@ -117,15 +118,27 @@ class ChunkedArray:
     def __repr__(self):
         return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
 
+    def parts(self):
+        """Return what opens each chunk, and refuses one that has changed."""
+        return [partial(_opened, *each) for each in zip(self._sources, self._shapes, strict=True)]
+
+    @property
+    def opens_itself(self):
+        """Whether each chunk is opened by what is sent in its stead, as a path."""
+        return not any(isinstance(source, _Held) for source in self._sources)
+
     def _open(self, number):
         opened = self._opened
         if opened is None or opened[0] != number:
-            source = self._sources[number]
-            chunk = source.open()
-            if chunk.shape != self._shapes[number] or chunk.dtype != source.dtype:
-                raise ValueError(f"{source} has changed since it was first opened")
-            opened = self._opened = (number, chunk)
+            opened = self._opened = (number, _opened(self._sources[number], self._shapes[number]))
         return opened[1]
+
+
+def _opened(source, shape):
+    chunk = source.open()
+    if chunk.shape != shape or chunk.dtype != source.dtype:
+        raise ValueError(f"{source} has changed since it was first opened")
+    return chunk
 
 
 class _Held:
@@ -219,5 +232,5 @@ def as_chunked(X):
     sources = tuple(_DaskRows(X, number) for number in range(len(heights)))
     shapes = tuple((height, X.shape[1]) for height in heights)
     chunked = ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)
-    chunked.workers = Workers(X, chunked.borders)
+    chunked.workers = DaskWorkers(X, chunked.borders)
     return chunked
