@@ -2,12 +2,14 @@
 
 import os
 from bisect import bisect_left, bisect_right
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+from skdp.utils._frames import NUMBERS, frame_columns, is_frame, names_of, objects
+from skdp.utils._sources import Parts, View, dask_parts, parts_of, path_parts, taken
 from skdp.utils._workers import Workers
 
 # So many are added by halves in the bound on the rounding of sums.
@@ -15,15 +17,18 @@ MOST_CHUNKS = 2**24
 
 
 class ChunkedArray:
-    """Rows of several 2-D arrays, read part by part.
+    """Rows of several 2-D arrays, of files or of a table of another library, read part by part.
 
     Estimators that say so fit and predict on it block by block: it is never loaded whole.
     Files are opened when their rows are needed, at most one at a time, and never written to.
 
     Parameters
     ----------
-    chunks : sequence of (array-like of shape (n_i, n_features) or path of a ``.npy`` file)
-        Numbers; all of the same width. The rows of the first come first.
+    chunks : sequence, or a table that is one already
+        A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
+        whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
+        group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
+        DataFrame. Numbers; all of the same width. The rows of the first come first.
 
     Attributes
     ----------
@@ -40,14 +45,17 @@ class ChunkedArray:
     ------
     ValueError
         If there is no chunk, or one is not a table of numbers of the common width, or there are
-        more than 2**24 of them.
+        more than 2**24 of them; or if a lazy table could give other rows each time it is read.
     OSError
         If a file cannot be read.
 
     Notes
     -----
     Pickling keeps paths as paths and copies arrays. Slices of rows with step 1 return an array
-    of these rows; converting the whole to an array loads it.
+    of these rows; converting the whole to an array loads it. Rows by their sorted numbers, and
+    columns by theirs, are tables in parts again, whose rows are read when they are needed. Rows
+    cannot be taken by number where their places depend on values: of a filtered LazyFrame, or of
+    files in several folders.
 
     Examples
     --------
@@ -59,32 +67,40 @@ class ChunkedArray:
     >>> X[2:4]
     array([[0., 0.],
            [1., 1.]])
+    >>> X[[0, 2, 5]]
+    ChunkedArray(shape=(3, 2), dtype=float64, n=2)
     """
 
     ndim = 2
-    # What calls functions where the chunks are; None where that is here.
-    workers = None
 
     def __init__(self, chunks):
-        if isinstance(chunks, str | bytes | os.PathLike):
-            raise ValueError("chunks must be a sequence of arrays and paths, got one path")
-        sources = tuple(_source(chunk) for chunk in chunks)
+        parts = _table_parts(chunks)
+        if parts is None:
+            if isinstance(chunks, str | bytes | os.PathLike):
+                raise ValueError("chunks must be a sequence of arrays and paths, got one path")
+            parts = _joined([_table_parts(chunk) or _held(chunk) for chunk in chunks])
+        self._set(parts)
+
+    def _set(self, parts):
+        sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
         if not sources:
             raise ValueError("chunks must hold at least one array or path")
-        shapes = tuple(_checked(source.open(), source).shape for source in sources)
         widths = sorted({shape[1] for shape in shapes})
         if len(widths) > 1:
             raise ValueError(f"chunks must have the same number of columns, got {widths}")
-        self._set(sources, shapes)
-
-    def _set(self, sources, shapes):
         if len(sources) > MOST_CHUNKS:
             raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
-        self._sources, self._shapes, self._opened = sources, shapes, None
+        self._parts, self._sources, self._shapes, self._opened = parts, sources, shapes, None
         self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
+        # What calls functions where the chunks are; None where that is here.
+        self.workers = None if parts.lazy is None else Workers(parts.lazy, self.borders)
         return self
+
+    @classmethod
+    def _of(cls, parts):
+        return cls.__new__(cls)._set(parts)
 
     def __len__(self):
         return self.shape[0]
@@ -94,9 +110,16 @@ class ChunkedArray:
         for number in range(len(self._sources)):
             yield self._open(number)
 
-    def __getitem__(self, rows):
-        """Return the rows of a slice with step 1, as an array."""
-        if not isinstance(rows, slice) or rows.step not in (None, 1):
+    def __getitem__(self, key):
+        """Return the rows of a slice with step 1, as an array; or rows or columns by number."""
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, Ellipsis)
+        if columns is not Ellipsis and columns != slice(None):
+            if rows != slice(None):
+                raise TypeError("take rows first, and columns of these")
+            return self._columns(columns)
+        if not isinstance(rows, slice):
+            return self._rows(rows)
+        if rows.step not in (None, 1):
             raise TypeError(f"rows are read by slices with step 1, got {rows!r}")
         start, stop, _ = rows.indices(len(self))
         numbers = range(bisect_right(self.borders, start) - 1, bisect_left(self.borders, stop))
@@ -111,11 +134,84 @@ class ChunkedArray:
             raise ValueError("a chunked array cannot become one array without a copy")
         return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
 
+    def __array_function__(self, function, types, args, kwargs):
+        """Put tables side by side without reading them, as scikit-learn's unions ask numpy to."""
+        by_columns = kwargs.get("axis", args[1] if len(args) > 1 else 0) in (1, -1)
+        if function is np.hstack or (function is np.concatenate and by_columns):
+            tables = [as_chunked(table) for table in args[0]]
+            if len({getattr(table, "borders", None) for table in tables}) == 1:
+                return _side_by_side(tables)
+        return function._implementation(*args, **kwargs)
+
     def __getstate__(self):
         return self.__dict__ | {"_opened": None}
 
     def __repr__(self):
         return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
+
+    def mapped(self, function, n_columns, dtype):
+        """Return the table that a function makes of blocks of rows, each row by itself.
+
+        Parameters
+        ----------
+        function : callable
+            It is called when rows are read, wherever that is, and maybe again.
+        n_columns : int
+        dtype : numpy.dtype
+            Of the numbers that it makes.
+
+        Returns
+        -------
+        ChunkedArray, or dask array of a table that dask computes
+        """
+        if self._parts.lazy is None:
+            return self._viewed(partial(_mapped, function), n_columns, dtype)
+        whole = self._parts.lazy.rechunk({1: -1})
+        shape = {"chunks": (whole.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
+        return whole.map_blocks(function, dtype=dtype, **shape)
+
+    def _columns(self, columns):
+        columns = np.arange(self.shape[1])[columns]
+        if columns.ndim != 1:
+            raise TypeError("columns are taken several at a time")
+        lazy = self._parts.lazy
+        if lazy is not None:
+            return self._of(dask_parts(lazy[:, columns], None, self._parts.moved))
+        return self._viewed(partial(_columns_of, columns), len(columns), self.dtype)
+
+    def _viewed(self, read, n_columns, dtype):
+        views = [View((s,), read, (s.shape[0], n_columns), dtype) for s in self._sources]
+        return self._of(Parts(sources=tuple(views), moved=self._parts.moved))
+
+    def _rows(self, rows):
+        rows, parts = np.asarray(rows), self._parts
+        if rows.dtype == bool and rows.shape == (len(self),):
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TypeError(f"rows are read by slices with step 1, or by numbers, got {rows!r}")
+        if parts.moved:
+            raise ValueError(
+                f"rows of this table cannot be taken by number: {parts.moved}. One row's values "
+                "then decide where others stand, and folds would be of other rows. Take the folds "
+                "of a table whose rows stay in place: of all rows of one file, or of files of one "
+                "folder given as a path or as a pyarrow dataset"
+            )
+        rows = rows.astype(np.int64)
+        ends = [-1, *rows.tolist(), len(self)]
+        if np.any(np.diff(ends) <= 0):
+            raise ValueError(
+                "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
+                "sort them, and shuffle before a table is written, not while it is read"
+            )
+        if parts.lazy is not None:
+            return self._of(dask_parts(parts.lazy[rows], parts.form))
+        ends, views = np.searchsorted(rows, self.borders), []
+        for i, source in enumerate(self._sources):
+            own = rows[ends[i] : ends[i + 1]] - self.borders[i]
+            shape = len(own), self.shape[1]
+            if len(own) or not len(rows):
+                views.append(View((source,), partial(taken, own), shape, source.dtype))
+        return self._of(Parts(sources=tuple(views), form=parts.form))
 
     def _open(self, number):
         opened = self._opened
@@ -142,7 +238,7 @@ class _Held:
             array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         if issparse(array):
             raise ValueError("chunks must be dense")
-        self._array, self.dtype = array, array.dtype
+        self._array, self.dtype, self.shape = array, array.dtype, array.shape
 
     def open(self):
         return self._array
@@ -156,7 +252,8 @@ class _File:
 
     def __init__(self, path):
         self._path = os.path.abspath(os.fsdecode(path))
-        self.dtype = self.open().dtype
+        opened = self.open()
+        self.dtype, self.shape = opened.dtype, opened.shape
 
     def open(self):
         return np.load(self._path, mmap_mode="r", allow_pickle=False)
@@ -165,38 +262,81 @@ class _File:
         return self._path
 
 
-class _DaskRows:
-    """The rows of a dask array that lie between two of its block borders."""
-
-    def __init__(self, array, number):
-        self._array, self._number = array, number
-        self.dtype = array.dtype
-
-    def open(self):
-        block = np.asarray(self._array.blocks[self._number].compute())
-        if block.dtype != self.dtype:
-            raise ValueError(f"a block holds {block.dtype}, the dask array is one of {self.dtype}")
-        return block
-
-
-def _source(chunk):
-    return _File(chunk) if isinstance(chunk, str | bytes | os.PathLike) else _Held(chunk)
-
-
-def _checked(chunk, source):
-    if getattr(chunk, "ndim", None) != 2 or chunk.dtype.kind not in "fiub":
+def _held(chunk):
+    """Return the parts of a chunk that is an array or a ``.npy`` file."""
+    is_path = isinstance(chunk, str | bytes | os.PathLike)
+    source = _File(chunk) if is_path else _Held(chunk)
+    if len(source.shape) != 2 or source.dtype.kind not in "fiub":
         raise ValueError(
-            f"{source} must be a 2-D array of real numbers, got {chunk.dtype} of shape "
-            f"{chunk.shape}"
+            f"{source} must be a 2-D array of real numbers, got {source.dtype} of shape "
+            f"{source.shape}"
         )
-    return chunk
+    return Parts(sources=(source,))
+
+
+def _table_parts(chunk):
+    """Return the parts of what may be a table of several chunks, None of anything else."""
+    if isinstance(chunk, ChunkedArray):
+        return chunk._parts
+    if isinstance(chunk, str | bytes | os.PathLike):
+        return path_parts(os.path.abspath(os.fsdecode(chunk)))
+    return parts_of(chunk)
+
+
+def _joined(tables):
+    """Return the parts of tables one behind another; names and types stay if all have the same."""
+    forms = [(parts.form is not None and names_of(parts.form)) or None for parts in tables]
+    if any(names and names != forms[0] for names in forms):
+        raise ValueError(f"chunks must have the same columns in the same order, got {forms[:5]}")
+    return Parts(
+        sources=tuple(source for parts in tables for source in parts.sources),
+        form=tables[0].form if tables and all(forms) else None,
+        moved=next((parts.moved for parts in tables if parts.moved), ""),
+    )
+
+
+def _side_by_side(tables):
+    """Return tables of the same chunks as one with the columns of all."""
+    lazy, dtype = (
+        [table._parts.lazy for table in tables],
+        np.result_type(*(t.dtype for t in tables)),
+    )
+    moved = next((table._parts.moved for table in tables if table._parts.moved), "")
+    if None not in map(type, lazy) and all(each is not None for each in lazy):
+        from dask.array import concatenate
+
+        return ChunkedArray._of(dask_parts(concatenate(lazy, axis=1), None, moved))
+    width = sum(table.shape[1] for table in tables)
+    sources = zip(*(table._sources for table in tables), strict=True)
+    views = [View(each, _beside, (each[0].shape[0], width), dtype) for each in sources]
+    return ChunkedArray._of(Parts(sources=tuple(views), moved=moved))
+
+
+def _mapped(function, rows, array):
+    return function(np.asarray(array[rows]))
+
+
+def _columns_of(columns, rows, array):
+    return np.asarray(array[rows])[:, columns]
+
+
+def _beside(rows, *arrays):
+    return np.hstack([array[rows] for array in arrays])
+
+
+def form_of(X):
+    """Return what has the names and types of a table's columns: an empty frame, or the table."""
+    form = X._parts.form if isinstance(X, ChunkedArray) else None
+    return X if form is None else form
 
 
 def as_chunked(X):
-    """Return X as a `ChunkedArray` if it is one or a dask array, and None otherwise.
+    """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
 
-    Dask itself is not imported. Sums over rows are computed where the blocks of a dask array are;
-    what reads its rows computes a block, and forgets it when the next one is read.
+    It is one already, a dask array, a dask DataFrame of numbers, a pyarrow dataset, a polars
+    LazyFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the libraries is
+    imported for anything else. Sums over rows are computed where the blocks of a dask array are;
+    what reads rows reads those of a part, and forgets them when the next one is read.
 
     Parameters
     ----------
@@ -205,19 +345,10 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array of unknown shape, of other than numbers or not 2-D.
+        If X is a dask array of unknown shape, of other than numbers or not 2-D; or as
+        `ChunkedArray` does.
     """
     if isinstance(X, ChunkedArray):
         return X
-    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(type(X), "blocks"):
-        return None
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
-    heights = X.chunks[0]
-    if any(np.isnan(length) for axis in X.chunks for length in axis):
-        raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
-    sources = tuple(_DaskRows(X, number) for number in range(len(heights)))
-    shapes = tuple((height, X.shape[1]) for height in heights)
-    chunked = ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)
-    chunked.workers = Workers(X, chunked.borders)
-    return chunked
+    parts = path_parts(os.fspath(X)) if isinstance(X, os.PathLike) else parts_of(X)
+    return None if parts is None else ChunkedArray._of(parts)
