@@ -8,8 +8,8 @@ from itertools import accumulate
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp.utils._frames import NUMBERS, frame_columns, is_frame, names_of, objects
-from skdp.utils._sources import Parts, View, dask_parts, parts_of, path_parts, taken
+from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+from skdp.utils._sources import Parts, View, dask_parts, parts_of, path_parts, slice_rows
 from skdp.utils._workers import Workers
 
 # So many are added by halves in the bound on the rounding of sums.
@@ -74,12 +74,12 @@ class ChunkedArray:
     ndim = 2
 
     def __init__(self, chunks):
-        parts = _table_parts(chunks)
-        if parts is None:
-            if isinstance(chunks, str | bytes | os.PathLike):
-                raise ValueError("chunks must be a sequence of arrays and paths, got one path")
-            parts = _joined([_table_parts(chunk) or _held(chunk) for chunk in chunks])
-        self._set(parts)
+        is_path = _is_path(chunks)
+        several = isinstance(chunks, list | tuple) and all(map(_is_path, chunks))
+        parts = path_parts(chunks) if is_path or several else _parts(chunks)
+        if parts is None and is_path:
+            raise ValueError("chunks must be a sequence of arrays and paths, got one path")
+        self._set(parts or Parts(sources=tuple(map(_source, chunks))))
 
     def _set(self, parts):
         sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
@@ -136,12 +136,13 @@ class ChunkedArray:
 
     def __array_function__(self, function, types, args, kwargs):
         """Put tables side by side without reading them, as scikit-learn's unions ask numpy to."""
-        by_columns = kwargs.get("axis", args[1] if len(args) > 1 else 0) in (1, -1)
-        if function is np.hstack or (function is np.concatenate and by_columns):
-            tables = [as_chunked(table) for table in args[0]]
-            if len({getattr(table, "borders", None) for table in tables}) == 1:
-                return _side_by_side(tables)
-        return function._implementation(*args, **kwargs)
+        of_columns = function is np.hstack or (function is np.concatenate and kwargs.get("axis"))
+        tables = [as_chunked(table) for table in args[0]] if of_columns else []
+        if len({getattr(table, "borders", None) for table in tables}) != 1:
+            return function._implementation(*args, **kwargs)
+        width = sum(table.shape[1] for table in tables)
+        dtype = np.result_type(*(table.dtype for table in tables))
+        return self._viewed(tables, _side_by_side, width, dtype)
 
     def __getstate__(self):
         return self.__dict__ | {"_opened": None}
@@ -164,24 +165,27 @@ class ChunkedArray:
         -------
         ChunkedArray, or dask array of a table that dask computes
         """
-        if self._parts.lazy is None:
-            return self._viewed(partial(_mapped, function), n_columns, dtype)
-        whole = self._parts.lazy.rechunk({1: -1})
-        shape = {"chunks": (whole.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
-        return whole.map_blocks(function, dtype=dtype, **shape)
+        lazy = self._parts.lazy
+        if lazy is None:
+            return self._viewed([self], partial(_mapped, function), n_columns, dtype)
+        lazy = lazy.rechunk({1: -1})
+        made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
+        return lazy.map_blocks(function, dtype=dtype, **made)
 
     def _columns(self, columns):
-        columns = np.arange(self.shape[1])[columns]
+        columns, lazy = np.arange(self.shape[1])[columns], self._parts.lazy
         if columns.ndim != 1:
             raise TypeError("columns are taken several at a time")
-        lazy = self._parts.lazy
         if lazy is not None:
-            return self._of(dask_parts(lazy[:, columns], None, self._parts.moved))
-        return self._viewed(partial(_columns_of, columns), len(columns), self.dtype)
+            return lazy[:, columns]
+        return self._viewed([self], partial(_columns_of, columns), len(columns), self.dtype)
 
-    def _viewed(self, read, n_columns, dtype):
-        views = [View((s,), read, (s.shape[0], n_columns), dtype) for s in self._sources]
-        return self._of(Parts(sources=tuple(views), moved=self._parts.moved))
+    def _viewed(self, tables, read, n_columns, dtype):
+        """Return what a function makes of the chunks of tables that are cut as this one is."""
+        chunks = zip(*(table._sources for table in tables), strict=True)
+        views = (View(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
+        moved = "".join(table._parts.moved for table in tables)
+        return self._of(Parts(sources=tuple(views), moved=moved))
 
     def _rows(self, rows):
         rows, parts = np.asarray(rows), self._parts
@@ -192,25 +196,23 @@ class ChunkedArray:
         if parts.moved:
             raise ValueError(
                 f"rows of this table cannot be taken by number: {parts.moved}. One row's values "
-                "then decide where others stand, and folds would be of other rows. Take the folds "
-                "of a table whose rows stay in place: of all rows of one file, or of files of one "
-                "folder given as a path or as a pyarrow dataset"
+                "then decide where others stand, so that folds would be of other rows. Take folds "
+                "of a table whose rows stay in place: of all rows of a file, or of the files of "
+                "one folder, given by its path or as a pyarrow dataset"
             )
-        rows = rows.astype(np.int64)
-        ends = [-1, *rows.tolist(), len(self)]
-        if np.any(np.diff(ends) <= 0):
+        if np.any(np.diff(rows, prepend=-1, append=len(self)) <= 0):
             raise ValueError(
-                "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
-                "sort them, and shuffle before a table is written, not while it is read"
+                "rows of a table in parts are taken by distinct numbers from 0 on that ascend: sort "
+                "them; shuffle a table before it is written"
             )
         if parts.lazy is not None:
             return self._of(dask_parts(parts.lazy[rows], parts.form))
-        ends, views = np.searchsorted(rows, self.borders), []
-        for i, source in enumerate(self._sources):
-            own = rows[ends[i] : ends[i + 1]] - self.borders[i]
-            shape = len(own), self.shape[1]
+        cuts = np.split(rows, np.searchsorted(rows, self.borders[1:-1]))
+        views = []
+        for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
             if len(own) or not len(rows):
-                views.append(View((source,), partial(taken, own), shape, source.dtype))
+                shape = len(own), self.shape[1]
+                views.append(View([source], partial(_taken, own - first), shape, source.dtype))
         return self._of(Parts(sources=tuple(views), form=parts.form))
 
     def _open(self, number):
@@ -262,54 +264,23 @@ class _File:
         return self._path
 
 
-def _held(chunk):
-    """Return the parts of a chunk that is an array or a ``.npy`` file."""
-    is_path = isinstance(chunk, str | bytes | os.PathLike)
-    source = _File(chunk) if is_path else _Held(chunk)
+def _is_path(chunk):
+    return isinstance(chunk, str | bytes | os.PathLike)
+
+
+def _source(chunk):
+    source = _File(chunk) if _is_path(chunk) else _Held(chunk)
     if len(source.shape) != 2 or source.dtype.kind not in "fiub":
         raise ValueError(
             f"{source} must be a 2-D array of real numbers, got {source.dtype} of shape "
             f"{source.shape}"
         )
-    return Parts(sources=(source,))
+    return source
 
 
-def _table_parts(chunk):
-    """Return the parts of what may be a table of several chunks, None of anything else."""
-    if isinstance(chunk, ChunkedArray):
-        return chunk._parts
-    if isinstance(chunk, str | bytes | os.PathLike):
-        return path_parts(os.path.abspath(os.fsdecode(chunk)))
-    return parts_of(chunk)
-
-
-def _joined(tables):
-    """Return the parts of tables one behind another; names and types stay if all have the same."""
-    forms = [(parts.form is not None and names_of(parts.form)) or None for parts in tables]
-    if any(names and names != forms[0] for names in forms):
-        raise ValueError(f"chunks must have the same columns in the same order, got {forms[:5]}")
-    return Parts(
-        sources=tuple(source for parts in tables for source in parts.sources),
-        form=tables[0].form if tables and all(forms) else None,
-        moved=next((parts.moved for parts in tables if parts.moved), ""),
-    )
-
-
-def _side_by_side(tables):
-    """Return tables of the same chunks as one with the columns of all."""
-    lazy, dtype = (
-        [table._parts.lazy for table in tables],
-        np.result_type(*(t.dtype for t in tables)),
-    )
-    moved = next((table._parts.moved for table in tables if table._parts.moved), "")
-    if None not in map(type, lazy) and all(each is not None for each in lazy):
-        from dask.array import concatenate
-
-        return ChunkedArray._of(dask_parts(concatenate(lazy, axis=1), None, moved))
-    width = sum(table.shape[1] for table in tables)
-    sources = zip(*(table._sources for table in tables), strict=True)
-    views = [View(each, _beside, (each[0].shape[0], width), dtype) for each in sources]
-    return ChunkedArray._of(Parts(sources=tuple(views), moved=moved))
+def _parts(X):
+    """Return the parts of what is a table of several chunks already, None of anything else."""
+    return X._parts if isinstance(X, ChunkedArray) else parts_of(X)
 
 
 def _mapped(function, rows, array):
@@ -320,8 +291,21 @@ def _columns_of(columns, rows, array):
     return np.asarray(array[rows])[:, columns]
 
 
-def _beside(rows, *arrays):
+def _side_by_side(rows, *arrays):
     return np.hstack([array[rows] for array in arrays])
+
+
+def _taken(numbers, rows, array):
+    """Return a slice of some rows of an array, by their ascending numbers."""
+    numbers = numbers[rows]
+    if isinstance(array, np.ndarray):
+        return array[numbers]
+    pieces, step = [array[0:0]], slice_rows(array.shape[1])
+    for first in range(*(numbers[[0, -1]] + [0, 1] if len(numbers) else (0, 0)), step):
+        own = numbers[slice(*np.searchsorted(numbers, (first, first + step)))]
+        if len(own):
+            pieces.append(array[first : first + step][own - first])
+    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
 def form_of(X):
@@ -350,5 +334,5 @@ def as_chunked(X):
     """
     if isinstance(X, ChunkedArray):
         return X
-    parts = path_parts(os.fspath(X)) if isinstance(X, os.PathLike) else parts_of(X)
-    return None if parts is None else ChunkedArray._of(parts)
+    parts = path_parts(X) if isinstance(X, os.PathLike) else parts_of(X)
+    return ChunkedArray._of(parts) if parts else None
