@@ -119,7 +119,7 @@ def no_rows_here(monkeypatch):
     def read(self):
         raise AssertionError("a chunk was pulled")
 
-    monkeypatch.setattr("skdp.utils._chunked._DaskRows.open", read)
+    monkeypatch.setattr("skdp.utils._sources._DaskRows.open", read)
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def split_by_column(values, columns):
     return np.split(values, np.cumsum([len(own) for own in columns])[:-1])
 
 
-def read_columns(estimator, X, *, reset=True):
+def read_columns(estimator, X, *, reset=True, allow_nan=False):
     """Read a table some of whose columns may be categorical, each cell by itself.
 
     Numeric columns are checked by `ColumnTable.check_numeric`.
@@ -165,6 +165,8 @@ def read_columns(estimator, X, *, reset=True):
     X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
+    allow_nan : bool, default=False
+        Whether values may be missing in a table that is read in parts; in others nothing is said.
 
     Returns
     -------
@@ -177,8 +179,9 @@ def read_columns(estimator, X, *, reset=True):
     ValueError
         If scikit-learn would raise it.
     """
-    if as_chunked(X) is not None:
-        return read_numeric_columns(estimator, X, reset=reset)
+    chunked = as_chunked(X)
+    if chunked is not None:
+        return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
     if is_frame(X):
         X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -11,7 +11,7 @@ from skdp._data import _containers
 from skdp._data._parts import Rows, map_over, sum_over
 from skdp._data._refusals import check_finite, column_name
 from skdp.utils import _frames
-from skdp.utils._chunked import as_chunked
+from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._labels import is_missing
 
 
@@ -42,8 +42,8 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        check_chunks(chunked)
-        validate_data(estimator, chunked, reset=reset, skip_check_array=True)
+        check_chunks(chunked, allow_nan=allow_nan)
+        validate_data(estimator, form_of(chunked), reset=reset, skip_check_array=True)
         return chunked
     given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
@@ -207,6 +207,9 @@ def indexable_table(X):
     """
     if issparse(X):
         return _containers.canonical_rows(_containers.as_csr(X))
+    chunked = as_chunked(X) if getattr(X, "ndim", 2) == 2 else None
+    if chunked is not None:
+        return chunked
     if hasattr(X, "shape"):
         return X
     if not _containers.is_sequence(X):

@@ -181,7 +181,7 @@ class DPSimpleImputer(PlannedTransformer):
             return read_numeric_columns(self, X, reset=reset, allow_nan=True)
         # What comes out is numbers or objects: one row of a list has no say in which.
         X = indexable_table(X) if is_sequence(X) else X
-        table = read_columns(self, X, reset=reset)
+        table = read_columns(self, X, reset=reset, allow_nan=True)
         table.check_not_infinite(range(table.shape[1]), allow_nan=True)
         return table
 

@@ -7,13 +7,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._kinds import kind_of, types_of
+from skdp._data._kinds import types_of
 from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import RowsAndTarget, linear_scores, read_numeric_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
-from skdp.utils._frames import is_frame, names_of
+from skdp.utils._frames import is_frame, kind_of, names_of
 from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
 from skdp.utils._warnings import warn_user
 

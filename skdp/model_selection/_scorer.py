@@ -1,6 +1,5 @@
 """A scorer for scikit-learn whose value is a release."""
 
-from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
@@ -64,7 +63,6 @@ class DPScorer:
         BudgetExceededError
             If the accountant refuses; nothing was scored.
         """
-        check_consistent_length(X, y)
         X = indexable_table(X)
         y = (read_target if self.score.of_labels else read_numeric_target)(estimator, y, X.shape[0])
         width = getattr(estimator, "n_features_in_", None)

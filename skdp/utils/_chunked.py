@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+from skdp.utils._sources import Parts, View, dask_parts, parts_of, path_parts, slice_rows
 from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
@@ -16,15 +17,18 @@ MOST_CHUNKS = 2**24
 
 
 class ChunkedArray:
-    """Rows of several 2-D arrays, read part by part.
+    """Rows of several 2-D arrays, of files or of a table of another library, read part by part.
 
     Estimators that say so fit and predict on it block by block: it is never loaded whole.
     Files are opened when their rows are needed, at most one at a time, and never written to.
 
     Parameters
     ----------
-    chunks : sequence of (array-like of shape (n_i, n_features) or path of a ``.npy`` file)
-        Numbers; all of the same width. The rows of the first come first.
+    chunks : sequence, or a table that is one already
+        A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
+        whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
+        group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
+        DataFrame. Numbers; all of the same width. The rows of the first come first.
 
     Attributes
     ----------
@@ -41,14 +45,17 @@ class ChunkedArray:
     ------
     ValueError
         If there is no chunk, or one is not a table of numbers of the common width, or there are
-        more than 2**24 of them.
+        more than 2**24 of them; or if a lazy table could give other rows each time it is read.
     OSError
         If a file cannot be read.
 
     Notes
     -----
     Pickling keeps paths as paths and copies arrays. Slices of rows with step 1 return an array
-    of these rows; converting the whole to an array loads it.
+    of these rows; converting the whole to an array loads it. Rows by their sorted numbers, and
+    columns by theirs, are tables in parts again, whose rows are read when they are needed. Rows
+    cannot be taken by number where their places depend on values: of a filtered LazyFrame, or of
+    files in several folders.
 
     Examples
     --------
@@ -60,32 +67,40 @@ class ChunkedArray:
     >>> X[2:4]
     array([[0., 0.],
            [1., 1.]])
+    >>> X[[0, 2, 5]]
+    ChunkedArray(shape=(3, 2), dtype=float64, n=2)
     """
 
     ndim = 2
-    # What calls functions where the chunks are; None where that is here.
-    workers = None
 
     def __init__(self, chunks):
-        if isinstance(chunks, str | bytes | os.PathLike):
+        is_path = _is_path(chunks)
+        several = isinstance(chunks, list | tuple) and all(map(_is_path, chunks))
+        parts = path_parts(chunks) if is_path or several else _parts(chunks)
+        if parts is None and is_path:
             raise ValueError("chunks must be a sequence of arrays and paths, got one path")
-        sources = tuple(_source(chunk) for chunk in chunks)
+        self._set(parts or Parts(sources=tuple(map(_source, chunks))))
+
+    def _set(self, parts):
+        sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
         if not sources:
             raise ValueError("chunks must hold at least one array or path")
-        shapes = tuple(_checked(source.open(), source).shape for source in sources)
         widths = sorted({shape[1] for shape in shapes})
         if len(widths) > 1:
             raise ValueError(f"chunks must have the same number of columns, got {widths}")
-        self._set(sources, shapes)
-
-    def _set(self, sources, shapes):
         if len(sources) > MOST_CHUNKS:
             raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
-        self._sources, self._shapes, self._opened = sources, shapes, None
+        self._parts, self._sources, self._shapes, self._opened = parts, sources, shapes, None
         self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
+        # What calls functions where the chunks are; None where that is here.
+        self.workers = None if parts.lazy is None else DaskWorkers(parts.lazy, self.borders)
         return self
+
+    @classmethod
+    def _of(cls, parts):
+        return cls.__new__(cls)._set(parts)
 
     def __len__(self):
         return self.shape[0]
@@ -95,9 +110,16 @@ class ChunkedArray:
         for number in range(len(self._sources)):
             yield self._open(number)
 
-    def __getitem__(self, rows):
-        """Return the rows of a slice with step 1, as an array."""
-        if not isinstance(rows, slice) or rows.step not in (None, 1):
+    def __getitem__(self, key):
+        """Return the rows of a slice with step 1, as an array; or rows or columns by number."""
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, Ellipsis)
+        if columns is not Ellipsis and columns != slice(None):
+            if rows != slice(None):
+                raise TypeError("take rows first, and columns of these")
+            return self._columns(columns)
+        if not isinstance(rows, slice):
+            return self._rows(rows)
+        if rows.step not in (None, 1):
             raise TypeError(f"rows are read by slices with step 1, got {rows!r}")
         start, stop, _ = rows.indices(len(self))
         numbers = range(bisect_right(self.borders, start) - 1, bisect_left(self.borders, stop))
@@ -111,6 +133,16 @@ class ChunkedArray:
         if copy is False:
             raise ValueError("a chunked array cannot become one array without a copy")
         return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
+
+    def __array_function__(self, function, types, args, kwargs):
+        """Put tables side by side without reading them, as scikit-learn's unions ask numpy to."""
+        of_columns = function is np.hstack or (function is np.concatenate and kwargs.get("axis"))
+        tables = [as_chunked(table) for table in args[0]] if of_columns else []
+        if len({getattr(table, "borders", None) for table in tables}) != 1:
+            return function._implementation(*args, **kwargs)
+        width = sum(table.shape[1] for table in tables)
+        dtype = np.result_type(*(table.dtype for table in tables))
+        return self._viewed(tables, _side_by_side, width, dtype)
 
     def __getstate__(self):
         return self.__dict__ | {"_opened": None}
@@ -126,6 +158,71 @@ class ChunkedArray:
     def opens_itself(self):
         """Whether each chunk is opened by what is sent in its stead, as a path."""
         return not any(isinstance(source, _Held) for source in self._sources)
+
+    def mapped(self, function, n_columns, dtype):
+        """Return the table that a function makes of blocks of rows, each row by itself.
+
+        Parameters
+        ----------
+        function : callable
+            It is called when rows are read, wherever that is, and maybe again.
+        n_columns : int
+        dtype : numpy.dtype
+            Of the numbers that it makes.
+
+        Returns
+        -------
+        ChunkedArray, or dask array of a table that dask computes
+        """
+        lazy = self._parts.lazy
+        if lazy is None:
+            return self._viewed([self], partial(_mapped, function), n_columns, dtype)
+        lazy = lazy.rechunk({1: -1})
+        made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
+        return lazy.map_blocks(function, dtype=dtype, **made)
+
+    def _columns(self, columns):
+        columns, lazy = np.arange(self.shape[1])[columns], self._parts.lazy
+        if columns.ndim != 1:
+            raise TypeError("columns are taken several at a time")
+        if lazy is not None:
+            return lazy[:, columns]
+        return self._viewed([self], partial(_columns_of, columns), len(columns), self.dtype)
+
+    def _viewed(self, tables, read, n_columns, dtype):
+        """Return what a function makes of the chunks of tables that are cut as this one is."""
+        chunks = zip(*(table._sources for table in tables), strict=True)
+        views = (View(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
+        moved = "".join(table._parts.moved for table in tables)
+        return self._of(Parts(sources=tuple(views), moved=moved))
+
+    def _rows(self, rows):
+        rows, parts = np.asarray(rows), self._parts
+        if rows.dtype == bool and rows.shape == (len(self),):
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TypeError(f"rows are read by slices with step 1, or by numbers, got {rows!r}")
+        if parts.moved:
+            raise ValueError(
+                f"rows of this table cannot be taken by number: {parts.moved}. One row's values "
+                "then decide where others stand, so that folds would be of other rows. Take folds "
+                "of a table whose rows stay in place: of all rows of a file, or of the files of "
+                "one folder, given by its path or as a pyarrow dataset"
+            )
+        if np.any(np.diff(rows, prepend=-1, append=len(self)) <= 0):
+            raise ValueError(
+                "rows of a table in parts are taken by distinct numbers from 0 on that ascend: "
+                "sort them; shuffle a table before it is written"
+            )
+        if parts.lazy is not None:
+            return self._of(dask_parts(parts.lazy[rows], parts.form))
+        cuts = np.split(rows, np.searchsorted(rows, self.borders[1:-1]))
+        views = []
+        for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
+            if len(own) or not len(rows):
+                shape = len(own), self.shape[1]
+                views.append(View([source], partial(_taken, own - first), shape, source.dtype))
+        return self._of(Parts(sources=tuple(views), form=parts.form))
 
     def _open(self, number):
         opened = self._opened
@@ -155,7 +252,7 @@ class _Held:
             array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         if issparse(array):
             raise ValueError("chunks must be dense")
-        self._array, self.dtype = array, array.dtype
+        self._array, self.dtype, self.shape = array, array.dtype, array.shape
 
     def open(self):
         return self._array
@@ -169,7 +266,8 @@ class _File:
 
     def __init__(self, path):
         self._path = os.path.abspath(os.fsdecode(path))
-        self.dtype = self.open().dtype
+        opened = self.open()
+        self.dtype, self.shape = opened.dtype, opened.shape
 
     def open(self):
         return np.load(self._path, mmap_mode="r", allow_pickle=False)
@@ -178,38 +276,63 @@ class _File:
         return self._path
 
 
-class _DaskRows:
-    """The rows of a dask array that lie between two of its block borders."""
-
-    def __init__(self, array, number):
-        self._array, self._number = array, number
-        self.dtype = array.dtype
-
-    def open(self):
-        block = np.asarray(self._array.blocks[self._number].compute())
-        if block.dtype != self.dtype:
-            raise ValueError(f"a block holds {block.dtype}, the dask array is one of {self.dtype}")
-        return block
+def _is_path(chunk):
+    return isinstance(chunk, str | bytes | os.PathLike)
 
 
 def _source(chunk):
-    return _File(chunk) if isinstance(chunk, str | bytes | os.PathLike) else _Held(chunk)
-
-
-def _checked(chunk, source):
-    if getattr(chunk, "ndim", None) != 2 or chunk.dtype.kind not in "fiub":
+    source = _File(chunk) if _is_path(chunk) else _Held(chunk)
+    if len(source.shape) != 2 or source.dtype.kind not in "fiub":
         raise ValueError(
-            f"{source} must be a 2-D array of real numbers, got {chunk.dtype} of shape "
-            f"{chunk.shape}"
+            f"{source} must be a 2-D array of real numbers, got {source.dtype} of shape "
+            f"{source.shape}"
         )
-    return chunk
+    return source
+
+
+def _parts(X):
+    """Return the parts of what is a table of several chunks already, None of anything else."""
+    return X._parts if isinstance(X, ChunkedArray) else parts_of(X)
+
+
+def _mapped(function, rows, array):
+    return function(np.asarray(array[rows]))
+
+
+def _columns_of(columns, rows, array):
+    return np.asarray(array[rows])[:, columns]
+
+
+def _side_by_side(rows, *arrays):
+    return np.hstack([array[rows] for array in arrays])
+
+
+def _taken(numbers, rows, array):
+    """Return a slice of some rows of an array, by their ascending numbers."""
+    numbers = numbers[rows]
+    if isinstance(array, np.ndarray):
+        return array[numbers]
+    pieces, step = [array[0:0]], slice_rows(array.shape[1])
+    for first in range(*(numbers[[0, -1]] + [0, 1] if len(numbers) else (0, 0)), step):
+        own = numbers[slice(*np.searchsorted(numbers, (first, first + step)))]
+        if len(own):
+            pieces.append(array[first : first + step][own - first])
+    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+
+
+def form_of(X):
+    """Return what has the names and types of a table's columns: an empty frame, or the table."""
+    form = X._parts.form if isinstance(X, ChunkedArray) else None
+    return X if form is None else form
 
 
 def as_chunked(X):
-    """Return X as a `ChunkedArray` if it is one or a dask array, and None otherwise.
+    """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
 
-    Dask itself is not imported. Sums over rows are computed where the blocks of a dask array are;
-    what reads its rows computes a block, and forgets it when the next one is read.
+    It is one already, a dask array, a dask DataFrame of numbers, a pyarrow dataset, a polars
+    LazyFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the libraries is
+    imported for anything else. Sums over rows are computed where the blocks of a dask array are;
+    what reads rows reads those of a part, and forgets them when the next one is read.
 
     Parameters
     ----------
@@ -218,19 +341,10 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array of unknown shape, of other than numbers or not 2-D.
+        If X is a dask array of unknown shape, of other than numbers or not 2-D; or as
+        `ChunkedArray` does.
     """
     if isinstance(X, ChunkedArray):
         return X
-    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(type(X), "blocks"):
-        return None
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
-    heights = X.chunks[0]
-    if any(np.isnan(length) for axis in X.chunks for length in axis):
-        raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
-    sources = tuple(_DaskRows(X, number) for number in range(len(heights)))
-    shapes = tuple((height, X.shape[1]) for height in heights)
-    chunked = ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)
-    chunked.workers = DaskWorkers(X, chunked.borders)
-    return chunked
+    parts = path_parts(X) if isinstance(X, os.PathLike) else parts_of(X)
+    return ChunkedArray._of(parts) if parts else None
