@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
-from skdp.utils._sources import Parts, View, dask_parts, parts_of, path_parts, slice_rows
+from skdp.utils._sources import Parts, Source, dask_parts, parts_of, path_parts, slice_rows
 from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
@@ -90,7 +90,7 @@ class ChunkedArray:
             raise ValueError(f"chunks must have the same number of columns, got {widths}")
         if len(sources) > MOST_CHUNKS:
             raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
-        self._parts, self._sources, self._shapes, self._opened = parts, sources, shapes, None
+        self._parts, self._sources, self._opened = parts, sources, None
         self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
@@ -152,12 +152,12 @@ class ChunkedArray:
 
     def parts(self):
         """Return what opens each chunk, and refuses one that has changed."""
-        return [partial(_opened, *each) for each in zip(self._sources, self._shapes, strict=True)]
+        return [partial(_opened, source) for source in self._sources]
 
     @property
     def opens_itself(self):
         """Whether each chunk is opened by what is sent in its stead, as a path."""
-        return not any(isinstance(source, _Held) for source in self._sources)
+        return not any(source.in_memory for source in self._sources)
 
     def mapped(self, function, n_columns, dtype):
         """Return the table that a function makes of blocks of rows, each row by itself.
@@ -192,7 +192,7 @@ class ChunkedArray:
     def _viewed(self, tables, read, n_columns, dtype):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
         chunks = zip(*(table._sources for table in tables), strict=True)
-        views = (View(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
+        views = (Source.view(each, read, each[0].shape[0], n_columns, dtype) for each in chunks)
         moved = "".join(table._parts.moved for table in tables)
         return self._of(Parts(sources=tuple(views), moved=moved))
 
@@ -211,8 +211,8 @@ class ChunkedArray:
             )
         if np.any(np.diff(rows, prepend=-1, append=len(self)) <= 0):
             raise ValueError(
-                "rows of a table in parts are taken by distinct numbers from 0 on that ascend: "
-                "sort them; shuffle a table before it is written"
+                "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
+                "sort them, and shuffle before a table is written"
             )
         if parts.lazy is not None:
             return self._of(dask_parts(parts.lazy[rows], parts.form))
@@ -220,60 +220,22 @@ class ChunkedArray:
         views = []
         for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
             if len(own) or not len(rows):
-                shape = len(own), self.shape[1]
-                views.append(View([source], partial(_taken, own - first), shape, source.dtype))
+                read = partial(_taken, own - first)
+                views.append(Source.view([source], read, len(own), self.shape[1], source.dtype))
         return self._of(Parts(sources=tuple(views), form=parts.form))
 
     def _open(self, number):
         opened = self._opened
         if opened is None or opened[0] != number:
-            opened = self._opened = (number, _opened(self._sources[number], self._shapes[number]))
+            opened = self._opened = number, _opened(self._sources[number])
         return opened[1]
 
 
-def _opened(source, shape):
+def _opened(source):
     chunk = source.open()
-    if chunk.shape != shape or chunk.dtype != source.dtype:
-        raise ValueError(f"{source} has changed since it was first opened")
+    if chunk.shape != source.shape or chunk.dtype != source.dtype:
+        raise ValueError(f"{source.name} has changed since it was first opened")
     return chunk
-
-
-class _Held:
-    """A chunk in memory, or an array that reads itself."""
-
-    def __init__(self, array):
-        if is_frame(array):
-            # Dates have no common type with numbers: as objects they are refused.
-            columns, _ = frame_columns(array)
-            array = np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
-        elif not hasattr(array, "dtype") or not hasattr(array, "shape"):
-            array = np.asarray(array)
-            # One fraction, or one null, would make all integers doubles.
-            array = array.astype(np.float64) if array.dtype.kind in "iu" else array
-        if issparse(array):
-            raise ValueError("chunks must be dense")
-        self._array, self.dtype, self.shape = array, array.dtype, array.shape
-
-    def open(self):
-        return self._array
-
-    def __str__(self):
-        return "a chunk"
-
-
-class _File:
-    """A chunk in a ``.npy`` file."""
-
-    def __init__(self, path):
-        self._path = os.path.abspath(os.fsdecode(path))
-        opened = self.open()
-        self.dtype, self.shape = opened.dtype, opened.shape
-
-    def open(self):
-        return np.load(self._path, mmap_mode="r", allow_pickle=False)
-
-    def __str__(self):
-        return self._path
 
 
 def _is_path(chunk):
@@ -281,13 +243,37 @@ def _is_path(chunk):
 
 
 def _source(chunk):
-    source = _File(chunk) if _is_path(chunk) else _Held(chunk)
-    if len(source.shape) != 2 or source.dtype.kind not in "fiub":
+    """Return the source of a chunk in a ``.npy`` file, in memory, or of an array of its own."""
+    if _is_path(chunk):
+        name = os.path.abspath(os.fsdecode(chunk))
+        opening = partial(np.load, name, mmap_mode="r", allow_pickle=False)
+        array, in_memory = opening(), False
+    else:
+        name, array, in_memory = "a chunk", _as_array(chunk), True
+        opening = partial(_itself, array)
+    if getattr(array, "ndim", None) != 2 or array.dtype.kind not in "fiub":
         raise ValueError(
-            f"{source} must be a 2-D array of real numbers, got {source.dtype} of shape "
-            f"{source.shape}"
+            f"{name} must be a 2-D array of real numbers, got {array.dtype} of shape {array.shape}"
         )
-    return source
+    return Source(name, array.shape, array.dtype, opening, in_memory)
+
+
+def _as_array(chunk):
+    if is_frame(chunk):
+        # Dates have no common type with numbers: as objects they are refused.
+        columns, _ = frame_columns(chunk)
+        return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
+    if issparse(chunk):
+        raise ValueError("chunks must be dense")
+    if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
+        return chunk
+    array = np.asarray(chunk)
+    # One fraction, or one null, would make all integers doubles.
+    return array.astype(np.float64) if array.dtype.kind in "iu" else array
+
+
+def _itself(array):
+    return array
 
 
 def _parts(X):

@@ -30,14 +30,46 @@ IN_PLACE = set(
 DASK_IN_PLACE = {"FromPandas", "FromGraph", "FromDelayed", "DelayedsExpr", "FromMap", "Partitions"}
 
 
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A part of a table that is opened when its rows are needed.
+
+    Parameters
+    ----------
+    name : str
+        For errors.
+    shape : tuple of (int, int)
+    dtype : numpy.dtype
+    open : callable
+        Returns an array, or what is sliced like one. A function of a module, with what it needs.
+    in_memory : bool, default=False
+        Whether that holds rows, so that it is not to be sent.
+    """
+
+    name: str
+    shape: tuple
+    dtype: object
+    open: object
+    in_memory: bool = False
+
+    @classmethod
+    def view(cls, sources, read, n_rows, n_columns, dtype):
+        """Return what a function makes of a slice of rows, and of other sources of these rows.
+
+        It is a function of a module too.
+        """
+        shape, in_memory = (n_rows, n_columns), any(source.in_memory for source in sources)
+        opening = partial(_open_view, sources, read, shape, dtype)
+        return cls("a view", shape, dtype, opening, in_memory)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts:
     """What a table is read from.
 
     Parameters
     ----------
-    sources : tuple of objects with `shape`, `dtype` and ``open()``
-        The last returns an array, or what is sliced like one.
+    sources : tuple of Source
     form : DataFrame, default=None
         Without rows: the columns' names and types.
     moved : str, default=""
@@ -97,24 +129,9 @@ class Lazy:
         return np.asarray(self[:], dtype=dtype)
 
 
-class View:
-    """What a function makes of slices of the rows of other sources.
-
-    Parameters
-    ----------
-    sources : sequence of sources
-    read : callable
-        Of a slice of rows, and of the open sources. A function of a module.
-    shape, dtype
-        Of what it makes.
-    """
-
-    def __init__(self, sources, read, shape, dtype):
-        self._sources, self._read, self.shape, self.dtype = sources, read, shape, dtype
-
-    def open(self):
-        opened = [source.open() for source in self._sources]
-        return Lazy(lambda rows: self._read(rows, *opened), self.shape, self.dtype)
+def _open_view(sources, read, shape, dtype):
+    opened = [source.open() for source in sources]
+    return Lazy(lambda rows: read(rows, *opened), shape, dtype)
 
 
 def slice_rows(n_columns):
@@ -177,52 +194,45 @@ def _dataset_parts(dataset):
         paths.append(fragment.path)
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
-            sources.append(_RowGroup(fragment, group.id, names, shape, dtype))
+            batches = partial(_batches, fragment, group.id, names, shape, dtype)
+            opening = partial(_Decoded, batches, shape, dtype)
+            sources.append(Source(fragment.path, shape, dtype, opening))
     form = dataset.schema.empty_table()
     return Parts(sources=tuple(sources), form=form, moved=_moved_by(paths))
 
 
-class _RowGroup:
-    """The rows of a row group of a Parquet file."""
+def _batches(fragment, group, names, shape, dtype):
+    """Yield arrays of the rows of a row group of a Parquet file, one behind another."""
+    from pyarrow.parquet import ParquetFile
 
-    def __init__(self, fragment, group, names, shape, dtype):
-        self._fragment, self._group, self._names = fragment, group, names
-        self.shape, self.dtype = shape, dtype
-
-    def open(self):
-        return Lazy(_Decoded(self), self.shape, self.dtype)
-
-    def batches(self):
-        """Yield arrays of the rows, one behind another; and an error where there are no more."""
-        from pyarrow.parquet import ParquetFile
-
-        # A dataset's own reader decodes all of a row group.
-        file = ParquetFile(self._fragment.open(), pre_buffer=False, buffer_size=READ_BYTES)
-        if file.metadata.row_group(self._group).num_rows == self.shape[0]:
-            kept = {"row_groups": [self._group], "columns": self._names, "use_threads": False}
-            for batch in file.iter_batches(slice_rows(self.shape[1]), **kept):
-                columns = [batch.column(name) for name in self._names]
-                yield _matrix(columns, len(batch), self.dtype)
-        raise ValueError(f"{self._fragment.path} has changed since it was first opened")
+    # A dataset's own reader decodes all of a row group.
+    file = ParquetFile(fragment.open(), pre_buffer=False, buffer_size=READ_BYTES)
+    if file.metadata.row_group(group).num_rows == shape[0]:
+        kept = {"row_groups": [group], "columns": names, "use_threads": False}
+        for batch in file.iter_batches(slice_rows(shape[1]), **kept):
+            yield _matrix([batch.column(name) for name in names], len(batch), dtype)
+    # Who asks for more rows was told of more.
+    raise ValueError(f"{fragment.path} has changed since it was first opened")
 
 
-class _Decoded:
+class _Decoded(Lazy):
     """Rows that can be decoded from the first on only; those of the last batch are kept."""
 
-    def __init__(self, source):
-        self._source, self._batches = source, None
+    def __init__(self, batches, shape, dtype):
+        super().__init__(self._decode, shape, dtype)
+        self._open, self._batches, self._first = batches, None, 0
 
-    def __call__(self, rows):
-        pieces, start = [np.empty((0, self._source.shape[1]), self._source.dtype)], rows.start
+    def _decode(self, rows):
+        pieces, start = [np.empty((0, self.shape[1]), self.dtype)], rows.start
         if self._batches is None or start < self._first:
-            self._first, self._batch, self._batches = 0, pieces[0], self._source.batches()
+            self._first, self._batch, self._batches = 0, pieces[0], self._open()
         while start < rows.stop:
             last = self._first + len(self._batch)
-            if start == last or start > last:
+            if start < last:
+                pieces.append(self._batch[start - self._first : rows.stop - self._first])
+                start += len(pieces[-1])
+            else:
                 self._first, self._batch = last, next(self._batches)
-                continue
-            pieces.append(self._batch[start - self._first : rows.stop - self._first])
-            start += len(pieces[-1])
         return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
@@ -246,22 +256,14 @@ def _polars_parts(frame):
     size, sources = 4 * slice_rows(width), []
     for start in range(0, max(n_rows, 1), size):
         shape = min(size, n_rows - start), width
-        sources.append(_FrameSlice(frame.slice(start, shape[0]), shape, dtype))
+        opening = partial(_collected, frame.slice(start, shape[0]), dtype)
+        sources.append(Source("a LazyFrame", shape, dtype, opening))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
-class _FrameSlice:
-    """A slice of the rows of a LazyFrame."""
-
-    def __init__(self, frame, shape, dtype):
-        self._frame, self.shape, self.dtype = frame, shape, dtype
-
-    def open(self):
-        rows = self._frame.collect()
-        return _matrix(columns_of(rows), len(rows), self.dtype)
-
-    def __str__(self):
-        return "a LazyFrame"
+def _collected(frame, dtype):
+    rows = frame.collect()
+    return _matrix(columns_of(rows), len(rows), dtype)
 
 
 def dask_parts(X, form=None):
@@ -277,24 +279,18 @@ def dask_parts(X, form=None):
     heights = X.chunks[0]
     if any(np.isnan(length) for axis in X.chunks for length in axis):
         raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
-    sources = (_DaskRows(X, i, (height, X.shape[1])) for i, height in enumerate(heights))
+    sources = (
+        Source("a block", (height, X.shape[1]), X.dtype, partial(_computed, X, i))
+        for i, height in enumerate(heights)
+    )
     return Parts(sources=tuple(sources), form=form, lazy=X)
 
 
-class _DaskRows:
-    """The rows of a dask array that lie between two of its block borders."""
-
-    def __init__(self, array, number, shape):
-        self._array, self._number, self.shape, self.dtype = array, number, shape, array.dtype
-
-    def open(self):
-        block = np.asarray(self._array.blocks[self._number].compute())
-        if block.dtype != self.dtype:
-            raise ValueError(f"a block holds {block.dtype}, the dask array is one of {self.dtype}")
-        return block
-
-    def __str__(self):
-        return "a block"
+def _computed(array, number):
+    block = np.asarray(array.blocks[number].compute())
+    if block.dtype != array.dtype:
+        raise ValueError(f"a block holds {block.dtype}, the dask array is one of {array.dtype}")
+    return block
 
 
 def _dask_frame_parts(frame):
