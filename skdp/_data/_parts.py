@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, issparse
 
 from skdp._data._containers import canonical_rows
 from skdp.utils import ChunkedArray
-from skdp.utils._workers import JoblibWorkers, added, branch, cut, halves, joined, leaves, lopped
+from skdp.utils._workers import JoblibWorkers, added, cut, joined, spans
 
 BLOCK_BYTES = 1 << 20
 # So many blocks are added one after another. No table has 2**48 rows.
@@ -90,9 +90,12 @@ class Rows:
     ----------
     of_chunks : bool
         Whether a part itself is read, and not only what goes with its rows.
+    stays : set of str
+        The attributes that are never sent.
     """
 
     of_chunks = True
+    stays = frozenset({"X", "along", "borders"})
 
     def __init__(self, X, size=None, read=read_block, n_columns=None, along=()):
         self.X, self.shape, self.along = X, (X.shape[0], n_columns or X.shape[1]), along
@@ -127,8 +130,10 @@ class Rows:
         workers = getattr(self.X, "workers", None)
         if workers is None:
             return [function(self.whole())]
-        what = partial(_part_there, self.sent(0), function)
-        calls = [workers.call(i, what, self.along) for i in range(len(self.borders) - 1)]
+        calls = [
+            workers.call(i, partial(_whole_there, self.without_rows(i), function), self.along)
+            for i in range(len(self.borders) - 1)
+        ]
         return workers.results(calls)
 
     def sized(self, size):
@@ -137,12 +142,22 @@ class Rows:
         rows._size = size
         return rows
 
-    def sent(self, number):
-        """Return what `there` needs of a part beside its rows, and what goes with these."""
-        return self.there(None, ())
+    def without_rows(self, number):
+        """Return what is sent to where a part is: all but the rows and what goes with them."""
+        rows = copy(self)
+        for name in self.stays:
+            vars(rows).pop(name, None)
+        return rows
 
-    def there(self, X, along):
-        """Return the rows of a part, and what goes with them, as they are read here."""
+    def with_rows(self, X, along):
+        """Return, of what was sent, the rows of a part as they are read here.
+
+        Parameters
+        ----------
+        X : table, or None where no part is read
+        along : tuple
+            What goes with its rows.
+        """
         rows = copy(self)
         rows.X, rows.along = X, along
         rows.borders = (0, 0 if X is None else X.shape[0])
@@ -177,15 +192,16 @@ def sum_over(table, add, total, *small, along=(), then=None):
     ndarray
         `total`.
     """
-    workers, trees = _workers(table), _trees(table)
-    if workers is None or not any(trees):
-        found = _sum_blocks(table, halves(list(filter(None, trees))), add, total, small, along)
+    workers, runs = _workers(table), _runs(table)
+    filled = [own for own in runs if own]
+    if workers is None or not filled:
+        sums = (_sum_runs(table, own, add, total, small, along) for own in filled)
+        found = added(sums, len(filled)) if filled else np.zeros_like(total)
         found = found if then is None else then(found)
     else:
         what = partial(_sum_there, add, total.shape, total.dtype, small)
-        calls = _calls(workers, table, trees, what, (table.along, along))
-        calls = halves([each for each, tree in zip(calls, trees, strict=True) if tree])
-        found = workers.total(calls, then)
+        calls = zip(_calls(workers, table, runs, what, along), runs, strict=True)
+        found = workers.total([each for each, own in calls if own], then)
     if then is not None:
         return found
     total += found
@@ -213,20 +229,17 @@ def held_over(table, function, *small, shape=(), dtype=np.float64):
     return workers.held(_mapped(workers, table, function, out((0, *shape)), small))
 
 
-def _part_there(sent, function, X, along):
-    return function(sent.there(X, along).whole())
+def _whole_there(sent, function, X, along):
+    return function(sent.with_rows(X, along).whole())
 
 
-def _trees(table):
-    """Return of each part the tree by which the sums of its runs of blocks are added."""
+def _runs(table):
+    """Return the runs of blocks of each part; a run is a list of slices."""
     borders = _borders(table)
     blocks = [[] for _ in borders[1:]]
     for rows in table.blocks():
         blocks[bisect_right(borders, rows.start) - 1].append(rows)
-    return [
-        halves([each[i : i + RUN_BLOCKS] for i in range(0, len(each), RUN_BLOCKS)])
-        for each in blocks
-    ]
+    return [[each[i : i + RUN_BLOCKS] for i in range(0, len(each), RUN_BLOCKS)] for each in blocks]
 
 
 def _workers(table):
@@ -245,31 +258,31 @@ def _workers(table):
     return JoblibWorkers(parts, _borders(X), n_jobs, in_memory)
 
 
-def _calls(workers, table, trees, function, along):
-    """Return of each part the calls of a function of it, in a tree where they are several."""
+def _calls(workers, table, runs, function, *along):
+    """Return of each part the calls of a function of it, each of some of its runs."""
 
-    def call(number):
-        sent = table.sent(number)
-        of_part = partial(workers.call, number, along=along, of_part=table.of_chunks)
-        return lambda path: of_part(partial(function, sent, path))
+    def calls(number, own):
+        what, goes_along = partial(function, table.without_rows(number)), (table.along, *along)
+        call = partial(workers.call, number, of_part=table.of_chunks)
+        return [call(partial(what, span), *goes_along) for span in spans(len(own), workers.depth)]
 
-    return [lopped(tree, workers.depth, call(number)) for number, tree in enumerate(trees)]
+    return [calls(number, own) for number, own in enumerate(runs)]
 
 
-def _sum_blocks(table, tree, add, total, small, along):
+def _sum_runs(table, runs, add, total, small, along):
     def sum_of(run):
         sums = np.zeros_like(total)
         for rows in run:
             add(sums, table[rows], *[cut(values, rows) for values in along], *small)
         return sums
 
-    return added(sum_of, tree)
+    return added(map(sum_of, runs), len(runs))
 
 
-def _sum_there(add, shape, dtype, small, sent, path, X, along):
-    table, along = sent.there(X, along[0]), along[1]
-    tree, zeros = branch(*_trees(table), path), np.zeros(shape, dtype)
-    return _sum_blocks(table, tree, add, zeros, small, along)
+def _sum_there(add, shape, dtype, small, sent, span, X, read_with, along):
+    table = sent.with_rows(X, read_with)
+    runs = _runs(table)[0][slice(*span)]
+    return _sum_runs(table, runs, add, np.zeros(shape, dtype), small, along)
 
 
 def _map_blocks(table, blocks, function, out, small):
@@ -283,13 +296,12 @@ def _map_blocks(table, blocks, function, out, small):
 def _mapped(workers, table, function, out, small):
     """Return the calls of each part's workers that make something of it."""
     what = partial(_map_there, function, out.shape[1:], out.dtype, small)
-    calls = _calls(workers, table, _trees(table), what, table.along)
-    return list(chain.from_iterable(map(leaves, calls)))
+    return list(chain.from_iterable(_calls(workers, table, _runs(table), what)))
 
 
-def _map_there(function, shape, dtype, small, sent, path, X, along):
-    table = sent.there(X, along)
-    blocks = list(chain.from_iterable(leaves(branch(*_trees(table), path))))
+def _map_there(function, shape, dtype, small, sent, span, X, along):
+    table = sent.with_rows(X, along)
+    blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
     out = np.empty((sum(rows.stop - rows.start for rows in blocks), *shape), dtype, order="F")
     return _map_blocks(table, blocks, function, out, small)
 

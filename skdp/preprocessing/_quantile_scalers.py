@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from skdp._data._columns import each_column
 from skdp._data._tables import read_samples
 from skdp.preprocessing._planned import (
     BoundedColumnsTransformer,
@@ -271,7 +272,7 @@ class ScaledByMagnitude(TransformerPlan):
         low, high = plan.low, plan.high
         # Between these are the magnitudes of numbers within the bounds.
         least, largest = np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high)
-        columns = zip(X.T, low, high, strict=True)
+        columns = zip(each_column(X), low, high, strict=True)
         magnitudes = (np.abs(np.clip(x, *ends, dtype=np.float64)) for x, *ends in columns)
         plan_magnitudes = replace(plan, low=least, high=largest)
         max_abs = plan_magnitudes.run(magnitudes, source, **shared)[0]

@@ -7,13 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp._data._columns import ColumnTable
-from skdp._data._containers import as_numbers
+from skdp._data._columns import each_column
 from skdp._data._parts import cut
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._chunked import ChunkedArray
 from skdp.utils._validation import broadcast_bounds, check_integer
 
 # Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
@@ -214,11 +212,8 @@ class QuantilePlan(StatisticPlan):
         ndarray of shape (n_quantiles, n_columns), float64
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
-        if isinstance(columns, ChunkedArray):
-            table = ColumnTable(columns.shape, columns)
-            columns = (as_numbers(table.column(j).whole()) for j in range(self.n_columns))
-        elif hasattr(columns, "shape") and len(columns.shape) == 2:
-            columns = columns.T
+        if hasattr(columns, "shape") and len(columns.shape) == 2:
+            columns = each_column(columns)
         released = np.empty((len(self.quantiles), self.n_columns))
         codes = None if persons is None else _weight_codes(persons.shares)
         for j, column in enumerate(columns):

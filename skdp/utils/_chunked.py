@@ -3,7 +3,7 @@
 import os
 from bisect import bisect_left, bisect_right
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 from scipy.sparse import issparse
@@ -79,7 +79,7 @@ class ChunkedArray:
         parts = path_parts(chunks) if is_path or several else _parts(chunks)
         if parts is None and is_path:
             raise ValueError("chunks must be a sequence of arrays and paths, got one path")
-        self._set(parts or Parts(sources=tuple(map(_source, chunks))))
+        self._set(parts or _all_parts(chunks))
 
     def _set(self, parts):
         sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
@@ -274,6 +274,13 @@ def _as_array(chunk):
 
 def _itself(array):
     return array
+
+
+def _all_parts(chunks):
+    """Return the parts of a sequence of chunks, and of tables of several."""
+    each = [_parts(chunk) or Parts(sources=(_source(chunk),)) for chunk in chunks]
+    sources = chain.from_iterable(parts.sources for parts in each)
+    return Parts(sources=tuple(sources), moved="".join(parts.moved for parts in each))
 
 
 def _parts(X):

@@ -43,7 +43,7 @@ def in_memory(table):
     ------
     ValueError
         If a part is of another type than is declared: joined with the others it would change
-        theirs.
+        theirs. Or if nothing is declared.
     """
     kind = type(table)
     if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
@@ -51,8 +51,39 @@ def in_memory(table):
         return frame.to_series() if frame.width == 1 else frame
     if not hasattr(kind, "compute"):
         return table
-    over = kind.map_blocks if hasattr(kind, "map_blocks") else kind.map_partitions
-    return over(table, checked_part, _types(table), meta=table._meta).compute()
+    if hasattr(kind, "map_blocks"):
+        return checked_blocks(table).compute()
+    if not hasattr(kind, "map_partitions"):
+        raise ValueError(
+            f"a {kind.__name__} of dask does not declare what it holds: give what its compute() "
+            "returns, or make it a dask array by dask.array.from_delayed"
+        )
+    return table.map_partitions(checked_part, _types(table), meta=table._meta).compute()
+
+
+def checked_blocks(array):
+    """Return a dask array that raises where it is computed if a block is not what it says.
+
+    Dask joins blocks without a look at them: one row could be taken for many, and one block's
+    type change the others. So this comes before anything else is done with an array.
+    """
+    return array.map_blocks(_checked_block, dtype=array.dtype, meta=array._meta)
+
+
+def _checked_block(block, block_info=None):
+    declared = block_info[None]
+    shape, dtype = declared["chunk-shape"], declared["dtype"]
+    # Subclasses have other ideas of what a value is: masked ones hide some.
+    is_plain = type(block) in (np.ndarray, np.memmap) and block.dtype == dtype
+    is_plain = is_plain and block.ndim == len(shape)
+    # A length that is unknown is NaN.
+    if not is_plain or any(own != n == n for own, n in zip(block.shape, shape, strict=True)):
+        found = f"{getattr(block, 'dtype', None)} of shape {np.shape(block)}"
+        raise ValueError(
+            f"a block is a {type(block).__name__}, {found}; the dask array says that it is an "
+            f"ndarray, {dtype} of shape {shape}"
+        )
+    return block
 
 
 def checked_part(part, declared):

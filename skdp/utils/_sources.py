@@ -11,7 +11,14 @@ from functools import partial
 
 import numpy as np
 
-from skdp.utils._frames import checked_part, columns_of, frame_columns, is_frame, kind_of
+from skdp.utils._frames import (
+    checked_blocks,
+    checked_part,
+    columns_of,
+    frame_columns,
+    is_frame,
+    kind_of,
+)
 
 # So much is decoded at a time.
 SLICE_BYTES = 1 << 24
@@ -75,7 +82,7 @@ class Parts:
     moved : str, default=""
         Why the place of a row could depend on values; empty where it does not.
     lazy : dask array, default=None
-        The same table, where dask is to compute with it.
+        The same table, where dask is to compute with it. Its blocks are what it says.
     """
 
     sources: tuple
@@ -279,18 +286,16 @@ def dask_parts(X, form=None):
     heights = X.chunks[0]
     if any(np.isnan(length) for axis in X.chunks for length in axis):
         raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
+    lazy = checked_blocks(X)
     sources = (
-        Source("a block", (height, X.shape[1]), X.dtype, partial(_computed, X, i))
+        Source("a block", (height, X.shape[1]), X.dtype, partial(_computed, lazy, i), True)
         for i, height in enumerate(heights)
     )
-    return Parts(sources=tuple(sources), form=form, lazy=X)
+    return Parts(sources=tuple(sources), form=form, lazy=lazy)
 
 
 def _computed(array, number):
-    block = np.asarray(array.blocks[number].compute())
-    if block.dtype != array.dtype:
-        raise ValueError(f"a block holds {block.dtype}, the dask array is one of {array.dtype}")
-    return block
+    return array.blocks[number].compute()
 
 
 def _dask_frame_parts(frame):

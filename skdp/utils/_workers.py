@@ -7,14 +7,16 @@ worker that died are repeated.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 from typing import Protocol
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 from joblib.parallel import get_active_backend
-from threadpoolctl import ThreadpoolController
+
+from skdp._version import __version__
+from skdp.utils._one_thread import one_thread
 
 # So many calls a job, or up to twice as many: one may take longer than others.
 CALLS_A_JOB = 4
@@ -26,13 +28,15 @@ class Workers(Protocol):
     Attributes
     ----------
     depth : int
-        How often the sum of a part is halved, each half by a call of its own.
+        How often the runs of a part are halved, for a call of each half.
     """
 
     depth: int
 
-    def call(self, number, function, along, of_part=True):
+    def call(self, number, function, *along, of_part=True):
         """Return a call that is yet to be made, as the next three take them.
+
+        Linear algebra has one thread meanwhile.
 
         Parameters
         ----------
@@ -40,15 +44,21 @@ class Workers(Protocol):
             Of the part.
         function : callable
             Of the part and of what goes with its rows. Pure; it is sent, with whatever it holds.
-        along : tuple of (array of shape (n_rows, ...), what `held` returned, None, or such a tuple)
+        *along : arrays of shape (n_rows, ...), what `held` returned, None, or tuples of such
         of_part : bool, default=True
             Whether the part is read; the function gets None for it otherwise.
         """
 
     def total(self, calls, then=None):
-        """Return the sum of what the calls of a tree of `halves` return, added as it says.
+        """Return the sum, by halves, of what the calls of each part return, added by halves.
 
         Or what `then` makes of it, where it was added up.
+
+        Parameters
+        ----------
+        calls : list of lists
+            A part's are those of `spans` of its runs.
+        then : callable, default=None
         """
 
     def results(self, calls):
@@ -58,42 +68,24 @@ class Workers(Protocol):
         """Return what calls return, values of each row, held where they were computed."""
 
 
-def halves(leaves):
-    """Return the tree of pairs by which leaves are added: by halves. No leaf is a tuple."""
-    half = len(leaves) // 2
-    return (halves(leaves[:half]), halves(leaves[half:])) if half else leaves[0] if leaves else []
+def spans(n, depth):
+    """Return the pairs (first, last) into which halving n things some times cuts them."""
+    ends = [0, n]
+    for _ in range(depth):
+        ends = sorted({*ends, *((first + last) // 2 for first, last in pairwise(ends))})
+    return list(pairwise(ends))
 
 
-def added(value, tree):
-    """Return the sum of the values of a tree's leaves, one of them after another."""
-    if not isinstance(tree, tuple):
-        return value(tree)
-    left = added(value, tree[0])
-    left += added(value, tree[1])
+def added(values, n):
+    """Return the sum of n values of an iterator, added by halves.
+
+    It is the same if those of `spans` were added before, each by halves.
+    """
+    if n == 1:
+        return next(values)
+    left = added(values, n // 2)
+    left += added(values, n - n // 2)
     return left
-
-
-def lopped(tree, depth, value, path=()):
-    """Return a tree whose branches from some depth on are what a function makes of their paths."""
-    if not depth or not isinstance(tree, tuple):
-        return value(path)
-    return tuple(lopped(half, depth - 1, value, (*path, i)) for i, half in enumerate(tree))
-
-
-def branch(tree, path):
-    """Return the branch of a tree that a path leads to."""
-    for side in path:
-        tree = tree[side]
-    return tree
-
-
-def leaves(tree):
-    """Yield the leaves of a tree in order."""
-    if not isinstance(tree, tuple):
-        yield tree
-        return
-    for half in tree:
-        yield from leaves(half)
 
 
 def cut(values, rows):
@@ -138,16 +130,18 @@ class JoblibWorkers:
         self._depth = (CALLS_A_JOB * self._n_jobs - 1).bit_length()
         self.depth = max(0, self._depth + 1 - len(parts).bit_length())
 
-    def call(self, number, function, along, of_part=True):
+    def call(self, number, function, *along, of_part=True):
         along = cut(along, slice(*self._borders[number : number + 2]))
-        part = self._parts[number] if of_part else lambda: None
-        return partial(_called, function, part, along)
+        part = self._parts[number] if of_part else None
+        return partial(_called, __version__, function, part, *along)
 
     def total(self, calls, then=None):
-        tops = []
-        tree = lopped(calls, self._depth, lambda path: tops.append(branch(calls, path)))
-        sums = iter(self.results([partial(added, _made, top) for top in tops]))
-        total = added(lambda _: next(sums), tree)
+        if not self.depth:
+            # Several parts a call.
+            several = spans(len(calls), self._depth)
+            calls = [[partial(_sum, calls[first:last])] for first, last in several]
+        sums = iter(self.results(chain.from_iterable(calls)))
+        total = added((added(sums, len(own)) for own in calls), len(calls))
         return total if then is None else then(total)
 
     def results(self, calls):
@@ -156,10 +150,7 @@ class JoblibWorkers:
             pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None)
             return list(pool(delayed(call)() for call in calls))
         # A pool of joblib's looks every 10 ms whether a call has ended, as long as some sums take.
-        with (
-            _libraries().limit(limits=max(1, cpu_count() // self._n_jobs)),
-            ThreadPoolExecutor(self._n_jobs) as pool,
-        ):
+        with ThreadPoolExecutor(self._n_jobs) as pool:
             return list(pool.map(_made, calls))
 
     def held(self, calls):
@@ -168,24 +159,32 @@ class JoblibWorkers:
         return joined(values, np.empty(shape, values[0].dtype, order="F"))
 
 
-@cache
-def _libraries():
-    """Return the threads of linear algebra; looking for them takes as long as a short sum."""
-    return ThreadpoolController()
-
-
 def _made(call):
     return call()
 
 
-def _called(function, part, along):
+def _sum(calls):
+    return added((call() for (call,) in calls), len(calls))
+
+
+def _called(version, function, part, *along):
+    if version != __version__:
+        raise RuntimeError(f"a worker has skdp {__version__}, the calling process {version}")
     # A worker's warnings would tell of rows.
-    with np.errstate(all="ignore"):
-        return function(part(), along)
+    with one_thread(), np.errstate(all="ignore"):
+        return function(part() if callable(part) else part, *along)
 
 
-class Beside(tuple):
-    """Values that go with the rows, each part's where the part is: persisted Delayed."""
+class Beside:
+    """Values that go with the rows, each part's where the part is.
+
+    Parameters
+    ----------
+    parts : list of persisted Delayed
+    """
+
+    def __init__(self, parts):
+        self.parts = parts
 
 
 class DaskWorkers:
@@ -197,6 +196,7 @@ class DaskWorkers:
     Parameters
     ----------
     array : dask array of shape (n_rows, n_columns), of known chunks
+        Whose blocks are what it says.
     borders : tuple of int
         Where chunks begin, and the number of rows.
     """
@@ -206,22 +206,19 @@ class DaskWorkers:
     def __init__(self, array, borders):
         self._array, self._borders, self._chunks, self._sent = array, borders, None, {}
 
-    def call(self, number, function, along, of_part=True):
+    def call(self, number, function, *along, of_part=True):
         from dask import delayed
 
         if self._chunks is None:
-            whole = self._array.rechunk({1: -1})
-            self._chunks = whole.to_delayed().ravel().tolist()
-        rows = self._borders[number : number + 2]
-        shape = (rows[1] - rows[0], self._array.shape[1])
-        call = delayed(partial(_of_chunk, function, shape, self._array.dtype), pure=False)
+            self._chunks = self._array.rechunk({1: -1}).to_delayed().ravel().tolist()
         chunk = self._chunks[number] if of_part else None
-        return call(chunk, self._part(along, number))
+        call = delayed(partial(_called, __version__, function), pure=False)
+        return call(chunk, *(self._part(values, number) for values in along))
 
     def total(self, calls, then=None):
         from dask import delayed
 
-        total = added(lambda call: call, calls)
+        total = added(chain.from_iterable(calls), len(calls))
         return (total if then is None else delayed(then, pure=False)(total)).compute()
 
     def results(self, calls):
@@ -235,10 +232,10 @@ class DaskWorkers:
         return Beside(persist(*calls))
 
     def _part(self, along, number):
-        if along is None or isinstance(along, Beside):
-            return None if along is None else along[number]
         if isinstance(along, tuple):
             return tuple(self._part(values, number) for values in along)
+        if along is None or isinstance(along, Beside):
+            return along and along.parts[number]
         if id(along) not in self._sent:
             # Kept with what it was made of, whose id no other array has meanwhile.
             self._sent[id(along)] = along, self._send(along)
@@ -249,12 +246,4 @@ class DaskWorkers:
 
         # One by one: a message with the values of all rows would be large.
         slices = (values[slice(*rows)] for rows in pairwise(self._borders))
-        return Beside(persist(delayed(each, pure=False))[0] for each in slices)
-
-
-def _of_chunk(function, shape, dtype, chunk, along):
-    chunk = None if chunk is None else np.asarray(chunk)
-    if chunk is not None and (chunk.shape != shape or chunk.dtype != dtype):
-        found = f"{chunk.dtype} of shape {chunk.shape}"
-        raise ValueError(f"a block holds {found}, the dask array says {dtype} of shape {shape}")
-    return _called(function, lambda: chunk, along)
+        return [persist(delayed(each, pure=False))[0] for each in slices]
