@@ -113,6 +113,19 @@ def _for_groups(plan_fit):
     return planned
 
 
+def _quiet(method, cls, name):
+    """Return a method, to be set in a class, that says nothing of how large numbers are."""
+
+    @wraps(method)
+    def answer(*args, **kwargs):
+        with np.errstate(all="ignore"):
+            return method(*args, **kwargs)
+
+    # A pickle has the way to it, which is not the one to the class that it was inherited from.
+    answer.__module__, answer.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
+    return answer
+
+
 class PrivateMixin:
     """An estimator that is fitted once it has a statement of what was guaranteed.
 
@@ -133,7 +146,7 @@ class PrivateMixin:
         for name in ANSWERS.split():
             # They follow a charge, and what numpy would raise of a number's size tells of a row.
             if isinstance(method := getattr_static(cls, name, None), FunctionType):
-                setattr(cls, name, np.errstate(all="ignore")(method))
+                setattr(cls, name, _quiet(method, cls, name))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

@@ -46,7 +46,17 @@ from skdp.stats import (
     estimate_bounds,
 )
 from skdp.utils import ChunkedArray
+from tests._private import (
+    BinaryLogisticLoss,
+    BoundedRows,
+    ClippedSums,
+    Rows,
+    as_chunked,
+    make_table,
+    read_persons,
+)
 from tests.test_containers import leaves
+from tests.test_contract import FIRST_OF_CLASS
 from tests.utils.test_chunked import counted
 
 HEIGHTS = (700, 1, 0, 1600, 423)
@@ -293,3 +303,170 @@ def test_a_worker_that_is_lost_changes_nothing(estimator, table, cluster):
     assert lost.status == distributed.Status.closed and len(accountant.spends) == 1
     expected = fitted(estimator, in_memory(X), y, None)
     check_the_same(model, expected)
+
+
+def lazy(block, shape, dtype=float):
+    return dask.array.from_delayed(dask.delayed(lambda: block)(), shape, dtype)
+
+
+class Other(np.ndarray):
+    pass
+
+
+TRUE = np.full((20, 2), 0.5)
+LIES = {
+    "one row for all": TRUE[:1],
+    "one column for all": TRUE[:, :1],
+    "more rows": np.vstack([TRUE, TRUE]),
+    "one dimension": TRUE[0],
+    "a number": np.float64(0.5),
+    "a longer type": TRUE.astype("f4"),
+    "integers": TRUE.astype(int),
+    "complex": TRUE + 1j,
+    "objects": TRUE.astype(object),
+    "masked": np.ma.masked_array(TRUE, TRUE > 0),
+    "another kind of array": TRUE.view(Other),
+    "a list": TRUE.tolist(),
+}
+
+
+@pytest.fixture
+def here():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def of_a_dask_array(X):
+    return X
+
+
+def of_rows_by_number(X):
+    return ChunkedArray(X)[np.arange(5, len(X) - 5)]
+
+
+def of_columns_by_number(X):
+    return ChunkedArray(X)[:, [1, X.shape[1] - 1]]
+
+
+def of_what_a_scaler_made(X):
+    return DPStandardScaler(bounds=(0, 1)).fit(np.zeros((9, X.shape[1]))).transform(X)
+
+
+def of_one_chunk_of_several(X):
+    return ChunkedArray([X, X])
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "made",
+    [
+        of_a_dask_array,
+        *(of_rows_by_number, of_columns_by_number, of_what_a_scaler_made, of_one_chunk_of_several),
+    ],
+)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_block_that_is_not_what_the_array_says_is_refused_before_the_charge(lie, axis, made):
+    X = dask.array.concatenate([lazy(TRUE, TRUE.shape), lazy(LIES[lie], TRUE.shape)], axis=axis)
+    accountant = PrivacyAccountant(10.0, 0.1)
+    for estimator in (DPStandardScaler, DPMinMaxScaler):
+        with pytest.raises(ValueError, match="a block is a"):
+            estimator(bounds=(0, 1), accountant=accountant).fit(made(X))
+    assert accountant.spends == []
+
+
+@pytest.mark.usefixtures("here")
+def test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most():
+    """Dask would take a block of one row for twenty, if it lies beside one that has them."""
+
+    def total(value, n_stored):
+        right = lazy(np.full((n_stored, 1), value), (20, 1))
+        X = dask.array.concatenate([lazy(np.zeros((20, 1)), (20, 1)), right], axis=1)
+        return dp_sum(X, bounds=(0, 1), axis=0, epsilon=1e6, random_state=0)[1]
+
+    with pytest.raises(ValueError, match=r"of shape \(1, 1\)"):
+        total(1.0, 1)
+    assert total(1.0, 20) == pytest.approx(20.0, abs=0.01)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda each: type(each).__name__)
+def test_every_estimator_fits_parts_as_it_does_memory_or_refuses_before_the_charge(estimator):
+    X, y = make_table(estimator)
+    released, heights = [], (7, 0, 1, 32, 20)
+    for held in (
+        ChunkedArray(np.split(X, np.cumsum(heights)[:-1])),
+        dask.array.from_array(X, chunks=(heights, (1, 3))),
+    ):
+        accountant = PrivacyAccountant(100.0, 0.1)
+        model = clone(estimator).set_params(random_state=0, accountant=accountant)
+        try:
+            model.fit(held, y)
+        except (TypeError, ValueError) as error:
+            assert accountant.spends == [], error
+            released.append(str(error))
+        else:
+            assert accountant.spends
+            released.append(list(leaves(model)))
+    assert released[0] == released[1]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPSimpleImputer(bounds=(0, 1)),
+        DPSimpleImputer(bounds=(0, 1), add_indicator=True),
+        DPSimpleImputer(strategy="median", bounds=(0, 1)),
+        DPSimpleImputer(strategy="most_frequent", categories=[0, 1]),
+        DPSimpleImputer(strategy="constant", fill_value=7.0),
+        DPAdditiveClassifier(bounds=(0, 1)),
+        DPAdditiveRegressor(bounds=(0, 1), target_bounds=(0, 1)),
+        DPHistogramNB(bounds=(0, 1)),
+    ],
+    ids=str,
+)
+def test_what_is_missing_in_parts_is_what_is_missing_in_memory(estimator):
+    X = np.random.default_rng(0).integers(0, 2, size=(90, 3)) + 0.0
+    y, X[::7, 1] = X[:, 0].astype(int), np.nan
+    models = []
+    for held in (
+        X,
+        ChunkedArray([X[:50], X[50:]]),
+        dask.array.from_array(X, chunks=((50, 0, 40), (1, 2))),
+    ):
+        model = clone(estimator).set_params(random_state=0).fit(held, y)
+        answer = model.transform if hasattr(model, "transform") else model.predict
+        models.append([*leaves(model), np.asarray(answer(held)).tobytes()])
+    assert models[0] == models[1] == models[2]
+
+
+@pytest.mark.usefixtures("here")
+def test_targets_that_declare_nothing_are_refused(table):
+    X, y, _ = table
+    with pytest.raises(ValueError, match="from_delayed"):
+        DPLogisticRegression(C=0.1).fit(counted(X, HEIGHTS)[0], dask.delayed(y))
+    one = dask.array.from_delayed(dask.delayed(y[:1]), (N,), y.dtype)
+    with pytest.raises(ValueError, match="a block is a"):
+        DPLogisticRegression(C=0.1).fit(X, one)
+    with pytest.raises(ValueError, match="0 sample"):
+        DPStandardScaler(bounds=(0, 1)).fit(counted(X, HEIGHTS)[0][:0])
+
+
+def attributes(rows):
+    return set(vars(rows.without_rows(0)))
+
+
+@pytest.mark.usefixtures("here")
+def test_what_is_sent_of_rows_is_listed(table):
+    """The attributes of each kind of `Rows` that go to workers: none that was not thought of."""
+    X, y, groups = table
+    parts, shared = as_chunked(counted(X, HEIGHTS)[0]), read_persons(groups, N)
+    rows = {"shape", "_size", "_read"}
+    assert attributes(Rows(parts)) == rows
+    bounded = BoundedRows(parts, 1.0, 0.5, persons=shared)
+    public = {"data_norm", "unit", "constant", "n_units", "n_columns", "n_features", "norm"}
+    assert attributes(bounded) == rows | public | {"block_size", "_kept"}
+    assert bounded.without_rows(0)._kept == {}
+    sums = ClippedSums(parts, y + 0.0, BinaryLogisticLoss(), constant=1.0, clip=1.0, persons=shared)
+    assert attributes(sums) == rows | {"loss", "constant", "norm", "_clip", "_indices"}

@@ -6,8 +6,6 @@ from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
-# To find the libraries takes longer than a short fit.
-_libraries = cache(ThreadpoolController)
 _lock, _limits = Lock(), []
 
 
@@ -18,12 +16,28 @@ def one_thread():
     A limit is one of the process: what was before comes back with the last, not with the first.
     """
     with _lock:
+        _take_control()
         _limits.append(_libraries().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
         with _lock:
-            # The first to ask found what was before.
             last = _limits.pop()
             if not _limits:
+                # Of those that are popped in turn it is the first, which found what was before.
+                _take_control()
                 last.restore_original_limits()
+                _take_control()
+
+
+@cache
+def _libraries():
+    # To find them takes longer than a short fit.
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _take_control():
+    """Let whichever thread comes next set limits: those of all but one are silently ignored."""
+    for library in _libraries().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from skdp import DPSGDClassifier
-from skdp._sgd import _updates
 from skdp._sgd._plan import Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.noise import RandomSource
@@ -132,13 +130,3 @@ def test_a_whole_run_with_shared_noise(sampling, monkeypatch):
     assert np.all(moved[seen] <= plan.sensitivity) and np.max(moved) > 0.99
     # Where the row is not in the batch nothing moves, but for rounding.
     assert np.all(moved[~seen] <= plan.sensitivity - plan.model.clip)
-
-
-def test_the_libraries_with_threads_are_looked_for_once(monkeypatch):
-    made = []
-    found = _updates._libraries()
-    monkeypatch.setattr("threadpoolctl.ThreadpoolController.__init__", lambda self: made.append(1))
-    X, y, _ = make_table()
-    for _ in range(2):
-        DPSGDClassifier(classes=[0, 1], max_iter=1).fit(X, y)
-    assert made == [] and _updates._libraries() is found
