@@ -5,13 +5,12 @@ guarantee.
 """
 
 import math
-from functools import cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from skdp._sgd._clipped_sums import PART_OF_SPREAD
 from skdp.utils._values import FrozenValue
+from skdp.utils._workers import linear_algebra
 
 LEARNING_RATES = ("constant", "invscaling", "linear")
 
@@ -67,8 +66,6 @@ class Check(FrozenValue):
 
 
 NO_CHECK = Check(0, 1.0, 1.0, 0.0)
-# To find the libraries takes longer than a short fit.
-_libraries = cache(ThreadpoolController)
 
 
 def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, check=NO_CHECK):
@@ -119,7 +116,7 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
         return sums.gains(start, weights, rows, check.units(weights - start))
 
     means = plan.noisy_means(next_sum, source)
-    with _libraries().limit(limits=1, user_api="blas"):
+    with linear_algebra().limit(limits=1, user_api="blas"):
         for taken, gradient in enumerate(means, start=1):
             if taken <= update.n_steps:
                 gradient[..., :features] += alpha * walk.point[..., :features]

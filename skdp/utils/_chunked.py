@@ -4,6 +4,7 @@ import os
 from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import accumulate
+from threading import Lock
 
 import numpy as np
 from scipy.sparse import issparse
@@ -13,6 +14,7 @@ from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
+OPENING = Lock()
 
 
 class ChunkedArray:
@@ -172,7 +174,9 @@ class _File:
         self.dtype = self.open().dtype
 
     def open(self):
-        return np.load(self._path, mmap_mode="r", allow_pickle=False)
+        # Threads that parse a header at once may fail (CPython's issue 106905).
+        with OPENING:
+            return np.load(self._path, mmap_mode="r", allow_pickle=False)
 
     def __str__(self):
         return self._path

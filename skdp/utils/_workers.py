@@ -6,7 +6,7 @@ small values, and neither accountant nor noise. Each call can be made again, so 
 worker that died are repeated.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
 from typing import Protocol
@@ -18,6 +18,13 @@ from threadpoolctl import ThreadpoolController
 
 # So many calls a job, or up to twice as many: one may take longer than others.
 CALLS_A_JOB = 4
+LOST = (
+    "the dask cluster was lost before it had computed a sum: its scheduler ended, or cancelled it. "
+    "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
+    "new fit is a new charge"
+)
+# What has `limit` for its threads. To look for the libraries takes as long as a short sum.
+linear_algebra = cache(ThreadpoolController)
 
 
 class Workers(Protocol):
@@ -150,7 +157,7 @@ class JoblibWorkers:
             return list(pool(delayed(call)() for call in calls))
         # A pool of joblib's looks every 10 ms whether a call has ended, as long as some sums take.
         with (
-            _libraries().limit(limits=max(1, cpu_count() // self._n_jobs)),
+            linear_algebra().limit(limits=max(1, cpu_count() // self._n_jobs)),
             ThreadPoolExecutor(self._n_jobs) as pool,
         ):
             return list(pool.map(_made, calls))
@@ -158,12 +165,6 @@ class JoblibWorkers:
     def held(self, calls):
         values = self.results(calls)
         return joined(values, np.empty(sum(map(len, values))))
-
-
-@cache
-def _libraries():
-    """Return the threads of linear algebra; looking for them takes as long as a short sum."""
-    return ThreadpoolController()
 
 
 def _made(call):
@@ -210,12 +211,15 @@ class DaskWorkers:
         return call(self._chunks[number], self._part(along, number))
 
     def total(self, calls):
-        return added(lambda call: call, calls).compute()
+        return self.results([added(lambda call: call, calls)])[0]
 
     def results(self, calls):
         from dask import compute
 
-        return list(compute(*calls))
+        try:
+            return list(compute(*calls))
+        except CancelledError as error:
+            raise RuntimeError(LOST) from error
 
     def held(self, calls):
         from dask import persist
