@@ -259,8 +259,8 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
         assert once.any() and (once == again).all()
 
 
-# Workers are threads here: how many chunks they have computed.
-COMPUTED = []
+# Workers are threads here: how many chunks they have computed, and whether their cluster is lost.
+COMPUTED, LOST = [], []
 
 
 def watched(block):
@@ -303,6 +303,29 @@ def test_a_worker_that_is_lost_changes_nothing(estimator, table, cluster):
     assert lost.status == distributed.Status.closed and len(accountant.spends) == 1
     expected = fitted(estimator, in_memory(X), y, None)
     check_the_same(model, expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_cluster_that_is_lost_publishes_nothing_and_what_was_charged_stays(charged, table):
+    X, y, _ = table
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    accountant, estimator = PrivacyAccountant(10.0, 0.1), DPLogisticRegression(C=0.1)
+    with distributed.LocalCluster(processes=False, **settings) as local, distributed.Client(local):
+
+        def lost_once(block):
+            if len(accountant.spends) == charged and not LOST:
+                LOST.append(None)
+                local.loop.add_callback(local.scheduler.close)
+                time.sleep(0.1)
+            return block
+
+        lazy = dask.array.from_array(X, chunks=(600, D)).map_blocks(lost_once, dtype=float)
+        LOST.clear()
+        with pytest.raises(RuntimeError, match="cluster was lost .* stays charged"):
+            estimator.set_params(accountant=accountant).fit(lazy, y)
+    assert len(accountant.spends) == charged
+    assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
 def lazy(block, shape, dtype=float):

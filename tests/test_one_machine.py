@@ -2,10 +2,12 @@
 
 import pickle
 import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import parallel_config, register_parallel_backend
+from joblib.parallel import ThreadingBackend
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
@@ -22,9 +24,7 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.stats import dp_histogram
 from skdp.utils import ChunkedArray
-from skdp.utils._workers import JoblibWorkers
 from tests.test_containers import leaves
 
 N, D = 3000, 4
@@ -44,6 +44,14 @@ ESTIMATORS = [
 SPARSE = (DPLogisticRegression, DPLinearSVC, DPSGDClassifier)
 
 
+THREADS = set()
+
+
+def watched(call):
+    THREADS.add(threading.current_thread().name)
+    return call()
+
+
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)
@@ -58,14 +66,9 @@ def short_sums(monkeypatch):
     monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
     monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
     monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
-    threads = set()
-
-    def watched(call):
-        threads.add(threading.current_thread().name)
-        return call()
-
     monkeypatch.setattr("skdp.utils._workers._made", watched)
-    return threads
+    THREADS.clear()
+    return THREADS
 
 
 def files(X, folder, heights=(700, 1, 0, 1600, 699)):
@@ -78,6 +81,11 @@ def files(X, folder, heights=(700, 1, 0, 1600, 699)):
 def fitted(estimator, X, y, groups, n_jobs, **settings):
     with parallel_config(n_jobs=n_jobs, **settings):
         return clone(estimator).set_params(random_state=0).fit(X, y, groups=groups)
+
+
+def values(model):
+    """Return what is published but the ledger's record of it."""
+    return {k: v for k, v in vars(model).items() if k[-1] == "_" and k != "privacy_"}
 
 
 def check_the_same(one, other):
@@ -100,3 +108,45 @@ def test_threads_release_what_one_would(estimator, by_person, table, short_sums,
             check_the_same(fitted(estimator, held, y, groups if by_person else None, n_jobs), alone)
         assert short_sums
         short_sums.clear()
+
+
+class Processes(ThreadingBackend):
+    """Threads that call unpickled copies, as processes do, and keep what was sent."""
+
+    supports_sharedmem = uses_threads = False
+    sent: ClassVar[list] = []
+
+    def submit(self, func, callback=None):
+        self.sent.append(pickle.dumps(func))
+        return super().submit(pickle.loads(self.sent[-1]), callback)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
+    estimator, table, short_sums, tmp_path
+):
+    X, y, _ = table
+    register_parallel_backend("copies", Processes)
+    Processes.sent.clear()
+    held = files(X, tmp_path)
+    accountant = PrivacyAccountant(10.0, 0.1, ledger=str(tmp_path / "ledger.db"))
+    kept = clone(estimator).set_params(accountant=accountant)
+    model = fitted(kept, held, y, None, 2, backend="copies")
+    assert Processes.sent and len(accountant.spends) == 1
+    for word in (b"ccountant", b"ledger", b"oise", b"Source", X[5:9].tobytes()):
+        assert not any(word in each for each in Processes.sent)
+    check_the_same(values(model), values(fitted(estimator, held, y, None, 1)))
+    # What is in memory stays in this process.
+    Processes.sent.clear()
+    short_sums.clear()
+    fitted(estimator, X, y, None, 2, backend="copies")
+    assert short_sums and not Processes.sent
+
+
+def test_processes_release_what_one_would(table, monkeypatch, tmp_path):
+    """With processes of joblib's own, whose modules are as they are."""
+    X, y, _ = table
+    monkeypatch.setattr("skdp._data._parts.LONG", 1)
+    estimator, held = ESTIMATORS[3], files(X, tmp_path)
+    model = fitted(estimator, held, y, None, 2, backend="loky")
+    check_the_same(model, fitted(estimator, held, y, None, 1))

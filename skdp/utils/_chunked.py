@@ -4,6 +4,7 @@ import os
 from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import accumulate, chain
+from threading import Lock
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,6 +15,7 @@ from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
+OPENING = Lock()
 
 
 class ChunkedArray:
@@ -238,6 +240,12 @@ def _opened(source):
     return chunk
 
 
+def _mapped_file(path):
+    # Threads that parse a header at once may fail (CPython's issue 106905).
+    with OPENING:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
 def _is_path(chunk):
     return isinstance(chunk, str | bytes | os.PathLike)
 
@@ -246,7 +254,7 @@ def _source(chunk):
     """Return the source of a chunk in a ``.npy`` file, in memory, or of an array of its own."""
     if _is_path(chunk):
         name = os.path.abspath(os.fsdecode(chunk))
-        opening = partial(np.load, name, mmap_mode="r", allow_pickle=False)
+        opening = partial(_mapped_file, name)
         array, in_memory = opening(), False
     else:
         name, array, in_memory = "a chunk", _as_array(chunk), True

@@ -6,7 +6,7 @@ small values, and neither accountant nor noise. Each call can be made again, so 
 worker that died are repeated.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
 from itertools import chain, pairwise
 from typing import Protocol
@@ -20,6 +20,11 @@ from skdp.utils._one_thread import one_thread
 
 # So many calls a job, or up to twice as many: one may take longer than others.
 CALLS_A_JOB = 4
+LOST = (
+    "the dask cluster was lost before it had computed a sum: its scheduler ended, or cancelled it. "
+    "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
+    "new fit is a new charge"
+)
 
 
 class Workers(Protocol):
@@ -219,12 +224,15 @@ class DaskWorkers:
         from dask import delayed
 
         total = added(chain.from_iterable(calls), len(calls))
-        return (total if then is None else delayed(then, pure=False)(total)).compute()
+        return self.results([total if then is None else delayed(then, pure=False)(total)])[0]
 
     def results(self, calls):
         from dask import compute
 
-        return list(compute(*calls))
+        try:
+            return list(compute(*calls))
+        except CancelledError as error:
+            raise RuntimeError(LOST) from error
 
     def held(self, calls):
         from dask import persist
