@@ -175,7 +175,7 @@ def sum_over(table, add, total, *small, along=(), then=None):
     Returns
     -------
     ndarray
-        `total`.
+        `total`, or what `then` makes of it.
     """
     workers, trees = _workers(table), _trees(table)
     if workers is None or not any(trees):

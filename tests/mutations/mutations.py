@@ -1203,7 +1203,10 @@ MUTATIONS = [
         "preprocessing._categories",
         "_all_counts",
         rules.put_for("persons is not None", "False"),
-        ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
+        (
+            "preprocessing/test_categories.py"
+            "::test_a_person_counts_one_value_a_column_whatever_the_rows_of_others",
+        ),
         "a person of 500 rows moves the count of a label by 500",
     ),
     Mutation(

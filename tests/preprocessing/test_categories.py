@@ -8,7 +8,12 @@ from scipy import stats
 
 from skdp.accounting import Guarantee, Neighbours
 from skdp.noise import RandomSource
-from skdp.preprocessing._categories import StabilityThreshold, _canonical, _value_counts
+from skdp.preprocessing._categories import (
+    StabilityThreshold,
+    _all_counts,
+    _canonical,
+    _value_counts,
+)
 from tests._guarantees import meet
 from tests._private import ColumnTable, plan_cell_weights, read_persons
 
@@ -182,7 +187,8 @@ def test_the_type_of_a_column_which_one_row_can_change_is_not_seen(column, same)
 
 def counted(values, ids):
     """Return all values among which discovery chooses, and how many persons each counts."""
-    return dict(zip(*_value_counts(values, read_persons(ids, len(ids))), strict=True))
+    column = ColumnTable((len(values), 1), columns=[values]).column(0)
+    return dict(zip(*_all_counts(column, read_persons(ids, len(ids))), strict=True))
 
 
 @pytest.mark.parametrize("kind", [float, object])
