@@ -1195,7 +1195,7 @@ MUTATIONS = [
         "preprocessing._categories",
         "_all_counts",
         rules.put_for("counts.tolist()", "(2 * counts).tolist()"),
-        ("test_clusters.py::test_rows_are_read_once_in_a_pass_where_they_are",),
+        ("preprocessing/test_categories.py::test_parts_count_labels_where_they_are",),
         "on a cluster a label of one row counts two beside the threshold",
     ),
     Mutation(

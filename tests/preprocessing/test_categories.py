@@ -2,6 +2,7 @@ import itertools
 import math
 from collections import Counter
 
+import dask.array
 import numpy as np
 import pytest
 from scipy import stats
@@ -15,7 +16,7 @@ from skdp.preprocessing._categories import (
     _value_counts,
 )
 from tests._guarantees import meet
-from tests._private import ColumnTable, plan_cell_weights, read_persons
+from tests._private import ColumnTable, as_chunked, plan_cell_weights, read_persons
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -219,6 +220,16 @@ def test_a_person_of_many_rows_counts_the_most_frequent_value(among):
         others = np.arange(among), np.arange(among) + 1
         found = counted(np.append(own, others[0]), np.append(np.zeros(len(own)), others[1]))
         assert found == {float(one): 1 + (one == 2) for one in range(among)}
+
+
+def test_parts_count_labels_where_they_are():
+    values = np.random.default_rng(0).integers(-3, 3, (500, 1)) / 2.0
+    values[::7], values[3] = np.nan, 2.0**53
+    lazy = as_chunked(dask.array.from_array(values, chunks=(90, 1)))
+    labels, counts = _all_counts(ColumnTable(lazy.shape, lazy).column(0), None)
+    expected = _value_counts(values[:, 0])
+    assert labels == expected[0] and counts.tolist() == expected[1].tolist()
+    assert counts.dtype == expected[1].dtype
 
 
 def test_discovery_needs_delta():
