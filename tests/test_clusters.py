@@ -219,6 +219,7 @@ def test_what_a_chunk_must_not_hold_is_refused_and_not_charged(value, table):
     [
         DPSGDClassifier(max_iter=1, batch_size=500),
         DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1)),
+        DPAdditiveClassifier(bounds=(0, 1), interactions=[(0, 1)]),
         DPStandardScaler(bounds=(0, 1)),
     ],
     ids=str,
