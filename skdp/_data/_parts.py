@@ -190,7 +190,7 @@ def sum_over(table, add, total, *small, along=(), then=None):
     Returns
     -------
     ndarray
-        `total`.
+        `total`, or what `then` makes of it.
     """
     workers, runs = _workers(table), _runs(table)
     filled = [own for own in runs if own]

@@ -1195,7 +1195,7 @@ MUTATIONS = [
         "preprocessing._categories",
         "_all_counts",
         rules.put_for("counts.tolist()", "(2 * counts).tolist()"),
-        ("test_clusters.py::test_rows_are_read_once_in_a_pass_where_they_are",),
+        ("preprocessing/test_categories.py::test_parts_count_labels_where_they_are",),
         "on a cluster a label of one row counts two beside the threshold",
     ),
     Mutation(
@@ -1203,7 +1203,10 @@ MUTATIONS = [
         "preprocessing._categories",
         "_all_counts",
         rules.put_for("persons is not None", "False"),
-        ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
+        (
+            "preprocessing/test_categories.py"
+            "::test_a_person_counts_one_value_a_column_whatever_the_rows_of_others",
+        ),
         "a person of 500 rows moves the count of a label by 500",
     ),
     Mutation(

@@ -2,15 +2,21 @@ import itertools
 import math
 from collections import Counter
 
+import dask.array
 import numpy as np
 import pytest
 from scipy import stats
 
 from skdp.accounting import Guarantee, Neighbours
 from skdp.noise import RandomSource
-from skdp.preprocessing._categories import StabilityThreshold, _canonical, _value_counts
+from skdp.preprocessing._categories import (
+    StabilityThreshold,
+    _all_counts,
+    _canonical,
+    _value_counts,
+)
 from tests._guarantees import meet
-from tests._private import ColumnTable, plan_cell_weights, read_persons
+from tests._private import ColumnTable, as_chunked, plan_cell_weights, read_persons
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -182,7 +188,8 @@ def test_the_type_of_a_column_which_one_row_can_change_is_not_seen(column, same)
 
 def counted(values, ids):
     """Return all values among which discovery chooses, and how many persons each counts."""
-    return dict(zip(*_value_counts(values, read_persons(ids, len(ids))), strict=True))
+    column = ColumnTable((len(values), 1), columns=[values]).column(0)
+    return dict(zip(*_all_counts(column, read_persons(ids, len(ids))), strict=True))
 
 
 @pytest.mark.parametrize("kind", [float, object])
@@ -213,6 +220,16 @@ def test_a_person_of_many_rows_counts_the_most_frequent_value(among):
         others = np.arange(among), np.arange(among) + 1
         found = counted(np.append(own, others[0]), np.append(np.zeros(len(own)), others[1]))
         assert found == {float(one): 1 + (one == 2) for one in range(among)}
+
+
+def test_parts_count_labels_where_they_are():
+    values = np.random.default_rng(0).integers(-3, 3, (500, 1)) / 2.0
+    values[::7], values[3] = np.nan, 2.0**53
+    lazy = as_chunked(dask.array.from_array(values, chunks=(90, 1)))
+    labels, counts = _all_counts(ColumnTable(lazy.shape, lazy).column(0), None)
+    expected = _value_counts(values[:, 0])
+    assert labels == expected[0] and counts.tolist() == expected[1].tolist()
+    assert counts.dtype == expected[1].dtype
 
 
 def test_discovery_needs_delta():
