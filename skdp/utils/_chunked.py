@@ -74,10 +74,13 @@ class ChunkedArray:
     ndim = 2
 
     def __init__(self, chunks):
-        is_path = _is_path(chunks)
-        several = isinstance(chunks, list | tuple) and all(map(_is_path, chunks))
-        parts = path_parts(chunks) if is_path or several else _parts(chunks)
-        if parts is None and is_path:
+        paths = chunks if isinstance(chunks, list | tuple) else [chunks]
+        if all(map(_is_path, paths)):
+            parts = path_parts(chunks)
+        else:
+            whole = as_chunked(chunks)
+            parts = None if whole is None else whole._parts
+        if parts is None and _is_path(chunks):
             raise ValueError("chunks must be a sequence of arrays and paths, got one path")
         self._set(parts or Parts(sources=tuple(map(_source, chunks))))
 
@@ -262,11 +265,6 @@ def _as_array(chunk):
 
 def _itself(array):
     return array
-
-
-def _parts(X):
-    """Return the parts of what is a table of several chunks already, None of anything else."""
-    return X._parts if isinstance(X, ChunkedArray) else parts_of(X)
 
 
 def _mapped(function, rows, array):
