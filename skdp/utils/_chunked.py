@@ -119,7 +119,11 @@ class ChunkedArray:
         if columns is not Ellipsis and columns != slice(None):
             if rows != slice(None):
                 raise TypeError("take rows first, and columns of these")
-            return self._columns(columns)
+            columns = np.arange(self.shape[1])[columns]
+            if columns.ndim != 1:
+                raise TypeError("columns are taken several at a time")
+            chosen = partial(np.take, indices=columns, axis=1)
+            return self.mapped(chosen, len(columns), self.dtype)
         if not isinstance(rows, slice):
             return self._rows(rows)
         if rows.step not in (None, 1):
@@ -174,14 +178,6 @@ class ChunkedArray:
         lazy = lazy.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
         return lazy.map_blocks(function, dtype=dtype, **made)
-
-    def _columns(self, columns):
-        columns, lazy = np.arange(self.shape[1])[columns], self._parts.lazy
-        if columns.ndim != 1:
-            raise TypeError("columns are taken several at a time")
-        if lazy is not None:
-            return lazy[:, columns]
-        return self._viewed([self], partial(_columns_of, columns), len(columns), self.dtype)
 
     def _viewed(self, tables, read, n_columns, dtype):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
@@ -269,10 +265,6 @@ def _itself(array):
 
 def _mapped(function, rows, array):
     return function(np.asarray(array[rows]))
-
-
-def _columns_of(columns, rows, array):
-    return np.asarray(array[rows])[:, columns]
 
 
 def _side_by_side(rows, *arrays):
