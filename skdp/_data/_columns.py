@@ -170,7 +170,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     Parameters
     ----------
     estimator : estimator
-    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
     allow_nan : bool, default=False

@@ -21,7 +21,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     Parameters
     ----------
     estimator : estimator
-    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
         A sparse matrix too, of any format, with `accept_sparse`.
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
@@ -65,7 +65,7 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     ----------
     estimator : estimator
         Whose number and names of features are set or compared.
-    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
         Finite numbers.
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.

@@ -77,7 +77,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
             block by block.
         y : array-like of shape (n_samples,)
@@ -195,7 +195,7 @@ class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples, not scaled to `data_norm`.
 
         Returns

@@ -97,7 +97,7 @@ class PlannedTransformer(TableTransformer):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
             Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
             released is a sum.
         y : None

@@ -76,10 +76,13 @@ class ChunkedArray:
     ndim = 2
 
     def __init__(self, chunks):
-        is_path = _is_path(chunks)
-        several = isinstance(chunks, list | tuple) and all(map(_is_path, chunks))
-        parts = path_parts(chunks) if is_path or several else _parts(chunks)
-        if parts is None and is_path:
+        paths = chunks if isinstance(chunks, list | tuple) else [chunks]
+        if all(map(_is_path, paths)):
+            parts = path_parts(chunks)
+        else:
+            whole = as_chunked(chunks)
+            parts = None if whole is None else whole._parts
+        if parts is None and _is_path(chunks):
             raise ValueError("chunks must be a sequence of arrays and paths, got one path")
         self._set(parts or _all_parts(chunks))
 
@@ -118,7 +121,11 @@ class ChunkedArray:
         if columns is not Ellipsis and columns != slice(None):
             if rows != slice(None):
                 raise TypeError("take rows first, and columns of these")
-            return self._columns(columns)
+            columns = np.arange(self.shape[1])[columns]
+            if columns.ndim != 1:
+                raise TypeError("columns are taken several at a time")
+            chosen = partial(np.take, indices=columns, axis=1)
+            return self.mapped(chosen, len(columns), self.dtype)
         if not isinstance(rows, slice):
             return self._rows(rows)
         if rows.step not in (None, 1):
@@ -182,14 +189,6 @@ class ChunkedArray:
         lazy = lazy.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
         return lazy.map_blocks(function, dtype=dtype, **made)
-
-    def _columns(self, columns):
-        columns, lazy = np.arange(self.shape[1])[columns], self._parts.lazy
-        if columns.ndim != 1:
-            raise TypeError("columns are taken several at a time")
-        if lazy is not None:
-            return lazy[:, columns]
-        return self._viewed([self], partial(_columns_of, columns), len(columns), self.dtype)
 
     def _viewed(self, tables, read, n_columns, dtype):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
@@ -285,23 +284,18 @@ def _itself(array):
 
 
 def _all_parts(chunks):
-    """Return the parts of a sequence of chunks, and of tables of several."""
-    each = [_parts(chunk) or Parts(sources=(_source(chunk),)) for chunk in chunks]
+    """Return the parts of a sequence of chunks, of which some may be tables of several."""
+    tables = [as_chunked(chunk) for chunk in chunks]
+    each = [
+        Parts(sources=(_source(chunk),)) if table is None else table._parts
+        for chunk, table in zip(chunks, tables, strict=True)
+    ]
     sources = chain.from_iterable(parts.sources for parts in each)
     return Parts(sources=tuple(sources), moved="".join(parts.moved for parts in each))
 
 
-def _parts(X):
-    """Return the parts of what is a table of several chunks already, None of anything else."""
-    return X._parts if isinstance(X, ChunkedArray) else parts_of(X)
-
-
 def _mapped(function, rows, array):
     return function(np.asarray(array[rows]))
-
-
-def _columns_of(columns, rows, array):
-    return np.asarray(array[rows])[:, columns]
 
 
 def _side_by_side(rows, *arrays):

@@ -27,7 +27,7 @@ READ_BYTES = 1 << 16
 # the order of rows, as they are.
 NAMED, SCANNED = r'"[^"\n]*"|DF \[[^]\n]*\]', r"SCAN \[([^]\n]*)\]"
 IN_PLACE = set(
-    "DF Parquet Ipc SCAN PROJECT COLUMNS ESTIMATED ROWS FROM SELECT SIMPLE WITH_COLUMNS SLICE "
+    "DF Parquet Ipc SCAN PROJECT COLUMNS ESTIMATED ROWS FROM SELECT WITH_COLUMNS SLICE "
     "offset len UNION HCONCAT PLAN END maintain_order true col alias cast strict_cast dyn int "
     "float lit negate not when then otherwise is_null is_not_null is_nan is_not_nan is_in "
     "is_between fill_null abs sign log log1p exp sqrt pow clip round floor ceil Float32 Float64 "
@@ -202,7 +202,7 @@ def _dataset_parts(dataset):
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
             batches = partial(_batches, fragment, group.id, names, shape, dtype)
-            opening = partial(_Decoded, batches, shape, dtype)
+            opening = partial(Decoded, batches, shape, dtype)
             sources.append(Source(fragment.path, shape, dtype, opening))
     form = dataset.schema.empty_table()
     return Parts(sources=tuple(sources), form=form, moved=_moved_by(paths))
@@ -222,7 +222,7 @@ def _batches(fragment, group, names, shape, dtype):
     raise ValueError(f"{fragment.path} has changed since it was first opened")
 
 
-class _Decoded(Lazy):
+class Decoded(Lazy):
     """Rows that can be decoded from the first on only; those of the last batch are kept."""
 
     def __init__(self, batches, shape, dtype):
@@ -263,14 +263,16 @@ def _polars_parts(frame):
     size, sources = 4 * slice_rows(width), []
     for start in range(0, max(n_rows, 1), size):
         shape = min(size, n_rows - start), width
-        opening = partial(_collected, frame.slice(start, shape[0]), dtype)
-        sources.append(Source("a LazyFrame", shape, dtype, opening))
+        batches = partial(_collected, frame.slice(start, shape[0]), shape, dtype)
+        sources.append(Source("a LazyFrame", shape, dtype, partial(Decoded, batches, shape, dtype)))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
-def _collected(frame, dtype):
+def _collected(frame, shape, dtype):
     rows = frame.collect()
-    return _matrix(columns_of(rows), len(rows), dtype)
+    if len(rows) == shape[0]:
+        yield _matrix(columns_of(rows), len(rows), dtype)
+    raise ValueError("a LazyFrame has changed since it was first opened")
 
 
 def dask_parts(X, form=None):
