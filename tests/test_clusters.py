@@ -1,9 +1,13 @@
 """Fits on dask arrays: sums travel, rows stay, and what is released is what memory would give."""
 
 import pickle
+import re
+import struct
 import threading
 import time
+from pathlib import Path
 
+import cloudpickle
 import dask
 import distributed
 import numpy as np
@@ -255,7 +259,7 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
         assert not any(word in each for each in sent)
     if isinstance(estimator, DPStandardScaler):
         of_last_chunk = pickle.loads(sent[-1])
-        chunk = X[-HEIGHTS[-1] :], ((), (None,))
+        chunk = X[-HEIGHTS[-1] :], (), (None,)
         once, again = (of_last_chunk(*chunk).copy() for _ in range(2))
         assert once.any() and (once == again).all()
 
@@ -494,3 +498,80 @@ def test_what_is_sent_of_rows_is_listed(table):
     assert bounded.without_rows(0)._kept == {}
     sums = ClippedSums(parts, y + 0.0, BinaryLogisticLoss(), constant=1.0, clip=1.0, persons=shared)
     assert attributes(sums) == rows | {"loss", "constant", "norm", "_clip", "_indices"}
+
+
+SEED = 987654321
+
+
+@pytest.fixture(scope="module")
+def another_process():
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(processes=True, memory_limit=0, **settings) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Return all pickles that go to other processes."""
+    pickles, dumps = [], distributed.protocol.pickle.dumps
+
+    def recorded(*args, **options):
+        pickles.append(bytes(dumps(*args, **options)))
+        return pickles[-1]
+
+    monkeypatch.setattr("distributed.protocol.pickle.dumps", recorded)
+    return pickles
+
+
+@pytest.mark.usefixtures("another_process")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPStandardScaler(bounds=(0, 1)),
+        DPSGDClassifier(max_iter=1, batch_size=500),
+        DPAdditiveClassifier(bounds=(0, 1)),
+    ],
+    ids=str,
+)
+def test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed(
+    estimator, table, sent, tmp_path
+):
+    X, y, _ = table
+    lazy, expected = (
+        dask.array.from_array(X, chunks=(N // 2, (1, 3))),
+        ChunkedArray([X[: N // 2], X[N // 2 :]]),
+    )
+    path, seed = tmp_path / "address_of_it.db", struct.pack("<i", SEED)
+    accountant = PrivacyAccountant(10.0, 0.1, ledger=str(path), dataset="name_of_data")
+    secret = (b"address_of_it", b"name_of_data", seed)
+    kept = clone(estimator).set_params(accountant=accountant, random_state=SEED)
+    assert all(word in cloudpickle.dumps(kept) for word in secret)
+    model = kept.fit(lazy, y)
+    assert sent
+    for word in (*secret, b"ccountant", b"edger", b"oise", b"Source"):
+        assert not any(word in each for each in sent)
+    sent.clear()
+    answer, same = (
+        getattr(each, "transform" if hasattr(each, "transform") else "predict")
+        for each in (model, clone(estimator).set_params(random_state=SEED).fit(expected, y))
+    )
+    # A function of the user's script is pickled whole, and what comes with it as well.
+    np.testing.assert_array_equal(answer(lazy.map_blocks(lambda block: 1 - block)), same(1 - X))
+    assert sent
+    assert not any(word in each for word in secret for each in sent)
+
+
+@pytest.mark.usefixtures("another_process")
+def test_the_page_predicts_in_another_process(sent):
+    page = (Path(__file__).parent.parent / "docs" / "clusters.md").read_text()
+    (example,) = re.findall(r"```python\n([^`]*map_blocks.*?)```", page, flags=re.DOTALL)
+    secret = PrivacyAccountant(10.0, dataset="name_of_data")
+    example = example.replace("bounds=(0, 1)", "bounds=(0, 1), accountant=secret")
+    names = {"secret": secret}
+    exec(example, names)
+    labels = names["labels"].map_blocks(lambda block: block + 1).compute() - 1
+    np.testing.assert_array_equal(labels, names["model"].predict(names["X"]))
+    assert len(secret.spends) == 1 and not any(b"name_of_data" in each for each in sent)

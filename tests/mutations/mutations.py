@@ -1180,6 +1180,34 @@ MUTATIONS = [
         ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
         "batches of a cluster are not those that were drawn",
     ),
+    # utils: who sums
+    Mutation(
+        "blocks-of-dask-not-looked-at",
+        "utils._frames",
+        "_checked_block",
+        rules.refusals_dropped("a block is"),
+        ("test_clusters.py::test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most",),
+        "one stored row counts for as many as its block is said to have",
+    ),
+    Mutation(
+        "workers-with-threads-of-their-own",
+        "utils._one_thread",
+        "one_thread",
+        rules.argument_put("limit", "limits", "None"),
+        ("utils/test_workers.py::test_calls_have_one_thread_of_linear_algebra",),
+        "residuals of other rows are rounded by who computes them, which is not charged for",
+    ),
+    Mutation(
+        "threads-come-back-with-the-first",
+        "utils._one_thread",
+        "one_thread",
+        rules.decided("_limits", "True"),
+        (
+            "utils/test_workers.py"
+            "::test_linear_algebra_has_one_thread_until_the_last_that_wants_it_has_ended",
+        ),
+        "a fit that ends changes how the residuals of another one are rounded",
+    ),
     # utils: sources
     Mutation(
         "source-types-by-values",
