@@ -1167,7 +1167,9 @@ MUTATIONS = [
         "_data._parts",
         "_sum_there",
         rules.put_for(
-            "np.zeros(shape, dtype)", "vars(sent).setdefault('total', np.zeros(shape, dtype))"
+            "_sum_runs(table, runs, add, np.zeros(shape, dtype), small, along)",
+            "vars(sent).setdefault('total', np.zeros(shape, dtype)).__iadd__("
+            "_sum_runs(table, runs, add, np.zeros(shape, dtype), small, along))",
         ),
         ("test_clusters.py::test_workers_get_neither_accountant_nor_noise_and_can_begin_again",),
         "where a worker died, rows move a sum by twice what is priced",
@@ -1193,7 +1195,10 @@ MUTATIONS = [
         "workers-with-threads-of-their-own",
         "utils._one_thread",
         "one_thread",
-        rules.argument_put("limit", "limits", "None"),
+        rules.put_for(
+            "_libraries().limit(limits=1, user_api='blas')",
+            "_libraries().limit(limits=None, user_api='blas')",
+        ),
         ("utils/test_workers.py::test_calls_have_one_thread_of_linear_algebra",),
         "residuals of other rows are rounded by who computes them, which is not charged for",
     ),
