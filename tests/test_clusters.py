@@ -568,7 +568,7 @@ def test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed(
 def test_the_page_predicts_in_another_process(sent):
     page = (Path(__file__).parent.parent / "docs" / "clusters.md").read_text()
     (example,) = re.findall(r"```python\n([^`]*map_blocks.*?)```", page, flags=re.DOTALL)
-    secret = PrivacyAccountant(10.0, dataset="name_of_data")
+    secret = PrivacyAccountant(10.0, 0.0, dataset="name_of_data")
     example = example.replace("bounds=(0, 1)", "bounds=(0, 1), accountant=secret")
     names = {"secret": secret}
     exec(example, names)

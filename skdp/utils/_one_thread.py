@@ -22,12 +22,10 @@ def one_thread():
         yield
     finally:
         with _lock:
-            last = _limits.pop()
-            if not _limits:
-                # Of those that are popped in turn it is the first, which found what was before.
-                _take_control()
-                last.restore_original_limits()
-                _take_control()
+            _take_control()
+            # The later ones found one thread; the first, which is last here, what was before.
+            _limits.pop().restore_original_limits()
+            _take_control()
 
 
 @cache

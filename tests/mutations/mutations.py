@@ -1206,7 +1206,7 @@ MUTATIONS = [
         "threads-come-back-with-the-first",
         "utils._one_thread",
         "one_thread",
-        rules.decided("_limits", "True"),
+        rules.put_for("_limits.pop()", "_limits.pop(0)"),
         (
             "utils/test_workers.py"
             "::test_linear_algebra_has_one_thread_until_the_last_that_wants_it_has_ended",
