@@ -160,7 +160,13 @@ class ChunkedArray:
         return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
 
     def parts(self):
-        """Return what opens each chunk, and refuses one that has changed."""
+        """Return what opens the chunks.
+
+        Returns
+        -------
+        list of callables
+            Each returns a chunk, and raises if it has changed.
+        """
         return [partial(_opened, source) for source in self._sources]
 
     @property
@@ -176,6 +182,7 @@ class ChunkedArray:
         function : callable
             It is called when rows are read, wherever that is, and maybe again.
         n_columns : int
+            That it makes.
         dtype : numpy.dtype
             Of the numbers that it makes.
 
