@@ -133,7 +133,7 @@ def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
     kept = clone(estimator).set_params(accountant=accountant)
     model = fitted(kept, held, y, None, 2, backend="copies")
     assert Processes.sent and len(accountant.spends) == 1
-    for word in (b"ccountant", b"ledger", b"oise", b"Source", X[5:9].tobytes()):
+    for word in (b"ccountant", b"ledger", b"oise", b"RandomSource", X[5:9].tobytes()):
         assert not any(word in each for each in Processes.sent)
     check_the_same(values(model), values(fitted(estimator, held, y, None, 1)))
     # What is in memory stays in this process.
