@@ -96,7 +96,7 @@ def fitted(estimator, X, y=None, groups=None, **settings):
 
 def values(model):
     held = {k: v for k, v in vars(model).items() if k.endswith("_") and k != "feature_names_in_"}
-    return [re.sub(r"(?<=name=)'\w+'", "", str(each)) for each in leaves(held)]
+    return [re.sub(r"(?<=name=)'[^']*'", "", str(each)) for each in leaves(held)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
