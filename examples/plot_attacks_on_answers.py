@@ -120,7 +120,7 @@ axes[2].semilogx(epsilons, 100 * np.array(rates[1:]), "-x", color="C1", label="p
 axes[2].axhline(100 * rates[0], color="C0", label="exact counts")
 axes[2].axhline(100 * guess, color="gray", ls=":", label="guessing")
 axes[2].set(xlabel="ε of all counts together", ylabel="bits given back, %", title="Reconstruction")
-axes[2].legend(loc="center left")
+axes[2].legend(loc="lower right")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=120)
 else:

@@ -1,7 +1,7 @@
 """One document about the privacy of what was released: for people, programs and model cards."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from skdp._privacy_statement import PrivacyStatement
@@ -9,6 +9,7 @@ from skdp._version import __version__
 from skdp.accounting._report import BudgetReport
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
 from skdp.utils._rounding import in_digits
+from skdp.utils._values import FrozenValue
 
 ASSUMPTIONS = (
     "Nobody can predict the operating system's random generator.",
@@ -27,8 +28,7 @@ SOURCES = (
 )
 
 
-@dataclass(frozen=True)
-class PrivacyReport:
+class PrivacyReport(FrozenValue):
     """What is known of the privacy of one or several releases, as one document.
 
     Make it with `privacy_report`. Printing gives text, a notebook shows HTML.

@@ -1,17 +1,17 @@
 """What a fitted estimator says about the privacy of what it published."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from skdp.accounting._report import RELATION_WORDS
 from skdp.utils._documents import html_fragment, html_table
 from skdp.utils._rounding import in_digits
+from skdp.utils._values import FrozenValue
 
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
 
 
-@dataclass(frozen=True)
-class PrivacyStatement:
+class PrivacyStatement(FrozenValue):
     """The guarantee that covers a fitted estimator's public attributes and predictions.
 
     Printing gives the promise as text; a notebook shows all of it as HTML, `to_dict` gives JSON

@@ -271,12 +271,15 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
         with PrivateFit(self) as fit, FitProgress(self) as progress:
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
-            said = self._statement(plan) | table.labels
-            source = fit.charge(plan)
-            progress.charged(plan, fit.price(plan))
-            released = self._released(plan.run(table.rows, source, **fit.shared), plan)
-            fit.publish(plan, **said | released)
+            self._run(fit, progress, table, plan, self._statement(plan))
         return self
+
+    def _run(self, fit, progress, table, plan, said, **given):
+        """Charge the plan of a fit, run it and publish what it released."""
+        source = fit.charge(plan)
+        progress.charged(plan, fit.price(plan))
+        released = self._released(plan.run(table.rows, source, **given, **fit.shared), plan)
+        fit.publish(plan, **said | table.labels | released)
 
     def _released(self, run, plan):
         """Return the fitted attributes: what a plan's run returned, or is computed from it."""
@@ -292,12 +295,10 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
         """Raise `ValueError` if rows hold what a plan cannot take."""
 
     def _rehearse(self, X, y=None, groups=None, *, n_units):
-        """Do what a fit to so many units does before its charge, and return its plan."""
+        """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
         with PrivateFit(self) as fit:
             table = fit.owned(self._read_table(X, y), groups)
-            plan = self._checked_plan(table.of(n_units), fit.guarantee)
-            fit.check_plan(plan)
-        return plan
+            fit.charge(self._checked_plan(table.of(n_units), fit.guarantee))
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of rows that were read."""

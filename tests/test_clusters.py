@@ -5,6 +5,7 @@ import re
 import struct
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import cloudpickle
@@ -264,13 +265,26 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
         assert once.any() and (once == again).all()
 
 
-# Workers are threads here: how many chunks they have computed, and whether their cluster is lost.
-COMPUTED, LOST = [], []
+# Workers are threads here: how many chunks they have computed, and the end of their scheduler.
+COMPUTED, ENDS = [], {}
 
 
 def watched(block):
     COMPUTED.append(None)
+    if len(COMPUTED) in ENDS:
+        ENDS.pop(len(COMPUTED))()
+        time.sleep(0.2)
     return block
+
+
+def of_watched(X):
+    """Return a dask array whose chunks are counted when they are computed."""
+    COMPUTED.clear()
+    blocks = [
+        dask.array.from_delayed(dask.delayed(watched)(block), block.shape, block.dtype)
+        for block in np.split(X, np.cumsum(HEIGHTS)[:-1])
+    ]
+    return dask.array.concatenate(blocks)
 
 
 def lose(client, worker, n_computed):
@@ -296,40 +310,51 @@ def test_a_worker_that_is_lost_changes_nothing(estimator, table, cluster):
     # After the check, and when something is held of each row; dask leaves out what is empty.
     n_computed = 3 * np.count_nonzero(HEIGHTS)
     watching = threading.Thread(target=lose, args=(cluster, lost, n_computed))
-    blocks = [
-        dask.array.from_delayed(dask.delayed(watched)(block), block.shape, block.dtype)
-        for block in np.split(X, np.cumsum(HEIGHTS)[:-1])
-    ]
-    accountant = PrivacyAccountant(10.0, 0.1)
-    COMPUTED.clear()
+    accountant, lazy = PrivacyAccountant(10.0, 0.1), of_watched(X)
     watching.start()
-    model = fitted(estimator, dask.array.concatenate(blocks), y, None, accountant=accountant)
+    model = fitted(estimator, lazy, y, None, accountant=accountant)
     watching.join()
     assert lost.status == distributed.Status.closed and len(accountant.spends) == 1
     expected = fitted(estimator, in_memory(X), y, None)
     check_the_same(model, expected)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("charged", [False, True])
-def test_a_cluster_that_is_lost_publishes_nothing_and_what_was_charged_stays(charged, table):
+@pytest.mark.parametrize("n_passes", [0, 3])
+def test_a_sum_that_is_cancelled_publishes_nothing_and_what_was_charged_stays(
+    n_passes, table, monkeypatch
+):
+    """What dask raises where its client has given up the scheduler; the slow test loses one."""
+    X, y, _ = table
+    accountant, estimator = PrivacyAccountant(10.0, 0.1), DPLogisticRegression(C=0.1)
+    computed, of_dask = [], dask.compute
+
+    def cancelled(*calls):
+        computed.append(calls)
+        if len(computed) > n_passes:
+            raise distributed.client.FutureCancelledError("_of_chunk", "scheduler-connection-lost")
+        return of_dask(*calls)
+
+    monkeypatch.setattr(dask, "compute", cancelled)
+    with pytest.raises(RuntimeError, match="cluster was lost .* stays charged"):
+        estimator.set_params(accountant=accountant).fit(counted(X, HEIGHTS)[0], y)
+    assert len(accountant.spends) == bool(n_passes)
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+@pytest.mark.parametrize("n_passes", [0, 3])
+def test_a_cluster_that_is_lost_publishes_nothing_and_what_was_charged_stays(n_passes, table):
+    """In the check of the rows, before the charge, and in the sums of the second step after it."""
     X, y, _ = table
     settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     accountant, estimator = PrivacyAccountant(10.0, 0.1), DPLogisticRegression(C=0.1)
     with distributed.LocalCluster(processes=False, **settings) as local, distributed.Client(local):
-
-        def lost_once(block):
-            if len(accountant.spends) == charged and not LOST:
-                LOST.append(None)
-                local.loop.add_callback(local.scheduler.close)
-                time.sleep(0.1)
-            return block
-
-        lazy = dask.array.from_array(X, chunks=(600, D)).map_blocks(lost_once, dtype=float)
-        LOST.clear()
+        lazy = of_watched(X)
+        ENDS[n_passes * len(HEIGHTS) + 1] = partial(local.loop.add_callback, local.scheduler.close)
         with pytest.raises(RuntimeError, match="cluster was lost .* stays charged"):
             estimator.set_params(accountant=accountant).fit(lazy, y)
-    assert len(accountant.spends) == charged
+    assert not ENDS and len(accountant.spends) == bool(n_passes)
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 

@@ -11,18 +11,15 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from operator import attrgetter
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._chain import next_record
-from skdp.accounting._events import ApproximateDP, Composed, Event, PureDP, check_readable
+from skdp.accounting._events import ApproximateDP, Event, PureDP, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
-from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Cap, Draw, NotCopied, Part, Spend, State, Terms, read_entries
+from skdp.accounting._ledger_view import LedgerView, ledger_records
+from skdp.accounting._state import Cap, Part, Spend, State, Terms
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._documents import html_text
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
 _live = weakref.WeakValueDictionary()
@@ -30,7 +27,7 @@ _live = weakref.WeakValueDictionary()
 _RESERVED = re.compile(r"(.+) \(reserved at ([0-9]{1,18})\)")
 
 
-class PrivacyAccountant(NotCopied):
+class PrivacyAccountant(LedgerView):
     """A privacy budget that estimators share, kept in a ledger.
 
     The object is a handle: copies, clones and pickles of it stand for the same budget, and
@@ -108,17 +105,6 @@ class PrivacyAccountant(NotCopied):
     False
     """
 
-    dataset: str = property(attrgetter("_dataset"))
-    part: Part | None = property(attrgetter("_part"))
-    user: str = property(attrgetter("_user"))
-    purpose: str = property(attrgetter("_purpose"))
-    epsilon: float = property(attrgetter("terms.epsilon"))
-    delta: float = property(attrgetter("terms.delta"))
-    relation: str = property(attrgetter("terms.relation"))
-    composition: str = property(attrgetter("terms.composition"))
-    unit: str = property(attrgetter("terms.unit"))
-    max_rows: int = property(attrgetter("terms.max_rows"))
-
     def __new__(
         cls,
         epsilon=None,
@@ -140,7 +126,7 @@ class PrivacyAccountant(NotCopied):
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]
-        handle = attach(address_of(ledger), dataset, None, *who)
+        handle = attach(one_address(ledger), dataset, None, *who)
         handle._open(terms)
         # A reserved part is spent by whoever reserved it.
         whole = handle._whole() or handle
@@ -158,36 +144,6 @@ class PrivacyAccountant(NotCopied):
                 f"data set {self.dataset!r} was opened with other terms: {opened}, "
                 f"not {terms}; change_cap changes a cap"
             )
-
-    @property
-    def terms(self) -> Terms:
-        """Cap, relation, composition and unit, as one value."""
-        return self._now().terms
-
-    @property
-    def epsilon_spent(self) -> float:
-        """The epsilon that everything charged costs together, at the cap's delta."""
-        return self._now().spent[0]
-
-    @property
-    def delta_spent(self) -> float:
-        """The delta that goes with `epsilon_spent`."""
-        return self._now().spent[1]
-
-    @property
-    def epsilon_remaining(self) -> float:
-        """The cap on epsilon minus `epsilon_spent`; less where a sub-cap leaves `user` less."""
-        return self._now().left(self._user, self._purpose)[0]
-
-    @property
-    def spends(self) -> list[Spend]:
-        """Every charge, oldest first, as a list of `Spend`."""
-        return list(read_entries(self._ledger.read(self.dataset), "charge"))
-
-    @property
-    def draws(self) -> list[Draw]:
-        """Every step that ran on a round charged before, oldest first, as a list of `Draw`."""
-        return list(read_entries(self._ledger.read(self.dataset), "draw"))
 
     def charge(
         self,
@@ -532,67 +488,6 @@ class PrivacyAccountant(NotCopied):
         each = (Part(name, i, parts, by_index) for i in range(parts))
         return [attach(address, dataset, part, *who) for part in each]
 
-    def recompose(self, method: str = "auto", delta: float | None = None) -> float:
-        """Return what everything charged costs by another method.
-
-        The figure holds if all parameters had been fixed beforehand. Parts of partitions are
-        counted as if they held the same rows.
-
-        Parameters
-        ----------
-        method : str, default="auto"
-            A method of `skdp.accounting.get_epsilon`.
-        delta : float, default=None
-            At which epsilon is stated; None takes the cap's.
-
-        Returns
-        -------
-        float
-        """
-        terms = self._now().terms
-        event = Composed(tuple(spend.event for spend in self.spends))
-        delta = terms.delta if delta is None else delta
-        options = {"relation": terms.relation, "group_size": terms.max_rows}
-        return get_epsilon(event, delta, method=method, **options)
-
-    def verify(self) -> str:
-        """Check the ledger's hash chain and return the hash of its last record.
-
-        Returns
-        -------
-        str
-            Keep it elsewhere: the chain finds an edit of a record, and only a hash kept
-            elsewhere finds that the whole file was replaced or cut at its end.
-
-        Raises
-        ------
-        LedgerError
-            If a record was changed, removed, inserted or reordered.
-        """
-        return self._ledger.verify()
-
-    def report(self) -> BudgetReport:
-        """Return the budget and every spend.
-
-        Returns
-        -------
-        BudgetReport
-            Text when printed, HTML in a notebook, and `to_dict`.
-        """
-        records = self._ledger.read(self._dataset)
-        state = self._of_whole(self._opened(State().after(records)))
-        shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
-        return BudgetReport(
-            **{name: getattr(state.terms, name) for name in shown},
-            dataset=self._dataset,
-            spent=state.spent,
-            shares=state.shares(),
-            closed=state.closed,
-            spends=read_entries(records, "charge"),
-            draws=read_entries(records, "draw"),
-            head_hash=self.verify(),
-        )
-
     def _spend(self, event, label="", seeded=False):
         if not isinstance(label, str):
             raise ValueError(f"label must be a str, got {label!r}")
@@ -654,11 +549,6 @@ class PrivacyAccountant(NotCopied):
         known = self._known.ledger or open_ledger(self._address)
         return vars(self._known).setdefault("ledger", known)
 
-    def _opened(self, state):
-        if state.terms is None:
-            raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
-        return state
-
     def __getstate__(self):
         return self._address, self._dataset, self._part, self._user, self._purpose
 
@@ -668,13 +558,6 @@ class PrivacyAccountant(NotCopied):
 
     def __reduce__(self):
         return _restored, self.__getstate__()
-
-    def _repr_html_(self):
-        try:
-            return self.report()._repr_html_()
-        except LedgerError:
-            # A model was loaded where its ledger is not.
-            return html_text(repr(self))
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
@@ -712,48 +595,10 @@ def _body(spend):
     return {name: body[name] for name in body if name not in ("sequence", "hash", *unsaid)}
 
 
-def address_of(ledger):
-    """Return the one spelling of where a ledger is."""
-    address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
-    if not isinstance(address, str) or address in ("", ":memory:"):
-        # What was meant as an address may hold a password: it is not repeated.
-        raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
-    return one_address(address)
-
-
-def ledger_records(ledger, dataset=None, head=None):
-    """Return the records of a ledger, oldest first, once its chain was checked.
-
-    Parameters
-    ----------
-    ledger : str or path-like
-        As `PrivacyAccountant` takes it; it must be there.
-    dataset : str, default=None
-        None takes every data set.
-    head : str, default=None
-        The hash of a record that was noted earlier: the chain must still hold it.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used, its chain is broken or does not hold `head`, or there is no
-        such data set.
-    """
-    opened = open_ledger(address_of(ledger))
-    opened.verify()
-    records = opened.records()
-    if head is not None and head not in {record.hash for record in records}:
-        raise LedgerError(f"the ledger does not hold the hash {head}: it was replaced or cut")
-    kept = [record for record in records if dataset in (None, record.dataset)]
-    if dataset is not None and not kept:
-        raise LedgerError(f"the ledger holds no data set {dataset!r}")
-    return kept
-
-
 def ledger_reports(ledger, dataset=None):
     """Return a `BudgetReport` for each data set of a ledger, in the order of their opening."""
     names = dict.fromkeys(record.dataset for record in ledger_records(ledger, dataset))
-    return [attach(address_of(ledger), name).report() for name in names]
+    return [attach(one_address(ledger), name).report() for name in names]
 
 
 @functools.cache

@@ -127,8 +127,6 @@ def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
     """
     check_within(delta, "delta", 0.0, 1.0)
     pairs = [(*pair, 1)[:3] for pair in pairs]
-    if not pairs:
-        return 0.0
     epsilons = np.array([check_within(pair[0], "epsilon", 0.0) for pair in pairs])
     deltas = [check_within(pair[1], "delta", 0.0, 1.0) for pair in pairs]
     counts = np.array([check_within(pair[2], "count", 0.0) for pair in pairs])

@@ -11,7 +11,7 @@ from skdp.accounting import _events as ev
 from skdp.accounting._costs import check_neighbours
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._laws import composed_zcdp, group_delta, group_event, law
-from skdp.accounting._sampled import simplified, whole_sample
+from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_positive, check_within
 
@@ -117,7 +117,7 @@ def _pld_bound(parts, delta_, relation, tolerance):
         return _basic(parts, delta_, relation)
     bound = _pld.pld_epsilon(parts, delta_, relation, tolerance)
     if _has_bounded_range(parts):
-        bound = min(bound, _rdp_bound(_merge(parts, relation, simplified), delta_, relation))
+        bound = min(bound, _rdp_bound(parts, delta_, relation))
     return bound
 
 
@@ -130,10 +130,10 @@ def _has_bounded_range(parts):
 _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound, "rdp": _rdp_bound}
 
 
-def _merge(parts, relation, change):
+def _whole(parts, relation):
     merged: dict[ev.Event, int] = {}
     for part, count in parts.items():
-        for leaf, times in ev.leaves(change(part, relation)).items():
+        for leaf, times in ev.leaves(whole_sample(part, relation)).items():
             merged[leaf] = merged.get(leaf, 0) + count * times
     return merged
 
@@ -143,17 +143,16 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return 0.0
     if any(_is_non_private(part) for part in parts):
         return math.inf
-    parts = _merge(parts, relation, whole_sample)
-    simple = _merge(parts, relation, simplified)
+    parts = _whole(parts, relation)
     if method == "pld":
         _require_loss_distribution(parts, relation)
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
-        return _BOUNDS[method](simple, delta_, relation)
+        return _BOUNDS[method](parts, delta_, relation)
     if delta_ > 0.0 and _is_exact(parts, relation):
         return _pld_bound(parts, delta_, relation, tolerance)
-    bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
-    bounds.append(_stated_and_gaussian(simple, delta_, relation))
+    bounds = [bound(parts, delta_, relation) for bound in _BOUNDS.values()]
+    bounds.append(_stated_and_gaussian(parts, delta_, relation))
     if has_loss_distribution(parts, relation):
         bounds.append(_pld_bound(parts, delta_, relation, tolerance))
     return min(bounds)
@@ -309,28 +308,27 @@ def _delta(parts, target, relation, method, tolerance):
         return 1.0
     if not parts or target == math.inf:
         return 0.0
-    parts = _merge(parts, relation, whole_sample)
-    simple = _merge(parts, relation, simplified)
+    parts = _whole(parts, relation)
     if method == "auto" and _is_exact(parts, relation):
-        return _pld_delta(parts, simple, target, relation, tolerance)
+        return _pld_delta(parts, target, relation, tolerance)
     best = 1.0
     if method in ("auto", "zcdp"):
-        rho, rho_delta = composed_zcdp(simple, relation)
+        rho, rho_delta = composed_zcdp(parts, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
-        best = min(best, _rdp_delta(simple, target, relation))
+        best = min(best, _rdp_delta(parts, target, relation))
     if method == "pld":
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
-        best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
+        best = min(best, _pld_delta(parts, target, relation, tolerance))
     by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _stated_and_gaussian}
     for name, bound in by_epsilon.items():
         if method in ("auto", name):
-            best = _inverted_delta(lambda d, f=bound: f(simple, d, relation), target, best)
+            best = _inverted_delta(lambda d, f=bound: f(parts, d, relation), target, best)
     return best
 
 
-def _pld_delta(parts, simple, target, relation, tolerance):
+def _pld_delta(parts, target, relation, tolerance):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.delta_of_mu(mu, target)
@@ -338,7 +336,7 @@ def _pld_delta(parts, simple, target, relation, tolerance):
         return law(next(iter(parts)), relation).curve()(target)
     bound = _pld.pld_delta(parts, target, relation, tolerance)
     if _has_bounded_range(parts):
-        bound = min(bound, _rdp_delta(simple, target, relation))
+        bound = min(bound, _rdp_delta(parts, target, relation))
     return bound
 
 

@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from skdp.exceptions import LedgerError
+from skdp.utils._values import FrozenValue
 
 FIRST_HASH = "0" * 64
 
@@ -13,8 +13,7 @@ FIRST_HASH = "0" * 64
 NOTHING = (0, FIRST_HASH)
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(FrozenValue):
     """One line of the ledger.
 
     Parameters

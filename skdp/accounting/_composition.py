@@ -74,6 +74,23 @@ def _single_epsilon(event, delta, **neighbours):
     return _composed_epsilon(frozenset({(event, 1)}), delta, method="auto", **neighbours)
 
 
+def is_proved(event, epsilon, delta, relation):
+    """Say whether a release is proved to be (epsilon, delta)-DP for one row.
+
+    A bound on delta and one on epsilon are each a proof by itself: they are rounded up apart from
+    each other.
+    """
+    # At delta = 0 a bound on delta that has underflowed proves nothing.
+    if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:
+        return True
+    found = _single_epsilon(event, delta, relation=relation, group_size=1)
+    if epsilon < found <= epsilon * (1.0 + NEARLY):
+        # A finer grid may prove what the usual one leaves open by less than its tolerance.
+        fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
+        return any(bound <= epsilon for bound in fine)
+    return found <= epsilon
+
+
 def claimed_price(event, epsilon, delta, relation):
     """Return the (epsilon, delta) that a release was calibrated to, once it is proved.
 
@@ -87,16 +104,7 @@ def claimed_price(event, epsilon, delta, relation):
         epsilon, delta = 0.0, check_delta(delta)
     else:
         epsilon, delta = check_privacy_parameters(epsilon, delta)
-    # A bound on delta and one on epsilon are each a proof by itself: they are rounded up apart
-    # from each other. At delta = 0 a bound on delta that has underflowed proves nothing.
-    if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:
-        return epsilon, delta
-    found = _single_epsilon(event, delta, relation=relation, group_size=1)
-    if epsilon < found <= epsilon * (1.0 + NEARLY):
-        # A finer grid may prove what the usual one leaves open by less than its tolerance.
-        fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
-        found = next((bound for bound in fine if bound <= epsilon), found)
-    if not found <= epsilon:
+    if not is_proved(event, epsilon, delta, relation):
         raise ValueError(f"the event is not ({epsilon:g}, {delta:g})-differentially private")
     return epsilon, delta
 
@@ -332,10 +340,8 @@ class FixedSchedule(_PricedAtCap):
     def _quick_epsilon(self, counts, delta):
         if delta == 0.0 or self.composition != "auto":
             return math.inf
-        total = np.zeros(len(QUICK_ORDERS))
-        for event, count in counts.items():
-            total += count * _rdp_at_quick_orders(event, **self.neighbours)
-        return min(map(rdp_to_epsilon, total, QUICK_ORDERS, itertools.repeat(delta)))
+        costs = (n * _rdp_at_quick_orders(e, **self.neighbours) for e, n in counts.items())
+        return min(map(rdp_to_epsilon, sum(costs), QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon(self, schedule, delta):
         epsilon = self._epsilon_by_method(schedule, delta)

@@ -100,8 +100,8 @@ def converted_delta(rdp, order, epsilon):
     return math.exp(min(0.0, log_delta + _ROUND_OFF * size))
 
 
-def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple[float, float]:
-    """(order, value) at the least value of a function over real orders.
+def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float:
+    """The least value found of a function over real orders.
 
     Every order gives a valid bound, so a local minimum would cost tightness only.
     """
@@ -120,11 +120,10 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
             break
     best = int(np.argmin(values))
     if values[best] == math.inf:
-        return 2.0, math.inf
+        return math.inf
     bounds = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
     found = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 1e-7})
-    value, point = min((values[best], grid[best]), (found.fun, found.x))
-    return 1.0 + math.exp(float(point)), float(value)
+    return float(min(values[best], found.fun))
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
@@ -165,7 +164,7 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
     return minimum_over_orders(
         lambda order: converted_epsilon(rho * order, order, spare), excess * 1e-3, excess * 1e3
-    )[1]
+    )
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
@@ -202,7 +201,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
         lambda order: converted_delta(rho * order, order, epsilon),
         centre * 1e-3,
         centre * 1e3 + 1.0,
-    )[1]
+    )
     return min(1.0, (rho_delta + (1.0 - rho_delta) * converted) * (1.0 + _ROUND_OFF))
 
 

@@ -37,8 +37,8 @@ def zcdp(
     -------
     rho, delta : float
         The release is delta-approximate rho-zCDP (Bun and Steinke 2016). `rho` is infinite
-        where no bound is known. A sampled event costs what it costs without sampling:
-        sampling does not fit zCDP.
+        where no bound is known. A sampled event costs what it costs without sampling, which
+        does not fit zCDP, or what its amplified (epsilon, delta) does where that is less.
 
     Examples
     --------

@@ -35,7 +35,6 @@ def check_event(name, event):
 
 
 def _check_sampled(name, event):
-    check_event(name, event)
     single = (*ADDITIVE, *PURE, ApproximateDP, NonPrivate)
     for part in leaves(event):
         if not isinstance(part, single):

@@ -1,11 +1,12 @@
 """Privacy loss distributions on a grid by connect-the-dots (Doroshenko et al. 2022)."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from skdp.accounting._pairs import LossPair
+from skdp.utils._values import FrozenValue
 
 # Of a composition by sums of terms, which takes the square of their number.
 MAX_CELLS = 1 << 13
@@ -14,8 +15,7 @@ _TRIMMED = 1e-6
 _UNIT = 2.0**-53
 
 
-@dataclass(frozen=True)
-class GridLoss:
+class GridLoss(FrozenValue):
     """P-mass `mass[i]` at the loss (first + i) * step, and `infinite` at infinity."""
 
     step: float

@@ -1,15 +1,15 @@
 """What a release must meet: a price, and who may change between two tables."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
+from skdp.utils._values import FrozenValue
 
 UNITS = ("row", "person", "group")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Neighbours:
+class Neighbours(FrozenValue, kw_only=True):
     """Which two tables are neighbours: who may change, and how.
 
     Parameters
@@ -56,8 +56,7 @@ class Neighbours:
         return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
 
 
-@dataclass(frozen=True, kw_only=True)
-class Guarantee:
+class Guarantee(FrozenValue, kw_only=True):
     """What a plan must meet.
 
     Parameters

@@ -7,7 +7,7 @@ of its own, as `_sampled` is) that is registered for that class.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial, singledispatch
 
@@ -19,14 +19,14 @@ from skdp.accounting import _pairs
 from skdp.accounting._conversions import zcdp_to_delta, zcdp_to_epsilon
 from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, least_epsilon
 from skdp.utils._rounding import DOWN, UP, float_up, sum_up
+from skdp.utils._values import FrozenValue
 
 # More than the sums of a discrete law are off by, relatively.
 ROUND_OFF = 1.0 + 5e-13
 _LARGEST_SIGMA, _LARGEST_SENSITIVITY = 5e4, 10**6
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Law:
+class Law(FrozenValue, kw_only=True, eq=False):
     """What one event costs; the defaults are those of an event of which nothing is known.
 
     Parameters
@@ -325,11 +325,10 @@ def group_event(event, k):
 
 
 def group_delta(epsilon: float, delta: float, k: int) -> float:
-    """delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k."""
-    if delta == 0.0:
-        return 0.0
-    if epsilon == math.inf:
-        return 1.0
+    """delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k.
+
+    Of a positive delta and a finite epsilon.
+    """
     if epsilon < 1e-12 and k * epsilon < 1.0:
         return min(1.0, k * delta * math.exp(k * epsilon) * UP)
     geometric = -math.expm1(-k * epsilon) / -math.expm1(-epsilon)

@@ -5,6 +5,7 @@ theorem. Whoever appends decides, on the records that are there at that moment a
 else can append, whether to append at all.
 """
 
+import os
 import re
 from collections.abc import Callable
 from typing import Protocol
@@ -205,8 +206,12 @@ def open_ledger(address: str) -> Ledger:
     return kind_of_ledger(address)(one_address(address))
 
 
-def one_address(address):
-    """Return the one spelling of an address."""
+def one_address(ledger):
+    """Return the one spelling of where a ledger is, a path or an address."""
+    address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
+    if not isinstance(address, str) or address in ("", ":memory:"):
+        # What was meant as an address may hold a password: it is not repeated.
+        raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
     return getattr(kind_of_ledger(address), "address_of", str)(address)
 
 

@@ -6,16 +6,17 @@ Mohammadi 2019; Zhu, Dong and Wang 2022), so that sampling is a change of variab
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from scipy.special import ndtr
 
+from skdp.utils._values import FrozenValue
+
 _MAX_ATOMS = 4_000_000
 
 
-@dataclass(frozen=True)
-class LossPair:
+class LossPair(FrozenValue):
     """Losses of a pair (P, Q).
 
     `tails` maps losses l to (P(L <= l), P(L > l), Q(L <= l), Q(L > l)) of the continuous part

@@ -25,19 +25,12 @@ _HARMLESS = re.compile(
     r"postgres(?:ql)?://(?:[\w.+-]+(?:@[\w.-]+)?@)?"
     rf"{_SERVER}(?:,{_SERVER})*(?:/[\w.+-]*)?(?:\?{_PAIR}(?:&{_PAIR})*)?"
 )
-SCHEMA_VERSION = 1
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0
 _CREATE = f"""
 CREATE SCHEMA skdp;
-CREATE TABLE skdp.schema_version AS SELECT {SCHEMA_VERSION} AS version;
-CREATE TABLE skdp.records (
-    sequence BIGINT PRIMARY KEY,
-    dataset TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    body TEXT NOT NULL,
-    hash TEXT NOT NULL
-);
+CREATE TABLE skdp.schema_version AS SELECT {_records.SCHEMA_VERSION} AS version;
+{_records.TABLE.format("skdp.records", "BIGINT")};
 """
 # Any number that everyone who creates the tables agrees on: "skdp" in ASCII.
 _CREATION_LOCK = 0x736B6470
@@ -108,7 +101,7 @@ class PostgreSQLLedger(_records.TableLedger):
 
     def _call(self, work, reading=False):
         def begun(transaction):
-            _check_server(transaction.execute)
+            _check_server(transaction.execute, self.address)
             if reading:
                 transaction.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             else:
@@ -194,15 +187,11 @@ def _versions(execute, position):
     return execute(_VERSIONS, (position[0],)).fetchone()
 
 
-def _check_server(execute):
+def _check_server(execute, address):
     if not _exists(execute):
         raise LedgerError("there is no ledger of skdp in that database")
     version = execute("SELECT max(version) FROM schema_version").fetchone()[0]
-    if version is None or version > SCHEMA_VERSION:
-        raise LedgerError(
-            f"the ledger was written by a newer skdp (schema {version}, this one reads up to "
-            f"{SCHEMA_VERSION})"
-        )
+    _records.check_version(version, address)
     if not execute(_PLAIN).fetchone()[0]:
         raise LedgerError(
             "the table skdp.records is not as skdp made it: it is a view, is not logged, or has "

@@ -19,14 +19,14 @@ def rdp_epsilon(parts, delta, relation):
     """epsilon by RDP, minimised over real orders."""
     return minimum_over_orders(
         lambda order: converted_epsilon(composed_rdp(parts, relation, order), order, delta)
-    )[1]
+    )
 
 
 def rdp_delta(parts, epsilon, relation):
     """delta by RDP, minimised over real orders."""
     return minimum_over_orders(
         lambda order: converted_delta(composed_rdp(parts, relation, order), order, epsilon)
-    )[1]
+    )
 
 
 def stopping_gamma(mean: float, shape: float) -> float:
@@ -71,7 +71,7 @@ def _stopping_curve(event, relation, pure):
 
         return poisson
     log_gamma = math.log(stopping_gamma(mean, shape))
-    _, penalty = minimum_over_orders(lambda b: (1.0 - 1.0 / b) * base(b) - log_gamma / b)
+    penalty = minimum_over_orders(lambda b: (1.0 - 1.0 / b) * base(b) - log_gamma / b)
     penalty = min(max(0.0, penalty), -log_gamma)
 
     def curve(order):

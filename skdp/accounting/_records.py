@@ -15,6 +15,15 @@ from functools import partial
 from skdp.accounting._chain import FIRST_HASH, NOTHING, Record, chain_end, next_record
 from skdp.exceptions import LedgerError
 
+SCHEMA_VERSION = 1
+# By its name and the type of its numbers.
+TABLE = """CREATE TABLE {} (
+    sequence {} PRIMARY KEY,
+    dataset TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    hash TEXT NOT NULL
+)"""
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
 _ALL = f"{_ROWS} ORDER BY sequence"
 _SINCE = f"{_ROWS} WHERE sequence > ? ORDER BY sequence"
@@ -98,6 +107,15 @@ class TableLedger:
         check_position(transaction.execute, after)
         of_dataset = (dataset, after[0])
         return list(map(Record.from_row, transaction.execute(_OF_DATASET, of_dataset)))
+
+
+def check_version(version, address):
+    """Raise LedgerError unless this version of skdp knows the schema of a ledger."""
+    if version is None or version > SCHEMA_VERSION:
+        raise LedgerError(
+            f"the ledger {address} was written by a newer skdp (schema {version}, this one reads "
+            f"up to {SCHEMA_VERSION})"
+        )
 
 
 def check_position(execute, position):

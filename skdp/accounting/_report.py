@@ -1,11 +1,12 @@
 """What a ledger says about a data set, for people and for programs."""
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.utils._documents import Section, barred, html_fragment
 from skdp.utils._rounding import in_digits
+from skdp.utils._values import FrozenValue
 
 ROWS_BY_INDEX = (
     "The total holds if the rows of each release were chosen by their index and a public seed. "
@@ -39,8 +40,7 @@ def describe_composition(composition):
     return composition
 
 
-@dataclass(frozen=True)
-class BudgetReport:
+class BudgetReport(FrozenValue):
     """A data set's budget and what was spent of it.
 
     Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.

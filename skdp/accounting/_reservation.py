@@ -10,23 +10,23 @@ import hashlib
 import math
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from operator import attrgetter
 
 from skdp._version import __version__
-from skdp.accounting._bounds import get_delta, get_epsilon
-from skdp.accounting._composition import claimed_price
+from skdp.accounting._bounds import get_epsilon
+from skdp.accounting._composition import claimed_price, is_proved
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._laws import group_event
 from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_privacy_parameters
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True)
-class PlannedCharge:
+class PlannedCharge(FrozenValue):
     """One release of a plan.
 
     Parameters
@@ -85,14 +85,8 @@ class PlannedCharge:
         precisions = _precision(asked), _precision(planned)
         if None not in precisions:
             return precisions[0] <= precisions[1]
-        if not isinstance(self.event, PureDP | ApproximateDP):
-            return False
         delta = getattr(self.event, "delta", 0.0)
-        # Either bound is a proof, each rounded up by itself; one on delta may underflow to 0.
-        return (
-            get_epsilon(event, delta, relation=relation) <= self.event.epsilon
-            or get_delta(event, self.event.epsilon, relation=relation) <= delta > 0.0
-        )
+        return not self.exact and is_proved(event, self.event.epsilon, delta, relation)
 
     def price(
         self, event: Event, epsilon: float | None, delta: float | None, terms: Terms
@@ -275,8 +269,7 @@ class Allowance(NotCopied):
         return f"Allowance({self.planned.name!r}, {state})"
 
 
-@dataclass(frozen=True)
-class Reservation(NotCopied):
+class Reservation(NotCopied, FrozenValue):
     """A plan whose every round is charged to an accountant when its first step runs.
 
     A round is one run of all steps. A step that runs draws on a round that was charged and in
@@ -359,8 +352,7 @@ class Reservation(NotCopied):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
 
 
-@dataclass(frozen=True)
-class ReservedStep(NotCopied):
+class ReservedStep(NotCopied, FrozenValue):
     """One step of a reservation, in the place of an estimator's accountant.
 
     Parameters

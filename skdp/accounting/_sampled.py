@@ -45,15 +45,6 @@ def whole_sample(event, relation):
     return inner_event(event, relation) if whole else event
 
 
-def simplified(event, relation):
-    """A sampled (epsilon, delta) event as the (epsilon', q delta) one that it amplifies to
-    (Balle, Barthe and Gaboardi 2018); others unchanged."""
-    if ev.is_sampled(event) and isinstance(ev.merged(event.event), ev.ApproximateDP):
-        own = law(event, relation)
-        return ev.ApproximateDP(own.epsilon, own.delta)
-    return event
-
-
 def amplified(epsilon, rate):
     """ln(1 + rate (e^epsilon - 1)), relatively accurate, also for the negative and for arrays."""
     near = np.minimum(epsilon, 700.0)
@@ -241,9 +232,9 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         epsilon = min(epsilon, amplified(one, rate) - amplified(-one, rate))
     epsilon = math.nextafter(epsilon * UP, math.inf) if epsilon > 0.0 else 0.0
     delta = sum_up([(rate, inner.delta)])
-    # Sampling does not fit zCDP: what it costs without.
-    pure_rho = div.pure_rho(epsilon if delta == 0.0 else math.inf)
-    rho, rho_delta = (inner.rho, inner.rho_delta) if inner.rho < pure_rho else (pure_rho, 0.0)
+    # Sampling does not fit zCDP: what it costs without, or what (epsilon, delta) does.
+    pure_rho = div.pure_rho(epsilon)
+    rho, rho_delta = (inner.rho, inner.rho_delta) if inner.rho < pure_rho else (pure_rho, delta)
     is_gaussian = isinstance(inside, ev.Gaussian)
     # Over the contribution of one record, of which a replacement moves two.
     record_sigma = 2.0 * inside.noise_multiplier if is_gaussian else math.nan
@@ -288,11 +279,14 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
             return bound
 
         closed = up_to(math.inf, sampled)
-        if delta > 0.0 or epsilon == math.inf:
+        if epsilon == math.inf:
             return closed
-        pure = stated(epsilon).curve()
-        return lambda at: min(closed(at), pure(at))
+        amplified_to = stated(epsilon, delta).curve()
+        return lambda at: min(closed(at), amplified_to(at))
 
+    if delta > 0.0:
+        # (epsilon, delta)-DP is amplified to (epsilon', q delta)-DP.
+        return replace(stated(epsilon, delta), grouped=lambda k: None, pairs=pairs, curve=curve)
     return Law(
         epsilon=epsilon,
         delta=delta,

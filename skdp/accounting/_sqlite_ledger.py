@@ -14,26 +14,19 @@ from skdp.accounting._file_lock import LOCK_SUFFIX, locked
 from skdp.exceptions import LedgerError
 
 APPLICATION_ID = 0x736B6470  # "skdp"
-SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
 
 # Files of these names belong to another ledger: SQLite removes its journal, and we write its lock.
 _BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, ".skdp-queue")
 
-_TABLE = """CREATE TABLE records (
-    sequence INTEGER PRIMARY KEY,
-    dataset TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    body TEXT NOT NULL,
-    hash TEXT NOT NULL
-)"""
+_TABLE = _records.TABLE.format("records", "INTEGER")
 # Of files that older versions made; nothing reads by it.
 _OLD_INDEX = "CREATE INDEX records_of_dataset ON records (dataset, sequence)"
 # One transaction: a file whose maker was killed is empty, or becomes so when it is next opened.
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
+PRAGMA user_version = {_records.SCHEMA_VERSION};
 {_TABLE};
 COMMIT;
 """
@@ -192,11 +185,7 @@ class SQLiteLedger(_records.TableLedger):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger of skdp")
-        if version > SCHEMA_VERSION:
-            raise LedgerError(
-                f"the ledger {self.path} was written by a newer skdp (schema {version}, "
-                f"this one reads up to {SCHEMA_VERSION})"
-            )
+        _records.check_version(version, self.path)
         # A view or a trigger shows or keeps other records than were written. Tables and indices
         # whose names begin with sqlite_ are SQLite's own.
         statement = """SELECT sql FROM sqlite_master

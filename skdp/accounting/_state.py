@@ -1,13 +1,12 @@
 """What the records of a data set add up to: terms, totals and the price of a next charge."""
 
 import math
-from contextlib import suppress
 from dataclasses import field, replace
 from functools import lru_cache
 from operator import attrgetter
 
 from skdp.accounting._chain import NOTHING
-from skdp.accounting._composition import claimed_price, composition_rule
+from skdp.accounting._composition import claimed_price, composition_rule, is_proved
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -70,9 +69,7 @@ class Terms(FrozenValue):
         if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
             return True
         row = Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours).of_rows
-        with suppress(ValueError):
-            return bool(claimed_price(event, row.epsilon, row.delta, row.relation))
-        return False
+        return is_proved(event, row.epsilon, row.delta, row.relation)
 
     @property
     def rule(self):

@@ -2,7 +2,7 @@
 
 import warnings
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import compress
 
@@ -23,6 +23,7 @@ from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
+from skdp.utils._values import FrozenValue
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -30,8 +31,7 @@ GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
 ROWS_OF_A_PERSON = 10
 
 
-@dataclass(frozen=True)
-class EpsilonAudit(PrintedDocument):
+class EpsilonAudit(PrintedDocument, FrozenValue):
     """A certified lower bound on epsilon beside the claim.
 
     Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.

@@ -1,6 +1,6 @@
 """Membership inference: was a row among those that an estimator was fitted to?"""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from joblib import delayed
@@ -17,13 +17,13 @@ from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
+from skdp.utils._values import FrozenValue
 
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
 SHADOWS_FOR_ROW_VARIANCE = 64
 
 
-@dataclass(frozen=True, eq=False)
-class MembershipInference(PrintedDocument):
+class MembershipInference(PrintedDocument, FrozenValue, eq=False):
     """What a membership inference attack found.
 
     Printing gives text, a notebook shows HTML, `to_dict` gives JSON values. Of an attack on

@@ -1,6 +1,6 @@
 """What an attacker reads off a fitted estimator about a row."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit
@@ -14,6 +14,7 @@ from skdp.accounting import Spend
 from skdp.accounting._state import NotCopied, Terms
 from skdp.base import UNACCOUNTED, neighbours_of, relation_of
 from skdp.utils._labels import category_codes
+from skdp.utils._values import FrozenValue
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -50,8 +51,7 @@ def parameter(estimator, name):
     return next((v for n, v in params if n.rpartition("__")[2] == name and v is not None), None)
 
 
-@dataclass(frozen=True)
-class Nobody(NotCopied):
+class Nobody(NotCopied, FrozenValue):
     """Stands for an accountant whose relation it keeps; what is charged to it is in no ledger."""
 
     terms: Terms

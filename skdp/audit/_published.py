@@ -10,7 +10,6 @@ import math
 import types
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp.audit import _bounds
+from skdp.utils._values import FrozenValue
 
 LARGEST = 1e140
 ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
@@ -233,8 +233,7 @@ CROWDED_FEATURES = 3
 CROWD = 0.1
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(FrozenValue):
     """What a test between two worlds certifies.
 
     Parameters

@@ -1,7 +1,5 @@
 """Secrets of single persons from answers about many: linear programming, and differencing."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array, eye_array
@@ -10,10 +8,10 @@ from sklearn.utils.validation import check_array, column_or_1d
 from skdp.audit._tables import as_table
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True, eq=False)
-class Reconstruction(PrintedDocument):
+class Reconstruction(PrintedDocument, FrozenValue, eq=False):
     """What answers about many persons tell of each of them.
 
     Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.

@@ -6,7 +6,6 @@ likelier a member.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
@@ -17,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from skdp.audit._bounds import clopper_pearson
+from skdp.utils._values import FrozenValue
 
 LEAST_DEVIATION = 1e-3
 
@@ -156,8 +156,7 @@ def _gaussian(shadows, mask, variance):
     return mean, np.maximum(deviation, LEAST_DEVIATION)
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(FrozenValue):
     """An estimate with the limits of its confidence interval."""
 
     value: float

@@ -1,7 +1,6 @@
 """Tables that differ in what an attacker looks for, of any container that an audit takes."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import is_classifier, is_regressor
 from skdp._data._containers import as_numbers
 from skdp.audit._outputs import parameter
 from skdp.utils._frames import columns_of, take_rows
+from skdp.utils._values import FrozenValue
 
 
 def as_table(X):
@@ -102,10 +102,8 @@ def coordinates(table):
     for place, is_number in enumerate(numeric_columns(table)):
         column = column_of(table, place)
         if not is_number:
-            _, codes, counts = np.unique(
-                [repr(value) for value in column], return_inverse=True, return_counts=True
-            )
-            column = 1.0 - counts[codes] / len(column)
+            codes = np.unique([repr(value) for value in column], return_inverse=True)[1]
+            column = 1.0 - np.bincount(codes)[codes] / len(column)
         column = as_numbers(np.array(column, dtype=object))
         missing = np.isnan(column)
         column[missing] = 0.0 if missing.all() else np.mean(column[~missing])
@@ -161,8 +159,7 @@ def _holds(kind, value):
 SHORT = 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class Worlds:
+class Worlds(FrozenValue, eq=False):
     """Two neighbouring tables."""
 
     X_in: object
@@ -321,8 +318,7 @@ def _other_targets(y):
     return other
 
 
-@dataclass(frozen=True, eq=False)
-class Canaries:
+class Canaries(FrozenValue, eq=False):
     """A table with canaries, each in it, or with its own label in it, by the fall of a coin.
 
     Parameters

@@ -20,7 +20,7 @@ from skdp._data._parts import most_additions
 from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
-from skdp.mechanisms._plan import vector_noise
+from skdp.mechanisms._plan import counting_mechanism, vector_noise
 from skdp.preprocessing._planned import ColumnsFit, PlannedTransformer
 from skdp.stats import _moments
 from skdp.stats._release import plan_within_bounds
@@ -74,7 +74,7 @@ class KMeansPlan(_moments.StatisticPlan):
         of_cells, of_steps = split_guarantee(rest, CELLS_SHARE)
         known = {"n_rows": self.n_rows, "low": self.low, "high": self.high}
         moments = _moments.MomentsPlan(guarantee=of_moments, n_moments=2, **known)
-        counting = _moments.counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
+        counting = counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
         parts = (moments, counting, *self._steps(of_steps))
         return JointMechanism(parts, self.epsilon, self.delta)
 

@@ -126,7 +126,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     """
 
     _accepts = ("sparse",)
-    _preserves_dtype = ("float64",)
 
     delta: float = 1e-6
     n_components: int | None = None

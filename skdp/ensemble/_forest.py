@@ -51,7 +51,26 @@ class ForestPlan(TreePlan):
 
 
 class PrivateForest(PrivateTrees):
-    """The parameters of forests, and their plan."""
+    """The parameters of forests, and their plan.
+
+    Parameters
+    ----------
+    n_estimators : int or "auto", default="auto"
+        The number of random trees, at most 4000. "auto" is 300; with delta = 0, where noise grows
+        with it, one for each 500 / epsilon rows, from 10 to 300.
+    max_depth : int, default=3
+        How many tests lead to a leaf, from 1 to 12.
+    structure_seed : int, default=0
+        Of the trees' tests. It is public and must not be chosen by looking at the data; noise
+        never comes from it.
+
+    Attributes
+    ----------
+    trees_ : list of Tree
+        The trees.
+    shape_functions_ : list of ShapeFunction
+        Of each column its cells, and what they add to a score beside the trees.
+    """
 
     n_estimators: int | str = "auto"
     max_depth: int = 3
@@ -80,45 +99,26 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates, as in `DPAdditiveClassifier`. What is not declared is
-        found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, as in `DPAdditiveClassifier`. What is not declared, or
-        is "auto", is found within the same budget, which needs a positive delta.
-    n_estimators : int or "auto", default="auto"
-        The number of random trees, at most 4000. "auto" is 300; with delta = 0, where noise grows
-        with it, one for each 500 / epsilon rows, from 10 to 300.
-    max_depth : int, default=3
-        How many tests lead to a leaf, from 1 to 12.
-    structure_seed : int, default=0
-        Of the trees' tests. It is public and must not be chosen by looking at the data; noise
-        never comes from it.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {n_estimators}
+    {max_depth}
+    {structure_seed}
+    {classes}
+    {class_weight}
     {accountant}
     {random_state}
     {verbose}
 
     Attributes
     ----------
-    trees_ : list of Tree
-        The trees.
+    {trees_}
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sums of the leaves' and the cells' values.
-    shape_functions_ : list of ShapeFunction
-        Of each column its cells, and what they add to a score beside the trees.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    {shape_functions_}
+    {classes_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -172,42 +172,25 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates, as in `DPAdditiveRegressor`. What is not declared is
-        found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, as in `DPAdditiveRegressor`. What is not declared, or
-        is "auto", is found within the same budget, which needs a positive delta.
-    n_estimators : int or "auto", default="auto"
-        The number of random trees, at most 4000. "auto" is 300; with delta = 0, where noise grows
-        with it, one for each 500 / epsilon rows, from 10 to 300.
-    max_depth : int, default=3
-        How many tests lead to a leaf, from 1 to 12.
-    structure_seed : int, default=0
-        Of the trees' tests. It is public and must not be chosen by looking at the data; noise
-        never comes from it.
-    target_bounds : tuple of (float, float)
-        The range of targets, required; it must not be computed from the data. Targets are clipped
-        to it, and predictions lie within it.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {n_estimators}
+    {max_depth}
+    {structure_seed}
+    {target_bounds}
     {accountant}
     {random_state}
     {verbose}
 
     Attributes
     ----------
-    trees_ : list of Tree
-        The trees.
+    {trees_}
     intercept_ : float
         What is added to the sums of the leaves' and the cells' values.
-    shape_functions_ : list of ShapeFunction
-        Of each column its cells, and what they add to a score beside the trees.
-    target_bounds_ : tuple of (float, float)
-        As declared.
+    {shape_functions_}
+    {target_bounds_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}

@@ -3,16 +3,21 @@
 import copy
 
 import numpy as np
+from scipy.linalg import block_diag
 from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
+from skdp.export._raw_tables import Sums, cells_of, holding, refusal, scores_of, shifted
 from skdp.pipeline._steps import holds_private
 
+# Their residuals are clipped.
+CLIPPED = (skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier, skdp.DPDecisionTreeClassifier)
 BY_BIN = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
@@ -70,26 +75,16 @@ def to_sklearn(model):
         plain = RULES[type(model)](model)
         if hasattr(model, "feature_names_in_"):
             first = plain[0] if hasattr(plain, "steps") else plain
-            _holding(first, feature_names_in_=model.feature_names_in_)
+            holding(first, feature_names_in_=model.feature_names_in_)
         return plain
     if holds_private(model):
-        raise _refusal(model, "scikit-learn has no estimator of its kind")
+        raise refusal(model, "scikit-learn has no estimator of its kind")
     return model
-
-
-def _refusal(model, why):
-    return ValueError(f"{type(model).__name__} has no plain counterpart: {why}")
-
-
-def _holding(plain, **released):
-    """Return a plain estimator with released values as its fitted attributes."""
-    vars(plain).update(released)
-    return plain
 
 
 def _taken(plain, model, *names, **released):
     own = {name: getattr(model, name) for name in (*names, "n_features_in_")}
-    return _holding(plain, **own, **released)
+    return holding(plain, **own, **released)
 
 
 def _parts(named):
@@ -105,21 +100,50 @@ def _columns(model):
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
+    # Plain parts may be dense where private ones were sparse.
+    known["sparse_output_"] = False
     # What else holds a private estimator is the remainder among its name and its columns.
     for name, value in vars(model).items():
         if name not in known and holds_private(value):
             known[name] = tuple(remainder if holds_private(part) else part for part in value)
-    return _holding(copy.copy(model), **known)
+    return _without_output(holding(copy.copy(model), **known))
+
+
+def _union(model):
+    parts = _parts(model.transformer_list)
+    return _without_output(holding(copy.copy(model), transformer_list=parts))
+
+
+def _without_output(plain):
+    """Return a plain estimator that makes arrays: it would name columns otherwise than before."""
+    vars(plain).pop("_sklearn_output_config", None)
+    return plain
+
+
+def _scores(model):
+    if hasattr(model, "shape_functions_"):
+        return scores_of(model)
+    coef = np.atleast_2d(model.coef_)
+    return Sums(steps=[], weights=coef, constants=np.zeros(len(coef)) + model.intercept_)
 
 
 def _classifier(model):
+    """Return a model of its scores; without chances where no plain one has them."""
+    scores, clipped = _scores(model), type(model) in CLIPPED
+    if clipped and len(scores.weights) == 1:
+        return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
     # Not LinearSVC: skl2onnx does not convert it in double precision, nor in a pipeline.
-    loss = "hinge" if type(model) is skdp.DPLinearSVC else getattr(model, "loss", "log_loss")
+    margins = type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0)
+    loss = "hinge" if margins else getattr(model, "loss", "log_loss")
+    plain = _of_scores(model, scores.weights, scores.constants, loss)
+    return make_pipeline(*scores.steps, plain) if scores.steps else plain
+
+
+def _of_scores(model, coef, intercept, loss="log_loss"):
     logistic = loss == "log_loss"
     plain = linear_model.LogisticRegression() if logistic else linear_model.SGDClassifier(loss=loss)
-    coef = np.atleast_2d(model.coef_)
-    intercept = np.zeros(len(coef)) + model.intercept_
-    return _taken(plain, model, "classes_", coef_=coef, intercept_=intercept)
+    known = {"classes_": model.classes_, "n_features_in_": coef.shape[1]}
+    return holding(plain, coef_=coef, intercept_=intercept, **known)
 
 
 def _regressor(model):
@@ -136,10 +160,36 @@ def _poisson(model):
 
 
 def _clipped_scores(model, low, high, link):
-    score = _holding(decomposition.TruncatedSVD(1), components_=np.atleast_2d(model.coef_))
-    clip = preprocessing.MinMaxScaler((low, high), clip=True)
-    clip = _holding(clip, scale_=np.ones(1), min_=np.ravel(model.intercept_), n_features_in_=1)
-    return make_pipeline(score, clip, _holding(link, coef_=np.ones(1), intercept_=np.float64(0.0)))
+    link = holding(link, coef_=np.ones(1), intercept_=np.float64(0.0))
+    return make_pipeline(*_scores(model).as_steps((low, high)), link)
+
+
+def _clipped_logistic(model):
+    """Return the weighted mean of logistic models of the score below 0, above it, and at 0.
+
+    Where residuals are clipped to 1/2, the chance of the second class is 2/3 s(score + log 3) at
+    negative scores and 1/3 + 2/3 s(score - log 3) at others; s is the logistic function.
+    """
+    start = np.log([3.0])
+    parts = ((-1e3, 0.0, start), (0.0, 1e3, -start), (0.0, 0.0, 0.0 * start))
+    voters = [
+        make_pipeline(shifted(np.zeros(1), ends), _of_scores(model, np.ones((1, 1)), start))
+        for *ends, start in parts
+    ]
+    # skl2onnx wants the weights as an array, and not to be asked for transformed rows.
+    options = {"weights": np.array([2.0, 2.0, -1.0]), "flatten_transform": False}
+    plain = VotingClassifier([*zip("abc", voters, strict=True)], voting="soft", **options)
+    codes = preprocessing.LabelEncoder().fit(model.classes_)
+    return holding(plain, estimators_=voters, le_=codes, classes_=model.classes_)
+
+
+def _vectorizer(model):
+    cells = cells_of(model, model.kinds_, model.bin_edges_, scaled=model.counts_ is None)
+    features = [
+        weight * np.vstack([np.arange(one[-1] + 1)[:, np.newaxis] == one for one in own])
+        for own, weight in zip(model._groups(), model._weights(), strict=True)
+    ]
+    return make_pipeline(*cells.then(block_diag(*features)).as_steps())
 
 
 def _to_unit(model):
@@ -149,7 +199,7 @@ def _to_unit(model):
 
 def _scaler(model):
     """Return a scaler that clips to the bounds; what becomes of the bounds says the rest."""
-    unclipped = _holding(copy.copy(model), clip=False)
+    unclipped = holding(copy.copy(model), clip=False)
     vars(unclipped).pop("feature_names_in_", None)
     ends = np.asarray(unclipped.transform(np.array(model.bounds_)))
     plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
@@ -174,7 +224,7 @@ def _quantiles(model):
     below, above = ends + [[-1.0], [1.0]] * np.maximum(np.spacing(np.abs(ends)), least)
     plain = _taken(plain, model, quantiles_=np.vstack([below, model.quantiles_, above]))
     references = np.pad(model.references_, 1, mode="edge")
-    return _holding(plain, references_=references, n_quantiles_=len(references))
+    return holding(plain, references_=references, n_quantiles_=len(references))
 
 
 def _pca(model):
@@ -194,27 +244,27 @@ def _kmeans(model):
     middle = preprocessing.StandardScaler(with_std=False)
     centers = middle.fit_transform(model.cluster_centers_)
     plain = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
-    return make_pipeline(middle, _holding(plain, cluster_centers_=centers))
+    return make_pipeline(middle, holding(plain, cluster_centers_=centers))
 
 
 def _bins(model, encode):
     sizes = model.n_bins_
     plain = preprocessing.KBinsDiscretizer(np.maximum(sizes, 2), encode=encode, strategy="uniform")
     # A constant column gets one bin.
-    return _holding(plain.fit([0 * sizes, sizes > 1]), bin_edges_=model.bin_edges_)
+    return holding(plain.fit([0 * sizes, sizes > 1]), bin_edges_=model.bin_edges_)
 
 
 def _histogram(model):
     if model.categories is not None or model.interactions or model.encode not in BY_BIN:
-        raise _refusal(model, "categories, pairs, densities and shares below are its own")
+        raise refusal(model, "categories, pairs, densities and shares below are its own")
     width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
-    scaler = preprocessing.MaxAbsScaler().fit(np.full((1, width), 1.0 / model._factor()))
+    scaler = preprocessing.MaxAbsScaler().fit(np.full((1, width), 1.0 / model._factor))
     return make_pipeline(_bins(model, BY_BIN[model.encode]), scaler)
 
 
 def _one_hot(model):
     if model.other is not None:
-        raise _refusal(model, "no plain encoder gives undeclared values the column of other=")
+        raise refusal(model, "no plain encoder gives undeclared values the column of other=")
     options = {"handle_unknown": "ignore", "sparse_output": model.sparse_output}
     return _of_categories(preprocessing.OneHotEncoder(**options), model, model._kept())
 
@@ -223,7 +273,7 @@ def _target_means(model):
     labels = (0.0, 0.5) if model.classes_ is None else model.classes_
     plain = preprocessing.TargetEncoder(target_type=model.target_type_)
     plain = _of_categories(plain, model, model.categories_, labels)
-    return _holding(plain, encodings_=model.encodings_, target_mean_=model.target_mean_)
+    return holding(plain, encodings_=model.encodings_, target_mean_=model.target_mean_)
 
 
 def _of_categories(plain, model, categories, labels=()):
@@ -231,24 +281,25 @@ def _of_categories(plain, model, categories, labels=()):
     for own in categories:
         kinds = set(map(type, own.tolist()))
         if len(kinds) != 1 or (own.dtype.kind in "biuf" and (np.diff(own) < 0).any()):
-            raise _refusal(model, "a column of it has categories of one type, numbers in order")
+            raise refusal(model, "a column of it has categories of one type, numbers in order")
     size = max(len(labels), *map(len, categories))
     made = np.column_stack([np.resize(own.astype(object), size) for own in categories])
     plain.set_params(categories=categories).fit(made, np.resize(labels, size))
-    return _holding(plain, categories_=categories)
+    return holding(plain, categories_=categories)
 
 
 # What maps, by the very class: one that is derived may predict otherwise.
 SEARCHES = (skdp.DPGridSearchCV, skdp.DPRandomizedSearchCV, GridSearchCV, RandomizedSearchCV)
 RULES = {
-    Pipeline: lambda m: _holding(copy.copy(m), steps=_parts(m.steps)),
-    FeatureUnion: lambda m: _holding(copy.copy(m), transformer_list=_parts(m.transformer_list)),
+    Pipeline: lambda m: holding(copy.copy(m), steps=_parts(m.steps)),
+    FeatureUnion: _union,
     ColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
-    **dict.fromkeys(
-        [skdp.DPLinearSVC, skdp.DPLogisticRegression, skdp.DPSGDClassifier], _classifier
-    ),
+    **dict.fromkeys([*CLIPPED, skdp.DPHistogramNB, skdp.DPLogisticRegression], _classifier),
+    **dict.fromkeys([skdp.DPLinearSVC, skdp.DPSGDClassifier], _classifier),
     **dict.fromkeys([skdp.DPLinearRegression, skdp.DPRidge, skdp.DPSGDRegressor], _regressor),
+    **dict.fromkeys([skdp.DPAdditiveRegressor, skdp.DPRandomForestRegressor], _regressor),
+    skdp.DPTableVectorizer: _vectorizer,
     skdp.DPPoissonRegressor: _poisson,
     skdp.DPGaussianNB: _gaussian,
     skdp.DPKMeans: _kmeans,

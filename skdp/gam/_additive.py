@@ -28,6 +28,24 @@ class RawTableModel(PrivateEstimator):
     """A model of raw tables, whose columns are numbers, labels or dates.
 
     Its plan is a `ColumnsPlan`, whose ``run`` returns terms, their values and a constant.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list, default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own.
     """
 
     delta: float = 1e-6
@@ -112,6 +130,11 @@ class TermsModel(RawTableModel):
     """Scores and reasons from `shape_functions_` and `intercept_`.
 
     A model's plan has `unpaired`, and may have `signs`.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean magnitude of each column's values over the noisy counts, of sum 1.
     """
 
     def _attributes(self, terms, values, constant, plan):
@@ -205,21 +228,6 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
     n_bins : int or "auto", default="auto"
         About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
         where noise would drown smaller ones.
@@ -233,8 +241,6 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
     ----------
     shape_functions_ : list of ShapeFunction
         A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
     """
 
     n_bins: int | str = "auto"

@@ -9,34 +9,37 @@ CELLS = 1 << LEVELS
 ROUNDING = 0.01
 
 
-def level_counts(counts):
-    """Return the counts of all dyadic levels, finest first, in one array.
+def level_counts(counts, coarsest=1):
+    """Return the counts of dyadic levels, finest first, in one array.
 
     Parameters
     ----------
     counts : ndarray of shape (n_cells,)
         A power of two.
+    coarsest : int, default=1
+        The level with which they end, of ``2**coarsest`` cells.
 
     Returns
     -------
-    ndarray of shape (2 * n_cells - 2,)
-        A row that is counted adds 1 to one of each level, ``log2(n_cells)`` of them.
+    ndarray of shape (2 * n_cells - 2**coarsest,)
+        A row that is counted adds 1 to one of each level.
     """
     levels = [counts]
-    while len(levels[-1]) > 2:
+    while len(levels[-1]) > 2**coarsest:
         levels.append(levels[-1].reshape(-1, 2).sum(axis=1))
     return np.concatenate(levels)
 
 
-def consistent_counts(noisy, total):
-    """Return the least squares estimate of the finest counts from those of all levels.
+def consistent_counts(noisy, total, coarsest=1):
+    """Return the least squares estimate of the finest counts from those of several levels.
 
     Parameters
     ----------
-    noisy : ndarray of shape (2 * n_cells - 2,)
+    noisy : ndarray of shape (2 * n_cells - 2**coarsest,)
         As `level_counts`, with independent noise of one variance.
     total : float
         Of each level.
+    coarsest : int, default=1
 
     Returns
     -------
@@ -48,20 +51,20 @@ def consistent_counts(noisy, total):
     M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
     histograms through consistency. VLDB 2010, theorem 3.
     """
-    n_cells = len(noisy) // 2 + 1
-    sizes = [n_cells >> height for height in range(n_cells.bit_length() - 1)]
+    n_cells = (len(noisy) + 2**coarsest) // 2
+    sizes = [n_cells >> height for height in range(n_cells.bit_length() - coarsest)]
     levels = np.split(noisy, np.cumsum(sizes[:-1]))
     # Upwards: the best estimate of each count from what is below it.
     best = [levels[0]]
     for height, level in enumerate(levels[1:], start=2):
         own = 2.0 ** (height - 1) / (2.0**height - 1.0)
         best.append(own * level + (1.0 - own) * best[-1].reshape(-1, 2).sum(axis=1))
-    # Downwards: what a pair lacks of its parent is shared evenly.
+    # Downwards: what cells lack of their parent is shared evenly.
     parent = np.array([total])
     for level in reversed(best):
-        pairs = level.reshape(-1, 2)
-        lacking = parent - pairs.sum(axis=1)
-        parent = (pairs + 0.5 * lacking[:, None]).ravel()
+        parts = level.reshape(len(parent), -1)
+        lacking = parent - parts.sum(axis=1)
+        parent = (parts + lacking[:, None] / parts.shape[1]).ravel()
     return parent
 
 

@@ -195,6 +195,10 @@ class ColumnsPlan(PlanValue):
     guarantee: object
 
     n_features_out, sparse_output, by_person = None, False, True
+    # Of numbers' cells those that are counted: how often a range is halved.
+    levels = range(1, LEVELS + 1)
+    # Counts that a row is in, beside those of columns.
+    n_others = 0
 
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
@@ -258,11 +262,10 @@ class ColumnsPlan(PlanValue):
 
     @property
     def _cells_noise(self):
-        return self._noise_of_counts(LEVELS)
+        return self._noise_of_counts(len(self.levels))
 
-    def _noise_of_counts(self, levels, others=0):
-        """Return the noise of the counts, of which a row is in `others` beside those of columns."""
-        of_row = sum(1 if column.is_label else levels for column in self.columns) + others
+    def _noise_of_counts(self, n_levels):
+        of_row = sum(1 if column.is_label else n_levels for column in self.columns) + self.n_others
         squares = of_row * self._moved
         l2 = math.nextafter(math.sqrt(squares), math.inf)
         return self.budget.mechanism(self.shares["cells"], l1=float(squares), l2=l2)
@@ -302,9 +305,8 @@ class ColumnsPlan(PlanValue):
         noise = self._cells_noise
         noisy = noise.release(np.concatenate(exact).astype(np.float64), random_state=source)
         noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
-        return [
-            self._term(j, columns[j], edges[j], noisy[j], noise.scale) for j in range(len(columns))
-        ]
+        known = zip(range(len(columns)), columns, edges, noisy, strict=True)
+        return [self._term(*own, noise.scale) for own in known]
 
     def _term(self, j, column, edges, noisy, scale):
         counts = np.clip(noisy, 0.0, self.n_rows)

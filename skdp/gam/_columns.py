@@ -249,8 +249,8 @@ def _read_cells(table, rows, known):
     return [column.cells(table.values(j, rows), own) for j, (column, own) in enumerate(known)]
 
 
-def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1):
-    """Return the counts of each column's cells, of numbers at all levels; missing values last.
+def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1, coarsest=1):
+    """Return the counts of each column's cells, of numbers at levels; missing values last.
 
     With `codes`, the classes of the rows, they are of shape (n_classes, n_counts).
     """
@@ -263,7 +263,7 @@ def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1):
     if codes is not None:
         counts = [own.reshape(n_classes, -1) for own in counts]
     return [
-        own if column.is_label else np.apply_along_axis(_at_all_levels, -1, own)
+        own if column.is_label else np.apply_along_axis(_at_levels, -1, own, coarsest)
         for column, own in zip(columns, counts, strict=True)
     ]
 
@@ -275,8 +275,8 @@ def _add_counts(counts, cells, shares, codes, ends, n_classes):
         total += counts_of(own, shares, len(total))
 
 
-def _at_all_levels(counts):
-    return np.append(level_counts(counts[:-1]), counts[-1])
+def _at_levels(counts, coarsest):
+    return np.append(level_counts(counts[:-1], coarsest), counts[-1])
 
 
 class PackedCells(Rows):

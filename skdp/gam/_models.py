@@ -73,7 +73,19 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
 
 class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
-    """A regressor by the scores of an `AdditivePlan`; it has `target_bounds`."""
+    """A regressor by the scores of an `AdditivePlan`.
+
+    Parameters
+    ----------
+    target_bounds : tuple of (float, float)
+        The range of targets, required; it must not be computed from the data. Targets are clipped
+        to it, and predictions lie within it.
+
+    Attributes
+    ----------
+    target_bounds_ : tuple of (float, float)
+        As declared.
+    """
 
     def plan_fit(self, shape, guarantee):
         return self._plan(NumberTask(unit=self._units.half**2), shape, guarantee)
@@ -128,8 +140,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
     {feature_importances_}
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    {classes_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -194,9 +205,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     {n_bins}
     {interactions}
     {monotonic_cst}
-    target_bounds : tuple of (float, float)
-        The range of targets, required; it must not be computed from the data. Targets are clipped
-        to it, and predictions lie within it.
+    {target_bounds}
     {accountant}
     {random_state}
     {verbose}
@@ -207,8 +216,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     intercept_ : float
         What is added to the sum of the shapes.
     {feature_importances_}
-    target_bounds_ : tuple of (float, float)
-        As declared.
+    {target_bounds_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}

@@ -12,7 +12,6 @@ from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
-from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
@@ -171,7 +170,7 @@ class DPSimpleImputer(PlannedTransformer):
         -------
         ndarray of str, object
         """
-        names = input_names(self, input_features)
+        names = super().get_feature_names_out(input_features)
         if not self.add_indicator:
             return names
         return np.array([*names, *(f"missingindicator_{name}" for name in names)], dtype=object)

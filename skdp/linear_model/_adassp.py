@@ -47,10 +47,6 @@ class AdaSSP(Perturbation):
     alpha: float
     mechanism: object
 
-    @property
-    def C(self):
-        return math.inf if self.alpha == 0.0 else 1.0 / self.alpha
-
     def run(self, loss, rows, targets, source, start=None):
         """Return the weights, that of the constant feature last.
 

@@ -141,8 +141,7 @@ class MeanCentre(MechanismPlan, eq=True):
         if self.high is not None:
             targets = 2.0 * (targets / self.high) - 1.0
         steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP)[:, np.newaxis] * TARGET_STEP
-        of_units = {"n_samples": self.n_rows, "shares": shares_of(persons)}
-        total = exact_sum(steps, (-1.0, 1.0), **of_units)
+        total = exact_sum(steps, (-1.0, 1.0), n_samples=self.n_rows, shares=shares_of(persons))
         mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         if self.high is None:
             return float(np.clip(mean, -1.0, 1.0))

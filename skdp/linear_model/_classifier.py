@@ -35,6 +35,11 @@ class PrivateClassifierMixin(ClassifierMixin):
     class_weight : dict, default=None
         Public weights of classes, positive: a row's loss counts by that of its class. A class
         that is not named has weight 1. "balanced" would be computed from the data and is refused.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
     """
 
     def predict(self, X):
@@ -65,6 +70,10 @@ class PrivateClassifierMixin(ClassifierMixin):
         if len(classes) < 2:
             raise ValueError(f"a fit takes at least two classes, got {classes!r}")
         return classes
+
+    def _class_weights(self, shape):
+        """Return the weight of each of these labels, by the parameter `class_weight`."""
+        return check_class_weight(self.class_weight, self._planned_classes(shape))
 
     def _read_target(self, y, n_rows, classes=None):
         """Return the labels that can occur and the code of each row's."""

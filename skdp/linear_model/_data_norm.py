@@ -206,12 +206,8 @@ class WeightsFit(MechanismPlan, eq=True):
 
         The unit is that of the loss, in the units of targets.
         """
-        fit = {
-            "problem": choice.problem,
-            "weights": choice.plan(),
-            "excess": unit * choice.expected,
-        }
-        return cls(rows=rows, **fit, **more)
+        weights, excess = choice.plan(), unit * choice.expected
+        return cls(rows=rows, problem=choice.problem, weights=weights, excess=excess, **more)
 
     @property
     def mechanism(self):

@@ -11,7 +11,7 @@ from skdp._sgd._plan import SAMPLINGS
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
 from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._clipped_descent import plan_run
-from skdp.linear_model._data_norm import WeightsFit
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._validation import (
@@ -171,12 +171,9 @@ class PrivateSGDModel(PrivateLinearModel):
             start = None if begins else self._weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
-            said = self._statement(plan) | table.labels
+            said = self._statement(plan) | {"n_partial_fits_": call}
             said["sampler"] += f"; call {call} of partial_fit: {rows}"
-            source = fit.charge(plan)
-            progress.charged(plan, fit.price(plan))
-            run = plan.run(table.rows, source, start=start, **fit.shared)
-            fit.publish(plan, n_partial_fits_=call, **said, **self._released(run, plan))
+            self._run(fit, progress, table, plan, said, start=start)
         return self
 
     def _weights(self, plan):
@@ -190,14 +187,11 @@ class PrivateSGDModel(PrivateLinearModel):
         """Return the weights and how the run was done; the norm of rows was declared."""
         settings = plan.weights.settings
         released = super()._released(run, plan) | {
-            "alpha_": settings.alpha,
             "max_grad_norm_": settings.clip,
-            "batch_size_": settings.batch_size,
-            "sampling_": settings.sampling,
-            "eta0_": settings.eta0,
-            "momentum_": settings.momentum,
             "n_iter_": settings.max_iter,
         }
+        for name in ("alpha", "batch_size", "sampling", "eta0", "momentum"):
+            released[f"{name}_"] = getattr(settings, name)
         del released["data_norm_"]
         return released
 
@@ -231,8 +225,12 @@ class PrivateSGDModel(PrivateLinearModel):
     def plan_fit(self, shape, guarantee):
         return self._plan_call(shape, guarantee)
 
-    def _plan_sgd(self, task, shape, rows, unit=1.0):
-        """Plan a run from public quantities, or raise `ValueError`."""
+    def _plan_call(self, shape, guarantee, centred=True):
+        """Plan a run, from a centre that is released first or from weights that were."""
+        task = self._task(shape)
+        check_magnitude(self.data_norm, "data_norm")
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        rows = self._with_centre(rows, shape) if centred else rows
         check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
         radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
@@ -252,8 +250,8 @@ class PrivateSGDModel(PrivateLinearModel):
             settings = replace(settings, alpha=0.0, tie=0.0)
         weights = replace(weights, update=update, settings=settings)
         problem = rows.problem(task.loss, shape)
-        fit = {"problem": problem, "weights": weights}
-        return WeightsFit(rows=rows, **fit, excess=unit * weights.expected_excess(problem))
+        excess = self._units.half**2 * weights.expected_excess(problem)
+        return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges."""

@@ -8,18 +8,21 @@ from sklearn.utils.metaestimators import available_if
 from skdp._losses import _classes
 from skdp.linear_model import _classifier
 from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
-from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PrivateSGDModel
-from skdp.utils._validation import check_choice, check_magnitude
-
-LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
+from skdp.utils._validation import check_choice
 
 # Half the width of the hinge's corner: rounding errors of scores move a residual by no more
 # than they are large, over this.
 HINGE_CORNER = 2.0**-10
 
-# The slope at zero weights and a curvature for step sizes; the hinge has none of its own.
-TYPICAL = {"hinge": (1.0, 1.0), "squared_hinge": (2.0, 2.0), "modified_huber": (2.0, 2.0)}
+# Beside each the slope at zero weights, which is a curvature for step sizes, too; the hinge has
+# none of its own.
+HINGES = {
+    "hinge": (_classes.BinaryHuberisedHingeLoss(HINGE_CORNER), 1.0),
+    "squared_hinge": (_classes.SquaredHingeLoss(), 2.0),
+    "modified_huber": (_classes.ModifiedHuberLoss(), 2.0),
+}
+LOSSES = ("log_loss", *HINGES)
 
 
 def _has_probabilities(estimator):
@@ -166,17 +169,23 @@ class DPSGDClassifier(
         labels = _agreed(getattr(self, "classes_", None), self.classes, classes)
         return self._go_on(X, y, groups, classes=labels)
 
-    def _plan_call(self, shape, guarantee, centred=True):
-        classes = self._planned_classes(shape)
-        class_weight = _classifier.check_class_weight(self.class_weight, classes)
-        loss = check_choice(self.loss, "loss", LOSSES)
-        task = _task(loss, class_weight)
-        check_magnitude(self.data_norm, "data_norm")
-        rows = plan_rows(self, shape.n_rows, guarantee)
-        if centred:
-            largest = LARGEST_SCORE if loss == "log_loss" else 1.0
-            rows = with_class_centre(rows, shape.n_rows, class_weight, largest)
-        return self._plan_sgd(task, shape, rows)
+    def _with_centre(self, rows, shape):
+        largest = LARGEST_SCORE if self.loss == "log_loss" else 1.0
+        return with_class_centre(rows, shape.n_rows, self._class_weights(shape), largest)
+
+    def _task(self, shape):
+        class_weight = self._class_weights(shape)
+        if check_choice(self.loss, "loss", LOSSES) == "log_loss":
+            return _classifier.logistic_task(class_weight)
+        loss, curvature = HINGES[self.loss]
+        slope = curvature
+        if len(class_weight) > 2:
+            loss = _classes.OneVersusRestLoss(loss, len(class_weight))
+            slope *= math.sqrt(len(class_weight))
+        if any(weight != 1.0 for weight in class_weight):
+            loss = _classes.ClassWeightedLoss(loss, tuple(class_weight))
+        largest = max(class_weight)
+        return _classifier.hinge_task(loss, largest * slope, largest * curvature)
 
     @available_if(_has_probabilities)
     @np.errstate(all="ignore")
@@ -219,25 +228,6 @@ class DPSGDClassifier(
         if self.loss == "modified_huber":
             return np.log(self.predict_proba(X))
         return super().predict_log_proba(X)
-
-
-def _task(loss, class_weight):
-    n_classes = len(class_weight)
-    if loss == "log_loss":
-        return _classifier.logistic_task(class_weight)
-    losses = {
-        "hinge": _classes.BinaryHuberisedHingeLoss(HINGE_CORNER),
-        "squared_hinge": _classes.SquaredHingeLoss(),
-        "modified_huber": _classes.ModifiedHuberLoss(),
-    }
-    function, (slope, curvature) = losses[loss], TYPICAL[loss]
-    if n_classes > 2:
-        function = _classes.OneVersusRestLoss(function, n_classes)
-        slope *= math.sqrt(n_classes)
-    if any(weight != 1.0 for weight in class_weight):
-        function = _classes.ClassWeightedLoss(function, tuple(class_weight))
-    largest = max(class_weight)
-    return _classifier.hinge_task(function, largest * slope, largest * curvature)
 
 
 def _agreed(*declared):

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 from skdp._losses._numbers import HuberLoss, SquaredLoss
 from skdp.linear_model._centre import with_mean_centre
-from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.linear_model._ridge import TASK
-from skdp.utils._validation import check_choice, check_magnitude, check_positive, is_auto
+from skdp.utils._validation import check_choice, check_positive, is_auto
 
 LOSSES = ("squared_error", "huber")
 
@@ -143,17 +142,13 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         """
         return self._go_on(X, y, groups)
 
-    def _plan_call(self, shape, guarantee, centred=True):
+    def _with_centre(self, rows, shape):
+        return with_mean_centre(rows, shape.n_rows)
+
+    def _task(self, shape):
         units = self._units
         if max(abs(units.low), abs(units.high)) > 1e100:
             raise ValueError("target_bounds must lie within -1e100 and 1e100")
-        check_magnitude(self.data_norm, "data_norm")
-        rows = plan_rows(self, shape.n_rows, guarantee)
-        if centred:
-            rows = with_mean_centre(rows, shape.n_rows)
-        return self._plan_sgd(self._task(units), shape, rows, units.half**2)
-
-    def _task(self, units):
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
             return replace(TASK, loss=SquaredLoss())
         threshold = HUBER_THRESHOLD

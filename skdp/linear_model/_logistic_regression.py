@@ -1,12 +1,7 @@
 """Logistic regression with differential privacy."""
 
+from skdp.linear_model import _classifier
 from skdp.linear_model._centre import with_check, with_class_centre
-from skdp.linear_model._classifier import (
-    LogisticProbabilitiesMixin,
-    PrivateLinearClassifier,
-    check_class_weight,
-    logistic_task,
-)
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
@@ -14,7 +9,9 @@ from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, spl
 from skdp.utils._validation import check_choice
 
 
-class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
+class DPLogisticRegression(
+    _classifier.LogisticProbabilitiesMixin, _classifier.PrivateLinearClassifier
+):
     r"""Logistic regression by output, objective or gradient perturbation.
 
     The regularised logistic loss, for more than two classes that of the softmax, is minimised
@@ -131,8 +128,7 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     standard_errors: str = "noise"
 
     def plan_fit(self, shape, guarantee):
-        classes = self._planned_classes(shape)
-        class_weight = check_class_weight(self.class_weight, classes)
+        class_weight = self._class_weights(shape)
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
         check_choice(self.penalty, "penalty", ("l2",))
         check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
@@ -141,7 +137,7 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, class_weight)
         rows = rows if total or self.mechanism == "output" else with_check(rows, shape)
-        expected = logistic_task(class_weight)
+        expected = _classifier.logistic_task(class_weight)
         choice = choose_mechanism(self.mechanism, C, rows, shape, expected, total)
         share = split_guarantee(choice.mechanism, rows.left)[1]
         hessian = plan_hessian(choice.problem, share) if total else None

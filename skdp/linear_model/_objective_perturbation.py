@@ -237,7 +237,7 @@ def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
 
     With :math:`\lambda = (1 + \Lambda) / C` the regulariser costs at most
     :math:`\lambda W^2 / 2`. Noise of standard deviation :math:`\sigma` on the summed gradient
-    costs :math:`\sigma^2` times `gradient_noise_cost`.
+    costs as in `quadratic_excess`.
     """
     if quadratic is None:
         quadratic = _quadratic(problem, C, guarantee)

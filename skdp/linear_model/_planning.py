@@ -1,7 +1,6 @@
 """What the plans of all mechanisms share: public constants, and what noise and rounding do."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -73,10 +72,10 @@ class ExpectedLossMixin:
 class Perturbation(FrozenValue):
     """How weights are made by noise, and what that does to them; a plan has each name below.
 
-    ``run(loss, rows, y, source)`` returns the weights, `mechanism` is their price, `C` and
-    `quadratic` are the objective's, and ``noise_variance(curvature)`` is the variance of the noise
-    in the weights where the summed loss has a curvature. A person whose rows count by shares moves
-    them by no more than a row.
+    ``run(loss, rows, y, source)`` returns the weights, and `mechanism` is their price. Of what
+    minimises a loss `C` and `quadratic` are the objective's, and ``noise_variance(curvature)`` is
+    the variance of the noise in the weights where the summed loss has a curvature. A person whose
+    rows count by shares moves them by no more than a row.
     """
 
     sampler = "all rows, once"
@@ -87,11 +86,9 @@ class Perturbation(FrozenValue):
 
     def standard_error(self, shape):
         """Return that of each weight, None where how noise reaches them depends on the data."""
-        return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(FrozenValue, kw_only=True):
     """What is public of the rows that a linear model is fitted to.
 
     Parameters
@@ -162,25 +159,16 @@ class Problem:
         return self.n_rows * self.signal / (noise**2 * self.size)
 
 
-def gradient_noise_cost(problem, strength):
-    r"""Bound the loss that noise of variance 1 on a summed gradient costs, in a quadratic model.
-
-    With :math:`\lambda` the strength of the regulariser it is
-    :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D eigenvalues of the Hessian, whose
-    sum is at most that of the traces of the rows' curvatures. The sum is largest when all are
-    equal or, if there is enough curvature, equal to :math:`\lambda`.
-    """
-    h = min(strength, problem.n_rows * problem.curvature_trace / problem.size)
-    return 0.5 * problem.size * (h / (h + strength)) / (h + strength)
-
-
 def quadratic_excess(problem, strength, weights_norm, noise):
     r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
 
-    A regulariser of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise on
-    the summed gradient, of a standard deviation, what `gradient_noise_cost` says.
+    A regulariser of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise of
+    variance 1 on the summed gradient :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D
+    eigenvalues of the Hessian, whose sum is at most that of the traces of the rows' curvatures. The
+    sum is largest when all are equal or, if there is enough curvature, equal to :math:`\lambda`.
     """
-    cost = gradient_noise_cost(problem, strength)
+    h = min(strength, problem.n_rows * problem.curvature_trace / problem.size)
+    cost = 0.5 * problem.size * (h / (h + strength)) / (h + strength)
     return 0.5 * weights_norm**2 * strength + cost * noise * noise
 
 

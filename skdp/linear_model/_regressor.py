@@ -1,7 +1,6 @@
 """What linear models have in common: the fit by a plan; and regressors their predictions."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -15,11 +14,11 @@ from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
 from skdp.utils._frames import is_frame, kind_of, names_of
 from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
+from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
 
 
-@dataclass(frozen=True)
-class TargetScale:
+class TargetScale(FrozenValue):
     """Targets are clipped and fitted as (y - middle) / half."""
 
     low: float

@@ -71,8 +71,8 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             problem, weights = rows.problem(TASK.loss, shape), plan_adassp(rows, shape, alpha)
             excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
             if mechanism != "auto" or excess < descent.expected:
-                fit = {"rows": rows, "problem": problem, "weights": weights}
-                return WeightsFit(**fit, excess=unit * excess)
+                excess *= unit
+                return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
         return WeightsFit.of(descent, centred, unit)
 
 

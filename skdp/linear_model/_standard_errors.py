@@ -17,6 +17,7 @@ from skdp._data._bounded import bounded_additions
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
 from skdp.linear_model._objective import summed_hessian
 from skdp.mechanisms._plan import Price, vector_noise
+from skdp.utils import _sums
 from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 
 # Of the budget of a fit: of the squared mu where both releases are Gaussian, else of epsilon
@@ -146,10 +147,7 @@ def split_guarantee(mechanism, guarantee):
         mu = (1.0 - SLACK) / gaussian_noise_multiplier(epsilon, delta)
         shares = 1.0 - HESSIAN_SHARE, HESSIAN_SHARE
         return tuple(_stated(math.sqrt(share) * mu, guarantee) for share in shares)
-    shares = 1.0 - HESSIAN_SHARE - SLACK, HESSIAN_SHARE
-    return tuple(
-        replace(guarantee, epsilon=share * epsilon, delta=share * delta) for share in shares
-    )
+    return tuple(reversed(_sums.split_guarantee(guarantee, HESSIAN_SHARE)))
 
 
 def _stated(mu, guarantee):

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtri
 
-from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier, get_epsilon
+from skdp.accounting import Event, Gaussian, gaussian_noise_multiplier, get_epsilon
+from skdp.accounting._composition import is_proved
 from skdp.mechanisms import _grid
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_gaussian, rounded_norm_noise
 from skdp.utils._rounding import float_up
@@ -218,9 +219,7 @@ def sigma_in_steps(scale, sensitivity, root, step):
 
 
 def _check_sufficient(multiplier, epsilon, delta):
-    if gaussian_delta(multiplier, epsilon) > delta and (
-        get_epsilon(Gaussian(multiplier), delta) > epsilon
-    ):
+    if not is_proved(Gaussian(multiplier), epsilon, delta, "add_remove"):
         raise ValueError(
             f"noise_multiplier={multiplier!r} is too small for (epsilon={epsilon!r}, "
             f"delta={delta!r})"
@@ -274,21 +273,6 @@ class GammaNormMechanism(_grid.PureMechanism):
     """
 
     name: ClassVar[str] = "Gamma-norm mechanism"
-
-    def check_size(self, size: int) -> None:
-        """Refuse a `size` that is not a positive integer: any number of values can be released.
-
-        Parameters
-        ----------
-        size : int
-            How many values would be released together.
-
-        Raises
-        ------
-        ValueError
-            If `size` is not a positive integer.
-        """
-        check_integer(size, "size", 1, math.inf)
 
     def deviation(self, size: int) -> float:
         """Return the standard deviation of the noise in each value.
@@ -348,7 +332,7 @@ class GammaNormMechanism(_grid.PureMechanism):
         array, shape = _grid.check_values(values)
         step = _grid.power_of_two_below(self.scale * math.sqrt(array.size)) * 2.0**-20
         steps = _grid.to_steps(array, step)
-        rest = _grid.fractions_of_steps(array, step)
+        rest = np.array([math.remainder(value, step) / step for value in array.tolist()])
         stream = as_source(random_state).stream()
         noise = rounded_norm_noise(rest, self.scale / step, stream)
         return _grid.from_steps(steps + noise, step, shape)

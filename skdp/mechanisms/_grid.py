@@ -103,13 +103,6 @@ def to_steps(array, step):
     return np.array(exact, dtype=object)
 
 
-def fractions_of_steps(array, step):
-    """What rounding to the grid leaves, in steps: ``array / step - to_steps(array, step)``."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        steps = array / step
-        return np.where(np.abs(steps) < 2.0**52, steps - np.rint(steps), 0.0)
-
-
 def from_steps(steps, step, shape):
     """Integers times `step`, as a float or a float64 array; rounding here is post-processing."""
     if steps.dtype == object:
@@ -164,6 +157,21 @@ class PureMechanism(FrozenValue):
     @property
     def scale(self) -> float:
         return round_up(self._factor * self.sensitivity / self.epsilon)
+
+    def check_size(self, size: int) -> None:
+        """Refuse a `size` that is not a positive integer: any number of values can be released.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If `size` is not a positive integer.
+        """
+        check_integer(size, "size", 1, math.inf)
 
 
 class GridMechanism(FrozenValue):

@@ -189,21 +189,6 @@ class GeometricMechanism(_grid.PureMechanism):
     def event(self) -> Event:
         return DiscreteLaplace(self.scale, self.sensitivity)
 
-    def check_size(self, size: int) -> None:
-        """Refuse a `size` that is not a positive integer: any number of values can be released.
-
-        Parameters
-        ----------
-        size : int
-            How many values would be released together.
-
-        Raises
-        ------
-        ValueError
-            If `size` is not a positive integer.
-        """
-        check_integer(size, "size", 1, math.inf)
-
     def deviation(self, size: int) -> float:
         """Return the standard deviation of the noise in each value.
 

@@ -1,7 +1,7 @@
 """What a release is, known before it sees a table: plans, and mechanisms, the smallest of them."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import ClassVar, Protocol, dataclass_transform
 
@@ -11,6 +11,7 @@ from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
 from skdp.utils._validation import check_privacy_parameters
+from skdp.utils._values import FrozenValue
 
 
 class Plan(Protocol):
@@ -76,7 +77,7 @@ class Mechanism(Plan, Protocol):
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False)
-class PlanValue:
+class PlanValue(FrozenValue, eq=False):
     """A plan that was calibrated to its `guarantee`; see `Plan`.
 
     Each subclass is a frozen dataclass of its annotated attributes, given by name. A plan is equal
@@ -88,8 +89,7 @@ class PlanValue:
     delta = property(attrgetter("guarantee.delta"))
 
     def __init_subclass__(cls, *, eq=False, **options):
-        super().__init_subclass__(**options)
-        dataclass(cls, frozen=True, eq=eq, kw_only=True)
+        super().__init_subclass__(eq=eq, kw_only=True, **options)
 
 
 class MechanismPlan(PlanValue):
@@ -116,10 +116,7 @@ class MechanismPlan(PlanValue):
     delta = property(attrgetter("mechanism.delta"))
     scale = property(attrgetter("mechanism.scale"))
     sensitivity = property(attrgetter("mechanism.sensitivity"))
-
-    @property
-    def name(self):
-        return self.mechanism.name
+    name = property(attrgetter("mechanism.name"))
 
     def check_size(self, size):
         self.mechanism.check_size(size)
@@ -169,8 +166,7 @@ def plan_for(make_plan, guarantee):
     return plan
 
 
-@dataclass(frozen=True)
-class JointMechanism:
+class JointMechanism(FrozenValue):
     """Several mechanisms that one fit runs one after another on the same rows.
 
     It goes to the accountant as one charge. The parameters of every part are fixed before the
@@ -229,8 +225,7 @@ class JointMechanism:
         return self.parts[-1].sensitivity
 
 
-@dataclass(frozen=True)
-class NoRelease:
+class NoRelease(FrozenValue):
     """The mechanism of a fit whose outcome follows from public parameters alone.
 
     It is never charged; a privacy statement describes it with an epsilon of 0.
@@ -312,6 +307,31 @@ def bounded_noise(guarantee, l1, l2=None):
     return GaussianMechanism(guarantee.epsilon, guarantee.delta, l2)
 
 
+def counting_mechanism(moved, guarantee, *, whole=True, error=None):
+    """Return the mechanism of least error for counts of which a unit moves `moved` by one.
+
+    Parameters
+    ----------
+    moved : int
+    guarantee : Guarantee
+        With delta > 0 noise is Gaussian where that is the smaller.
+    whole : bool, default=True
+        Whether a row counts 0 or 1. Counts by shares, as of persons, are no whole numbers:
+        rounded, those of many places could move by one each.
+    error : callable, default=None
+        What is to be small, of a mechanism; None is the mean error.
+
+    Returns
+    -------
+    GeometricMechanism, LaplaceMechanism or GaussianMechanism
+    """
+    whole = whole and guarantee.neighbours.unit != "person"
+    choices = [(GeometricMechanism if whole else LaplaceMechanism)(guarantee.epsilon, moved)]
+    if guarantee.delta > 0.0:
+        choices.append(bounded_noise(guarantee, moved))
+    return min(choices, key=error or (lambda mechanism: mechanism.mean_error(1)))
+
+
 def plan_cell_weights(n_columns, guarantee, *, whole):
     """Plan noise on the cells of the tables of `n_columns` columns.
 
@@ -323,15 +343,15 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     ----------
     n_columns : int
     guarantee : Guarantee
-        delta = 0 takes Laplace noise, a positive one Gaussian noise.
+        With delta > 0 noise is Gaussian: a fit then costs the delta that it names.
     whole : bool
-        Whether the weights of a row are 0 or 1; by shares they are no whole numbers.
+        Whether the weights of a row are 0 or 1.
 
     Returns
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
     moved = guarantee.neighbours.rows_moved * n_columns
-    if whole and guarantee.delta == 0.0 and guarantee.neighbours.unit != "person":
-        return GeometricMechanism(guarantee.epsilon, moved)
-    return bounded_noise(guarantee, moved)
+    if guarantee.delta > 0.0:
+        return bounded_noise(guarantee, moved)
+    return counting_mechanism(moved, guarantee, whole=whole)

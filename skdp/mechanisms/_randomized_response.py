@@ -3,7 +3,6 @@
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,13 +12,13 @@ from scipy.special import ndtri
 from skdp import accounting
 from skdp.accounting import Event
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
-from skdp.utils._frames import column_values, columns_of, is_frame
+from skdp.utils._frames import column_values, columns_of, is_frame, objects
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_integer, check_positive, check_within
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(FrozenValue):
     """Report each row's category, or another one at random; each report is epsilon-DP.
 
     With k categories the truth is reported with probability ``p = e^epsilon / (k - 1 + e^epsilon)``
@@ -311,9 +310,7 @@ def categories_array(categories):
         array = np.asarray(labels)
         if array.dtype.kind in "biufU" and array.tolist() == labels:
             return array
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array
+    return objects(labels)
 
 
 def _distinct_labels(categories):

@@ -1,12 +1,14 @@
 """Sensitivities of common statistics, and how norms and relations bound one another."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.accounting import Neighbours
 from skdp.mechanisms._grid import round_up
+from skdp.utils._rounding import float_up
 from skdp.utils._validation import (
     broadcast_bounds,
     check_choice,
@@ -86,16 +88,19 @@ def bounded_sum_sensitivity(
     check_relation(relation)
     check_choice(norm, "norm", _NORMS)
     low, high = broadcast_bounds(bounds, _count_features(bounds, n_features))
+    sides = zip(low.tolist(), high.tolist(), strict=True)
     if relation == "add_remove":
-        moved = np.maximum(np.abs(low), np.abs(high))
+        moved = [Fraction(max(abs(a), abs(b))) for a, b in sides]
     else:
-        with np.errstate(over="ignore"):
-            moved = high - low
-        moved = np.where(_inexact(high, low, moved), np.nextafter(moved, np.inf), moved)
-    try:
-        return check_positive(_norm_up(moved.tolist(), norm), "sensitivity")
-    except OverflowError:
-        return check_positive(math.inf, "sensitivity")
+        moved = [Fraction(b) - Fraction(a) for a, b in sides]
+    if norm == "l1":
+        bound = float_up(sum(moved, Fraction(0)))
+    elif norm == "linf" or len(moved) == 1:
+        bound = float_up(max(moved))
+    else:
+        # The library's rounding is covered; it neither overflows nor underflows on the way.
+        bound = round_up(math.hypot(*map(float_up, moved)) * (1.0 + 2.0**-50))
+    return check_positive(bound, "sensitivity")
 
 
 def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> float:
@@ -157,10 +162,8 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
     if step <= 0:
         return sensitivity
     root = math.isqrt(d)
-    factor = float(d if step == 2 else root if root**2 == d else round_up(math.sqrt(d)))
-    product = sensitivity * factor
-    rounded = product if factor in (1.0, 2.0, 4.0) else round_up(product)
-    return check_positive(rounded, "sensitivity")
+    factor = d if step == 2 else root if root**2 == d else round_up(math.sqrt(d))
+    return check_positive(float_up(Fraction(sensitivity) * Fraction(factor)), "sensitivity")
 
 
 def _count_features(bounds, n_features):
@@ -172,20 +175,3 @@ def _count_features(bounds, n_features):
             )
         n_features = lengths[0]
     return check_integer(n_features, "n_features", 1, math.inf)
-
-
-def _norm_up(values, norm):
-    largest = max(values)
-    if norm == "linf" or len(values) == 1 or not math.isfinite(largest):
-        return largest
-    if norm == "l1":
-        total = math.fsum(values)
-        return total if math.fsum([*values, -total]) <= 0.0 else round_up(total)
-    # The library's rounding is covered; it neither overflows nor underflows on the way.
-    return round_up(math.hypot(*values) * (1.0 + 2.0**-50))
-
-
-def _inexact(high, low, difference):
-    """Whether the subtraction may have been rounded."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return (high - difference != low) | (low + difference != high)

@@ -1,6 +1,5 @@
 """What the searches for hyperparameters share."""
 
-from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import field, replace
 from operator import attrgetter
@@ -87,9 +86,11 @@ def _of_published(name):
 
 
 class BasePrivateSearch(
-    CallbackSupportMixin, MetaEstimatorMixin, DeclaredParameters, PrivateMixin, BaseEstimator, ABC
+    CallbackSupportMixin, MetaEstimatorMixin, DeclaredParameters, PrivateMixin, BaseEstimator
 ):
     """What searches share: a candidate list that is public, and one charge.
+
+    A search returns the candidates' parameters by ``_candidate_params()``.
 
     Parameters
     ----------
@@ -173,10 +174,6 @@ class BasePrivateSearch(
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
-    @abstractmethod
-    def _candidate_params(self):
-        """Return the list of candidates' parameters: it is public."""
-
     @with_callbacks
     def fit(self, X, y, *, groups=None, **params):
         """Charge the whole search, run it and publish the chosen candidate.
@@ -220,11 +217,7 @@ class BasePrivateSearch(
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        rows = Rows.read(fit, X, y, groups, **self._routed(params))
+        rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, fit.guarantee, **options)
@@ -232,9 +225,9 @@ class BasePrivateSearch(
         return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
 
     def _rehearse(self, X, y=None, groups=None, *, n_units, **params):
-        """Do what a fit does before its charge, for the errors that it raises; return its plan."""
+        """Do what a fit does up to its charge, for the errors that it raises."""
         with PrivateFit(self) as fit:
-            return self._prepare(fit, X, y, groups, params).plan
+            self._prepare(fit, X, y, groups, params).charged(fit)
 
     def cost(self):
         """Return what the whole search costs, the final model included.
@@ -294,11 +287,7 @@ class BasePrivateSearch(
         return router
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        for name in ("classifier_tags", "regressor_tags", "target_tags", "input_tags"):
-            setattr(tags, name, deepcopy(getattr(inner, name)))
+        tags = deepcopy(get_tags(self.estimator))
         tags.target_tags.required = True
         return tags
 

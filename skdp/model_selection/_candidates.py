@@ -9,12 +9,11 @@ import numpy as np
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from skdp._data._kinds import container_kinds
 from skdp._data._persons import read_persons
-from skdp._data._tables import indexable_table, target_array
+from skdp._data._tables import indexable_table, read_target
 from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
@@ -113,10 +112,10 @@ class Rows(FrozenValue):
     ids: object = None
 
     @classmethod
-    def read(cls, fit, X, y, groups, **params):
-        """Return what users gave to a private fit so that rows can be taken of it."""
-        X, y = indexable_table(X), column_or_1d(target_array(y), warn=True)
-        check_consistent_length(X, y)
+    def read(cls, owner, fit, X, y, groups, **params):
+        """Return what users gave to its private fit so that rows can be taken of it."""
+        X = indexable_table(X)
+        y = read_target(owner, y, X.shape[0])
         if not len(y):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         fit.n_units(groups, len(y))
@@ -215,19 +214,14 @@ class FitPlan(FrozenValue):
         rows : Rows
         allow : callable
             Makes an allowance of a planned charge.
-        seeds : list of int, default=None
-            One for each private step.
+        seeds : dict
+            One for each private step, or None, by the name of its parameter.
 
         Returns
         -------
         estimator
         """
-        seeded = {
-            step.parameter("random_state"): seed
-            for step, seed in zip(self.pipeline.steps, seeds, strict=True)
-            if "random_state" in step.params
-        }
-        return rows.fit(self.model(allow).set_params(**seeded))
+        return rows.fit(self.model(allow).set_params(**seeds))
 
 
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):

@@ -246,7 +246,7 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
     asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
-        rows = Rows.read(fit, X, y, options["groups"])
+        rows = Rows.read(result, fit, X, y, options["groups"])
         price = fit.guaranteed(options["epsilon"], options["delta"])
         task = make_task(estimator, grid, rows, price, **asked)
         splits = make_splits(options["cv"], rows.n_units, rows.ids)

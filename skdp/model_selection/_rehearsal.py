@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import Allowance
 from skdp.accounting._state import NotCopied
-from skdp.base import NOTHING, guarantee_of
+from skdp.base import guarantee_of
 from skdp.model_selection._candidates import silence
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
 from skdp.pipeline._kinds import plans_its_fit
@@ -39,7 +39,9 @@ class _Rehearsed(NotCopied, TransformerMixin, BaseEstimator):
     def fit(self, X, y=None, **params):
         self.state = "reads"
         try:
-            self._read(X, y, **params)
+            # What somebody else's does before its charge is not known.
+            if of_skdp(self.estimator):
+                self.estimator._rehearse(X, y, n_units=self.n_units, **params)
         except self.raises:
             raise
         except Exception:
@@ -48,15 +50,6 @@ class _Rehearsed(NotCopied, TransformerMixin, BaseEstimator):
         self.width = output_width(self.estimator, self.n_features_in_) or 1
         self.state = "made"
         return self
-
-    def _read(self, X, y, **params):
-        # What somebody else's does before its charge is not known.
-        if of_skdp(self.estimator):
-            plan = self.estimator._rehearse(X, y, n_units=self.n_units, **params)
-            # Types of columns that a step changed may have another price.
-            if plan.event != NOTHING:
-                price = {"epsilon": plan.epsilon, "delta": plan.delta}
-                self.estimator.accountant.charge(plan.event, **price)
 
     def check_targets(self, y):
         """Raise what a step of skdp says of its targets and parameters, whatever the rows hold."""

@@ -74,14 +74,15 @@ class SearchRun(FrozenValue):
     @property
     def allow(self):
         """What makes an allowance of a planned charge, on the charge of the search."""
-        terms = {"terms": self.rows.terms, "spend": self.spend, "steps": self.plan.releases}
-        return partial(Allowance, **terms)
+        return partial(Allowance, terms=self.rows.terms, spend=self.spend, steps=self.plan.releases)
 
     def seeds(self, fit):
         """Return for each private step of a fit a seed, or None unless the search is seeded."""
+        steps = (step for step in fit.pipeline.steps if "random_state" in step.params)
+        names = [step.parameter("random_state") for step in steps]
         if not self.source.seeded:
-            return [None] * len(fit.charges)
-        return [int(uniform_integers(2**31, 1, self.source.stream())[0]) for _ in fit.charges]
+            return dict.fromkeys(names)
+        return {name: int(uniform_integers(2**31, 1, self.source.stream())[0]) for name in names}
 
     def fit(self, numbers, keep=False):
         """Make some of the plan's runs, in parallel.

@@ -20,7 +20,6 @@ from skdp.utils._labels import category_codes
 from skdp.utils._validation import (
     check_integer,
     check_positive,
-    check_real,
     check_relation,
     check_target_bounds,
 )
@@ -492,8 +491,7 @@ def _check_counts(class_counts):
         )
     categories_array(list(class_counts))
     counts = [check_positive(count, "a class count") for count in class_counts.values()]
-    total = check_real(math.fsum(counts), "class_counts")
-    shares = [count / total for count in counts]
+    shares = [count / math.fsum(counts) for count in counts]
     if not min(shares) > 1e-9:
         raise ValueError("class_counts must not differ by more than a factor of 1e9")
     return tuple(zip(class_counts, shares, strict=True))

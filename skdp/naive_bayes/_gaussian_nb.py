@@ -87,9 +87,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         of delta, on `skdp.stats.estimate_bounds`, in the same charge.
     priors : array-like of shape (n_classes,), default=None
         The public probabilities of the classes, of sum 1. None takes the noisy counts.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+    {classes}
     {accountant}
     {random_state}
 
@@ -107,8 +105,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         Noisy variances, at least the noise's own standard deviation and at most what the bounds
         allow. A class of too few rows for that noise has the mean and the variance of a uniform
         distribution over the bounds.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    {classes_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -207,8 +204,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         with np.errstate(divide="ignore"):
             start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
         rows, out = Rows(X, block_size(self.theta_.size)), np.empty((X.shape[0], len(start)))
-        small = start, self.theta_, self.var_, self.bounds_
-        scores = map_over(rows, _log_likelihoods, out, *small)
+        scores = map_over(rows, _log_likelihoods, out, start, self.theta_, self.var_, self.bounds_)
         return scores[:, 1] - scores[:, 0] if len(start) == 2 else scores
 
 

@@ -22,6 +22,8 @@ TEMPERATURE_SHARE = 0.05
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
 # A cell's classes count as much beside its parent's as so many standard deviations of its noise.
 PARENTS_NOISES = 10.0
+# With delta = 0 a cell holds so many standard deviations of the noise, on average.
+PURE_CELL = 8.0
 # Losses are rounded to this grid, so that their sums are exact.
 STEP = 2.0**-20
 
@@ -43,7 +45,7 @@ class HistogramNBPlan(ColumnsPlan):
 
     name = "noisy counts of cells by class"
     sampler = "all rows, once for the counts and once for the temperature"
-    unpaired = ()
+    unpaired, n_others = (), 1
 
     scale = property(attrgetter("_cells_noise.scale"))
     sensitivity = property(attrgetter("_cells_noise.sensitivity"))
@@ -60,13 +62,15 @@ class HistogramNBPlan(ColumnsPlan):
 
     @cached_property
     def levels(self):
-        """How often a range is halved: until noise is as large as a cell's mean count."""
-        noise = self._noise_of_counts(LEVELS, others=1).deviation(1)
-        return int(np.clip(round(math.log2(self.n_rows / noise)), 1, LEVELS))
+        """How often a range is halved: until noise is too large beside a cell's mean count.
 
-    @property
-    def _cells_noise(self):
-        return self._noise_of_counts(self.levels, others=1)
+        Laplace's noise grows with the number of levels. So with delta = 0 the finest stands alone.
+        """
+        alone = self.budget.pure
+        noise = self._noise_of_counts(1 if alone else LEVELS).deviation(1)
+        least = PURE_CELL * noise if alone else noise
+        finest = int(np.clip(round(math.log2(self.n_rows / least)), 1, LEVELS))
+        return range(finest if alone else 1, finest + 1)
 
     @property
     def _losses_noise(self):
@@ -79,14 +83,15 @@ class HistogramNBPlan(ColumnsPlan):
         table, codes = read.X, read.y
         columns = self._found(table, source, persons)
         shares = shares_of(persons)
-        edges = [finest_edges(column, 1 << self.levels) for column in columns]
-        exact = exact_counts(columns, edges, table, shares, codes, self.n_classes)
+        first, last = self.levels[0], self.levels[-1]
+        edges = [finest_edges(column, 1 << last) for column in columns]
+        exact = exact_counts(columns, edges, table, shares, codes, self.n_classes, first)
         exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
         counts = np.concatenate(exact, axis=1).astype(np.float64)
         deviation = self._cells_noise.deviation(counts.size)
         noisy = self._cells_noise.release(counts, random_state=source)
         *noisy, sizes = np.split(noisy, np.cumsum([each.shape[1] for each in exact])[:-1], axis=1)
-        sizes = np.clip(_pooled(columns, noisy, sizes), deviation, None)
+        sizes = np.clip(_pooled(columns, noisy, sizes, first), deviation, None)
         sizes *= self.n_rows / sizes.sum()
         prior = sizes / self.n_rows
         strength = PARENTS_NOISES * deviation + 1.0
@@ -94,7 +99,7 @@ class HistogramNBPlan(ColumnsPlan):
         least = strength / (self.n_rows + strength)
         terms, values = [], []
         for j, (column, own) in enumerate(zip(columns, noisy, strict=True)):
-            counts, chances = _chances(column, own, sizes, strength)
+            counts, chances = _chances(column, own, sizes, strength, first)
             terms.append(Term(columns=(column,), positions=(j,), edges=(edges[j],), counts=counts))
             values.append(np.log(np.maximum(chances.T / prior, least)))
         start = np.log(prior)
@@ -120,7 +125,7 @@ def _add_losses(losses, cells, codes, shares, values, start):
         losses[i] += STEP * (steps if shares is None else np.trunc(steps * shares)).sum()
 
 
-def _pooled(columns, noisy, sizes):
+def _pooled(columns, noisy, sizes, coarsest):
     """Return the classes' numbers of rows: their own counts, and each column's, which add up to it.
 
     Parameters
@@ -130,32 +135,37 @@ def _pooled(columns, noisy, sizes):
         Of each column, as `_chances` takes them.
     sizes : ndarray of shape (n_classes, 1)
         Noisy counts of the classes.
+    coarsest : int
+        The level of a number's coarsest cells.
 
     Returns
     -------
     ndarray of shape (n_classes,)
     """
-    # Of a number the two halves of its range, and its gaps.
-    parts = [own if c.is_label else own[:, -3:] for c, own in zip(columns, noisy, strict=True)]
+    # Of a number its coarsest cells, and its gaps.
+    last = -1 - 2**coarsest
+    parts = [own if c.is_label else own[:, last:] for c, own in zip(columns, noisy, strict=True)]
     parts.append(sizes)
     # Noise has one variance in all counts.
     weights = [1.0 / part.shape[1] for part in parts]
     return np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
 
 
-def _chances(column, noisy, sizes, strength):
+def _chances(column, noisy, sizes, strength, coarsest):
     """Return the noisy counts of a column's cells, and of each the chances of the classes.
 
     Parameters
     ----------
     column : Column
     noisy : ndarray of shape (n_classes, n_counts)
-        Of a number at all levels.
+        Of a number at all levels that are counted.
     sizes : ndarray of shape (n_classes,)
         The classes' noisy numbers of rows.
     strength : float
         How many rows a cell's parent counts as; that of a label, or of all numbers, has the
         classes in the proportion of `sizes`.
+    coarsest : int
+        The level of a number's coarsest cells.
 
     Returns
     -------
@@ -167,7 +177,7 @@ def _chances(column, noisy, sizes, strength):
         return np.clip(noisy.sum(axis=0), 0.0, total), _shrunk(noisy, prior, strength)
     missing = np.clip(noisy[:, -1], 0.0, sizes)
     own = zip(noisy[:, :-1], sizes - missing, strict=True)
-    cells = np.stack([consistent_counts(*pair) for pair in own])
+    cells = np.stack([consistent_counts(*pair, coarsest) for pair in own])
     chances = prior
     while chances.shape[1] < cells.shape[1]:
         parents = np.repeat(chances, 2, axis=1)
@@ -188,30 +198,19 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     r"""Naive Bayes on private histograms of raw tables.
 
     Each column of numbers is halved again and again, each column of labels has its categories, and
-    one release counts the rows of each class in all of these cells. A cell's evidence is how much
-    more frequent each class is in it than in the table; a row's score adds up the evidence of its
-    cells. Where noise hides what is in a cell, its evidence is that of the cell that it is half
-    of. Tables are taken as they are: numbers, strings, dates and gaps.
+    one release counts the rows of each class in all of these cells (with delta = 0, where noise
+    grows with their number, in the finest ones). A cell's evidence is how much more frequent each
+    class is in it than in the table; a row's score adds up the evidence of its cells. Where noise
+    hides what is in a cell, its evidence is that of the cell that it is half of. Tables are taken
+    as they are: numbers, strings, dates and gaps.
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's and categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {classes}
     {accountant}
     {random_state}
 
@@ -221,10 +220,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         What each column's cells add to a score, as in `DPAdditiveClassifier`.
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    {feature_importances_}
+    {classes_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}

@@ -171,42 +171,9 @@ def _geometric(scale, leading, stream, exact):
         z = scale * log
         error = scale * (2.0**-52 + 2.0**-49 * log + 2.0**-63 / u)
     magnitude, open_ = floors(z, error, exact=exact, least=0.0 if scale < 1 else None)
-    if not open_.size:
-        return magnitude
-    low, high = np.zeros(open_.size, dtype=object), np.ones(open_.size, dtype=object)
-    if not exact:
-        low, high = _bracket(z[open_], error[open_])
-    uniform = LazyUniform(leading[open_], 63, stream)
-    magnitude[open_] = _exact_geometric(uniform, scale, low, high).astype(np.int64)
+    if open_.size:
+        magnitude[open_] = LazyUniform(leading[open_], 63, stream).floors_of_logs(scale)
     return magnitude
-
-
-def _bracket(z, error):
-    known = np.isfinite(z) & (error < 2.0**52)
-    z, error = np.where(known, z, 0), np.where(known, error, 0)
-    low, high = np.floor(z - error), np.floor(z + error) + 1
-    # Near 2**53 the floats above are themselves rounded.
-    wide = np.where(z > 2.0**40, 2, 0)
-    as_integers = np.frompyfunc(int, 1, 1)
-    return as_integers(np.maximum(low - wide, 0)), as_integers(high + wide)
-
-
-def _exact_geometric(uniform, scale, low, high):
-    """Bisection between ``U <= exp(-low / scale)`` and ``U > exp(-high / scale)``."""
-    p, q = scale.as_integer_ratio()
-
-    def reaches(m):
-        return uniform.below_exp(m * q, p)
-
-    beyond = reaches(high)
-    while beyond.any():
-        low, high = np.where(beyond, high, low), np.where(beyond, 2 * high, high)
-        beyond = reaches(high)
-    while np.any(high - low > 1):
-        middle = (low + high) // 2
-        above = reaches(middle)
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return low
 
 
 def _gaussian_block(sigma, n, stream, exact):

@@ -1,14 +1,14 @@
 """Exact comparison of a uniform random number with exp(-a/b), in integers."""
 
+from decimal import Context, Decimal, localcontext
+
 import numpy as np
 
 
 def exp_bounds(numerator, denominator, precision):
     """Return integers that enclose ``2**precision * exp(-numerator / denominator)``.
 
-    Taylor series of the argument divided by ``2**j``, then `j` squarings, all in integers. With
-    ``p = precision + 2 j + 16`` working bits the series is off by fewer than `p` units and each
-    squaring doubles the error and adds one, which leaves less than half a unit of the result.
+    By the decimal arithmetic of the standard library, in which an exponential is rounded correctly.
 
     Parameters
     ----------
@@ -26,30 +26,15 @@ def exp_bounds(numerator, denominator, precision):
         ``2**precision`` where the numerator is zero.
     """
     one = 1 << precision
-    halvings = precision.bit_length() + 6
-    work = precision + 2 * halvings + 16
-    far = numerator > precision * denominator
-    near = np.where(far, 0, numerator)
-    x = (near << (work - halvings)) // denominator
-    value = _exp_series(x, work)
-    for _ in range(halvings):
-        value = (value * value) >> work
-    value = value >> (work - precision)
-    low, high = np.maximum(value - 1, 0), np.minimum(value + 2, one)
-    low, high = np.where(far, 0, low), np.where(far, 1, high)
-    exact = numerator == 0
-    return np.where(exact, one, low), np.where(exact, one, high)
 
+    def below(n):
+        return int(one * (-Decimal(n) / denominator).exp()) - bool(n)
 
-def _exp_series(x, work):
-    term = np.full(x.shape, 1 << work, dtype=object)
-    total = term.copy()
-    n = 0
-    while np.any(term != 0):
-        n += 1
-        term = ((term * x) >> work) // n
-        total = total - term if n % 2 else total + term
-    return total
+    # With eight digits more than the result has, the quotient (below `precision` where anything is
+    # left), the exponential and the product are off by less than 1 together.
+    with localcontext(Context(prec=len(str(one)) + 8, traps=[])):
+        low = np.maximum(np.frompyfunc(below, 1, 1)(numerator), 0)
+    return low, np.minimum(low + 3, one)
 
 
 class LazyUniform:
@@ -97,23 +82,34 @@ class LazyUniform:
                 self._extend()
         return result
 
-    def below_exp(self, numerator, denominator):
-        """Decide exactly whether each number lies below ``exp(-numerator / denominator)``.
+    def floors_of_logs(self, scale):
+        """Return ``floor(-scale * ln U)`` of each number U, exactly.
 
         Parameters
         ----------
-        numerator : ndarray of shape (n,), dtype object
-            Python integers >= 0.
-        denominator : int
-            A positive integer.
+        scale : float
+            Positive, at most 2**48.
 
         Returns
         -------
-        ndarray of shape (n,), dtype bool
+        ndarray of shape (n,), dtype int64
         """
-        return self.below(
-            lambda index, precision: exp_bounds(numerator[index], denominator, precision)
-        )
+        scale, size, found = Decimal(scale), self._value.size, {}
+        while True:
+            one = 1 << self._precision
+            # With 35 digits more than this has, quotient, logarithm and product are off by less
+            # than the slack together. While all bits are 0 neither bound is a number.
+            with localcontext(Context(prec=len(str(one)) + 35, traps=[])):
+                slack = 1 / Decimal(one << 32)
+                for i in set(range(size)) - found.keys():
+                    value = Decimal(self._value[i])
+                    most = -scale * (value / one).ln()
+                    low, high = max(most - scale / value - slack, 0) // 1, (most + slack) // 1
+                    if low == high:
+                        found[i] = int(low)
+            if len(found) == size:
+                return np.array([found[i] for i in range(size)], dtype=np.int64)
+            self._extend()
 
     def _extend(self):
         more = self._stream.words(self._value.size).astype(object)

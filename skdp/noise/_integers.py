@@ -115,8 +115,11 @@ def choose_by_distance(weights, distances, rate, stream):
         raise ValueError("weights must not be all 0 and must sum to at most 2**56")
     weights, distances = weights[open_], distances[open_]
     distances = distances - distances.min()
-    with np.errstate(under="ignore"):
-        masses = weights * np.exp(-_times(rate, distances))
+    # Of a larger rate as little is left at any distance. The exponents are within 2**-40 where they
+    # are below 200.
+    factor = float(min(rate, 10**300))
+    with np.errstate(over="ignore", under="ignore"):
+        masses = weights * np.exp(-factor * distances)
     # Below 2**60 in sum, for the sum and the slack of the proposals to fit 63 bits.
     unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
     masses = np.ldexp(masses, unit_bits)
@@ -130,16 +133,6 @@ def choose_by_distance(weights, distances, rate, stream):
         factor = Fraction(int(weights[j]) << unit_bits, int(proposals[j]))
         if _below_scaled_exp(masses[j] / proposals[j], factor, exponent, stream):
             return int(open_[j])
-
-
-def _times(rate, distances):
-    """rate * distances in floating point, within 2**-40 where it is below 200."""
-    try:
-        factor = float(rate)
-    except OverflowError:
-        factor = np.inf
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(distances == 0, 0.0, factor * distances)
 
 
 def _below_scaled_exp(approximate, factor, exponent, stream):

@@ -1,7 +1,7 @@
 """Noise with density proportional to exp(-||b||_2 / scale), rounded to integers exactly."""
 
 import math
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, getcontext, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, getcontext, localcontext
 
 import numpy as np
 
@@ -113,17 +113,17 @@ class _Draw:
         """``floor(offset + b + 1/2)`` at `index`, from as many bits as it takes."""
         x, y = self._x.astype(object), self._y.astype(object)
         uniforms = self._uniforms.astype(object)
-        result, missing, bits = {}, list(index), 63
+        result, bits = {}, 63
         while True:
             with localcontext(_decimal_context(2 * bits + 60)):
                 radius = self._radius_interval(uniforms, x, y, bits)
-                for i in missing:
-                    low, high = _product(radius, _normal_interval(x, y, i, bits), Decimal(scale))
+                for i in set(index) - result.keys():
+                    ends = zip(radius, _normal_interval(x, y, i, bits), strict=True)
+                    low, high = _widen(*(a * b * Decimal(scale) for a, b in ends))
                     floor = _common_floor(low, high, self._signs[i], float(offset[i]))
                     if floor is not None:
                         result[i] = floor
-            missing = [i for i in missing if i not in result]
-            if not missing:
+            if len(result) == len(index):
                 return np.array([result[i] for i in index], dtype=np.int64)
             x, y, uniforms = (self._extend(leading) for leading in (x, y, uniforms))
             bits += 64
@@ -210,27 +210,22 @@ def _chi_square(uniforms, bits):
 
 
 def _decimal_context(precision):
-    return Context(prec=precision, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    return Context(prec=precision, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def _root(s):
     return (-2 * s.ln() / s).sqrt()
 
 
-def _product(first, second, scale):
-    return _widen(first[0] * second[0] * scale, first[1] * second[1] * scale)
-
-
 def _common_floor(low, high, sign, offset):
     """``floor(offset + 1/2 + b)`` if it is the same for all magnitudes in [low, high]."""
-    if not high.is_finite():
-        return None
     if sign < 0:
         low, high = -high, -low
     shift = Decimal(offset) + Decimal("0.5")
     slack = Decimal(10) ** (24 - getcontext().prec)
-    low, high = math.floor(low + shift - slack), math.floor(high + shift + slack)
-    return low if low == high else None
+    ends = low + shift - slack, high + shift + slack
+    low, high = (end.to_integral_value(ROUND_FLOOR) for end in ends)
+    return int(low) if low == high else None
 
 
 def _widen(low, high):

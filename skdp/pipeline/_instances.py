@@ -85,13 +85,6 @@ def without_memory(model):
     return model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
 
 
-def parts_of(union):
-    """Return what stands side by side in a FeatureUnion or a ColumnTransformer."""
-    if type(union) is FeatureUnion:
-        return [part for _, part in union.transformer_list]
-    return [part for _, part, _ in union.transformers] + [union.remainder]
-
-
 def infers_types(estimator):
     """Say whether its output is made a data frame whose types follow from all of its cells.
 
@@ -108,7 +101,9 @@ def gives_numbers(estimator):
     if kind is Pipeline:
         return bool(estimator.steps) and gives_numbers(estimator.steps[-1][1])
     if kind in (FeatureUnion, ColumnTransformer):
-        return all(map(gives_numbers, parts_of(estimator)))
+        named = estimator.transformer_list if kind is FeatureUnion else estimator.transformers
+        parts = [part[1] for part in named]
+        return all(map(gives_numbers, [*parts, getattr(estimator, "remainder", "drop")]))
     if kind.__name__ == "DPSimpleImputer" and estimator.strategy not in ("mean", "median"):
         return False
     return of_skdp(estimator) or "__skdp_kind__" in vars(kind)

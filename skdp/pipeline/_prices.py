@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import dataclass
 
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
@@ -12,13 +11,13 @@ from skdp.base import terms_of
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._planning import planned_charge
 from skdp.utils._validation import is_auto
+from skdp.utils._values import FrozenValue
 
 BUDGET = ("epsilon", "delta", "accountant", "random_state")
 KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(FrozenValue):
     """What one fit of a step costs, how often it is fitted, and where it is charged.
 
     Parameters
@@ -80,8 +79,7 @@ def total_price(prices):
     if epsilon > 0.0 and len(units) == 1 and rounds != [1]:
         relation, max_rows = units.pop()
         together = Composed(tuple(part.event * part.fits for part in parts))
-        at = {"relation": relation, "group_size": max_rows}
-        joint = min(joint, get_epsilon(together, delta, **at))
+        joint = min(joint, get_epsilon(together, delta, relation=relation, group_size=max_rows))
     sums = {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint}
     return sums | {"exact": exact}
 

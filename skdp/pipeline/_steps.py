@@ -1,6 +1,6 @@
 """The steps of a pipeline, whatever is nested in what."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import clone
@@ -12,13 +12,13 @@ from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_
 from skdp.pipeline._kinds import ACCEPTED, held, is_private, step_kind
 from skdp.pipeline._widths import are_names, chosen_places, output_width, sparsity
 from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue
 
 STEPS = ("steps", "transformer_list", "transformers")
 REMAINDER = "the remaining columns"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(FrozenValue, kw_only=True):
     """Where in a pipeline an estimator stands, and what it is given.
 
     Parameters
@@ -51,8 +51,7 @@ class Place:
         return Step(name=_join(self.name, *part), estimator=by, kind="learns", fits=self.fits)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step(Place):
+class Step(Place, kw_only=True):
     """One step of a pipeline, with nothing nested in it.
 
     Parameters

@@ -19,7 +19,6 @@ from skdp.gam._column_plan import Budget, ColumnsPlan
 from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
-from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
@@ -271,8 +270,7 @@ class DPTableVectorizer(PlannedTransformer):
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
         columns, groups = self._columns(), self._groups()
-        levels = [len(own) for own in groups]
-        weights = [dyadic_weight(math.sqrt(1.0 / (len(groups) * level))) for level in levels]
+        levels, weights = [len(own) for own in groups], self._weights()
         places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)
         values = np.tile(np.repeat(weights, levels), (table.shape[0], 1))
         for rows in row_blocks(table, BLOCK_ROWS):
@@ -291,29 +289,15 @@ class DPTableVectorizer(PlannedTransformer):
         ends = np.arange(len(places) + 1) * len(sizes)
         return csr_array((values.ravel(), places.ravel(), ends), shape=(len(places), sum(sizes)))
 
-    def get_feature_names_out(self, input_features=None):
-        """Return names of the features.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of columns; None takes those of `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str, object
-            The column's name, then the category, "other" or "missing", or the bin's number; of
-            coarser bins the resolution before it.
-        """
-        check_is_fitted(self)
-        names, groups = input_names(self, input_features), self._groups()
-        made = []
-        for name, kind, edges, own in zip(names, self.kinds_, self.bin_edges_, groups, strict=True):
+    def _parts_of_columns(self):
+        parts = []
+        for kind, edges, own in zip(self.kinds_, self.bin_edges_, self._groups(), strict=True):
+            parts.append([])
             for k, group in enumerate(own):
                 cells = [*edges.tolist(), "other"] if kind == "label" else range(group[-1])
-                start = f"{name}_coarser{k}" if k else name
-                made += [f"{start}_{cell}" for cell in (*cells, "missing")]
-        return np.array(made, dtype=object)
+                level = f"coarser{k}_" if k else ""
+                parts[-1] += [f"{level}{cell}" for cell in (*cells, "missing")]
+        return parts
 
     def _columns(self):
         return [Column(kind=kind) for kind in self.kinds_]
@@ -322,3 +306,8 @@ class DPTableVectorizer(PlannedTransformer):
         """Return the resolutions of each column."""
         pairs = zip(self._columns(), self.bin_edges_, strict=True)
         return [resolutions(n_cells(c, edges), coarser=not c.is_label) for c, edges in pairs]
+
+    def _weights(self):
+        """Return what the features of each column are, or are multiplied by."""
+        levels = [len(own) for own in self._groups()]
+        return [dyadic_weight(math.sqrt(1.0 / (len(levels) * level))) for level in levels]

@@ -4,13 +4,13 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 
 from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
+from skdp.utils._values import FrozenValue
 
 
 def sklearn_name(estimator):
@@ -21,8 +21,7 @@ def sklearn_name(estimator):
     return kind.__name__ if own and kind.__module__.partition(".")[0] == "sklearn" else ""
 
 
-@dataclass(frozen=True)
-class Verified:
+class Verified(FrozenValue):
     """What was found of a class of scikit-learn.
 
     Parameters

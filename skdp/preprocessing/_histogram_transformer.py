@@ -1,35 +1,27 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
-from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._columns import read_columns, read_numeric_columns, split_by_column
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
-from skdp.mechanisms._plan import one_charge
+from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
-from skdp.stats._moments import counting_mechanism
+from skdp.preprocessing._kbins_discretizer import BinningPlan
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
-from skdp.utils._validation import (
-    check_boolean,
-    check_choice,
-    check_integer,
-    check_within,
-    is_auto,
-    public_inputs,
-)
+from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
 EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
-class HistogramPlan(TransformerPlan):
+class HistogramPlan(BinningPlan):
     """The edges that have to be found, and the counts of all columns.
 
     Parameters
@@ -44,30 +36,19 @@ class HistogramPlan(TransformerPlan):
     sparse_output : bool
     """
 
-    edges: _binning.EdgesPlan
     counts: object
     pairs: list
-    sparse_output: bool
-
-    bins = property(attrgetter("edges.bins"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        bins, counts = self.edges.run(table, source, persons=persons), None
+        released, counts = super().run(table, source, persons=persons), None
+        bins = released["_bins"]
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, shares_of(persons))
-            counts = [
-                consistent_counts(own, total, each.is_numeric or each.other >= 0)
-                for each, own in zip(bins, noisy, strict=True)
-            ]
-        return {
-            "bin_edges_": objects([each.limits for each in bins]),
-            "counts_": None if counts is None else objects(counts),
-            "n_bins_": np.array([each.size for each in bins]),
-            "_bins": bins,
-            "_pairs": self.pairs,
-        }
+            pairs = zip(noisy, (each.is_numeric or each.other >= 0 for each in bins), strict=True)
+            counts = objects([consistent_counts(own, total, exactly) for own, exactly in pairs])
+        return released | {"counts_": counts, "_pairs": self.pairs}
 
     def noisy_counts(self, table, bins, source, shares=None):
         """Return the noisy counts of each column's bins."""
@@ -203,17 +184,22 @@ class DPHistogramTransformer(PlannedTransformer):
     sparse_output: bool = False
 
     def _statement(self, plan):
-        kinds = {each.kind for each in plan.bins}
+        kinds = {each.kind for each in plan.edges.bins}
         said = {"categories": "categories", "declared": "edges"}
         words = [word for kind, word in said.items() if kind in kinds]
-        return {"public": (*public_inputs(self), *words, *public_inputs(self, "bounds")[1:])}
+        sizes, *bounds = super()._statement(plan)["public"]
+        return {"public": (sizes, *words, *bounds)}
 
     def _check_rows(self, rows, plan):
-        self._check_values(rows, plan.bins)
+        self._check_values(rows, plan.edges.bins)
 
     def _released(self, run, plan):
         norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
-        return run | {"output_norm_": 1.0 if self._divides() else norm}
+        if not self._divides():
+            return run | {"output_norm_": norm, "_factor": 1.0}
+        # Rounded down, so that no row's norm exceeds 1.
+        factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
+        return run | {"output_norm_": 1.0, "_factor": factor}
 
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", tuple(EDGES_SHARE))
@@ -297,8 +283,7 @@ class DPHistogramTransformer(PlannedTransformer):
         """
         table = self._table(X)
         self._check_values(table, self._bins)
-        codes = _binning.bin_codes(table, self._bins)
-        factor = self._factor()
+        codes, factor = _binning.bin_codes(table, self._bins), self._factor
         if self.encode == "onehot":
             crosses = _binning.crossed(codes, self.n_bins_, self._pairs)
             return _binning.one_hot(*crosses, factor, self.sparse_output)
@@ -332,17 +317,14 @@ class DPHistogramTransformer(PlannedTransformer):
             For "onehot" the name of the column and the number of the bin or the category; of a
             pair both, with a space between them.
         """
-        names = _binning.input_names(self, input_features)
-        if self.encode != "onehot":
-            return names
-        labels = [
-            range(each.size) if each.is_numeric else each.limits.tolist() for each in self._bins
-        ]
-        cells = [
-            [f"{name}_{label}" for label in own] for name, own in zip(names, labels, strict=True)
-        ]
-        cells += [[f"{a} {b}" for a in cells[i] for b in cells[j]] for i, j in self._pairs]
-        return np.array(sum(cells, []), dtype=object)
+        names = super().get_feature_names_out(input_features)
+        cells = np.split(names, np.cumsum(self.n_bins_))
+        pairs = [f"{a} {b}" for i, j in self._pairs for a in cells[i] for b in cells[j]]
+        return np.array([*names, *pairs], dtype=object)
+
+    def _parts_of_columns(self):
+        if self.encode == "onehot":
+            return [range(b.size) if b.is_numeric else b.limits.tolist() for b in self._bins]
 
     def _read(self, X, reset=True):
         read = read_numeric_columns if self.categories is None else read_columns
@@ -353,13 +335,6 @@ class DPHistogramTransformer(PlannedTransformer):
             numeric = _binning.numeric_columns(bins)
             table.check_numeric(numeric)
             table.check_present(np.setdiff1d(np.arange(len(bins)), numeric))
-
-    def _factor(self):
-        if not self._divides():
-            return 1.0
-        bound = _norm_bound(self.encode, self._bins, self.counts_, self._pairs)
-        # Rounded down, so that no row's norm exceeds 1.
-        return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
 
     def _divides(self):
         if is_auto(self.unit_norm):
@@ -378,7 +353,7 @@ def counts_mechanism(n_features, size, guarantee):
     """
     moved = guarantee.neighbours.rows_moved * n_features
     # An epsilon too small for so many counts is refused here.
-    return counting_mechanism(moved, guarantee, lambda mechanism: mechanism.deviation(size))
+    return counting_mechanism(moved, guarantee, error=lambda noise: noise.deviation(size))
 
 
 def consistent_counts(noisy, total, exactly=True):
@@ -404,7 +379,7 @@ def densities(each, counts):
     return shares / np.diff(each.limits) if each.is_numeric else shares
 
 
-def _norm_bound(encode, bins, counts, pairs=()):
+def _norm_bound(encode, bins, counts, pairs):
     """Return a bound on the norm of an encoded row, from released values alone."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))

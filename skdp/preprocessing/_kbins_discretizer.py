@@ -23,6 +23,7 @@ class BinningPlan(TransformerPlan):
         return {
             "bin_edges_": objects([each.limits for each in bins]),
             "n_bins_": np.array([each.size for each in bins]),
+            "_bins": bins,
         }
 
 
@@ -129,8 +130,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         csr_array or ndarray, float64
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
-        bins = [_binning.ColumnBins("declared", edges) for edges in self.bin_edges_]
-        codes = _binning.bin_codes(self._table(X), bins)
+        codes = _binning.bin_codes(self._table(X), self._bins)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return _binning.one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
@@ -167,20 +167,6 @@ class DPKBinsDiscretizer(PlannedTransformer):
             values[:, j] = middles[np.clip(codes[j], 0, sizes[j] - 1).astype(np.intp)]
         return values
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the output's columns, as scikit-learn's `KBinsDiscretizer` does.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str
-        """
-        names = _binning.input_names(self, input_features)
-        if self.encode == "ordinal":
-            return names
-        pairs = zip(names, self.n_bins_, strict=True)
-        return np.array([f"{n}_{float(i)}" for n, size in pairs for i in range(size)], dtype=object)
+    def _parts_of_columns(self):
+        if self.encode != "ordinal":
+            return [map(float, range(size)) for size in self.n_bins_]

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from skdp._data._persons import shares_of
-from skdp._data._tables import read_samples, read_table
+from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
@@ -150,8 +150,6 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     True
     """
 
-    _read = read_table
-
     mechanism: str = "auto"
     count: str = "public"
 
@@ -213,7 +211,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         """
         n_samples = check_integer(n_samples, "n_samples", low=1)
         if n_features is None:
-            n_features = _length(self.bounds)
+            own = self.bounds if np.iterable(self.bounds) else ()
+            n_features = len(own) if isinstance(own, Mapping) else max(map(np.size, own), default=1)
         n_features = check_integer(n_features, "n_features", low=1)
         if is_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
@@ -272,10 +271,3 @@ def _add_rounded(finest, sums, u, shares):
         u *= (shares / finest)[:, np.newaxis]
         np.trunc(u, out=u)
     sums += np.ones(len(u)) @ u * finest
-
-
-def _length(bounds):
-    if isinstance(bounds, Mapping):
-        return len(bounds)
-    lengths = [np.size(bound) for bound in bounds] if isinstance(bounds, tuple | list) else [1]
-    return max(lengths)

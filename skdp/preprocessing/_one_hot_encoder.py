@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._binning import ColumnBins, bin_codes, input_names, one_hot
+from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
@@ -198,21 +198,8 @@ class DPOneHotEncoder(PlannedTransformer):
             decoded[column != 0, j] = label
         return decoded
 
-    def get_feature_names_out(self, input_features=None):
-        """Return names of the indicators: the column's name, an underscore, the category.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of columns; None takes those of `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str, object
-        """
-        names = input_names(self, input_features)
-        pairs = zip(names, self._kept(), strict=True)
-        return np.array([f"{name}_{c}" for name, kept in pairs for c in kept.tolist()], object)
+    def _parts_of_columns(self):
+        return [kept.tolist() for kept in self._kept()]
 
     def _kept(self):
         """Return the categories of each column that have an indicator."""

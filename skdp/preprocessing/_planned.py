@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._data._tables import read_samples, read_table
 from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.preprocessing._binning import names_in
+from skdp.preprocessing._binning import input_names, names_in
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._chunked import as_chunked, form_of
@@ -24,7 +24,6 @@ class TableTransformer(TransformerMixin, PrivateEstimator):
     """A transformer of tables that `_read` reads; `_accepts` says of what kinds."""
 
     _accepts = ()
-    _preserves_dtype = ()
 
     def _table(self, X):
         """Return the table to transform, as it is read."""
@@ -33,7 +32,6 @@ class TableTransformer(TransformerMixin, PrivateEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = list(self._preserves_dtype)
         for kind in self._accepts:
             setattr(tags.input_tags, kind, True)
         return tags
@@ -79,13 +77,13 @@ class PlannedTransformer(TableTransformer):
     of them, and in `_accepts` the input tags of what they take beside numbers. A pipeline asks
     three attributes which steps are paid for twice: `_rescales`, whether features are shifted or
     scaled; `_undoes_scaling`, whether the outcome is the same if they were before (not of one that
-    does not centre); and `_known_range`, whether the range of what comes out is known.
+    does not centre); and `_known_range`, whether the range of what comes out is known. What a
+    class does not say is not so.
     """
 
     delta: float = 0.0
 
     _public = ("bounds",)
-    _rescales = _undoes_scaling = _known_range = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -122,6 +120,29 @@ class PlannedTransformer(TableTransformer):
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
 
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the output's columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str
+            A column's own name where one comes out of it. Where several do, its name, an
+            underscore and what they are of: the number of a bin, a category, or a class.
+        """
+        names, parts = input_names(self, input_features), self._parts_of_columns()
+        if parts is None:
+            return names
+        pairs = zip(names, parts, strict=True)
+        return np.array([f"{name}_{part}" for name, own in pairs for part in own], dtype=object)
+
+    def _parts_of_columns(self):
+        """Return what comes out of each column in words; None where it is one from each."""
+
     def _plan_of_size(self, n_rows, n_columns):
         """Return the plan of a fit to a table of which nothing but its size is known."""
         names = names_in(self.get_params(deep=False), n_columns)
@@ -134,7 +155,6 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
     bounds: tuple | dict | str = "auto"
 
-    _preserves_dtype = ("float64",)
     _rescales = _undoes_scaling = True
     _read = read_table
 

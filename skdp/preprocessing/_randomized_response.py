@@ -263,6 +263,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
+        tags.transformer_tags.preserves_dtype = []
         return tags
 
 

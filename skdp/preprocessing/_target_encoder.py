@@ -10,7 +10,6 @@ from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.base import ReadTable
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
-from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
@@ -195,22 +194,9 @@ class DPTargetEncoder(PlannedTransformer):
                 encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
         return encoded
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the columns' names; of more than two classes, with an underscore and the class.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of columns; None takes those of `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str, object
-        """
-        names = input_names(self, input_features)
-        if self.target_type_ != "multiclass":
-            return names
-        return np.array([f"{name}_{c}" for name in names for c in self.classes_], dtype=object)
+    def _parts_of_columns(self):
+        if self.target_type_ == "multiclass":
+            return [self.classes_] * self.n_features_in_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -303,11 +289,10 @@ def _check_outcomes(target_bounds, classes, labels):
         if classes is not None:
             raise ValueError("give target_bounds for a continuous target, or classes, not both")
         return Outcomes(*check_target_bounds(target_bounds), None)
+    labels = classes if labels is None else labels
     if labels is None:
-        if classes is None:
-            raise ValueError("the classes of y are not known: declare classes, or target_bounds")
-        labels = np.asarray(classes)
-    return Outcomes(0.0, 1.0, check_classes(classes, labels)[0])
+        raise ValueError("the classes of y are not known: declare classes, or target_bounds")
+    return Outcomes(0.0, 1.0, check_classes(classes, np.asarray(labels))[0])
 
 
 def _shrunk_means(sums, variance, smooth):

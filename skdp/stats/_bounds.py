@@ -8,7 +8,8 @@ from sklearn.utils.extmath import row_norms
 
 from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, counts_of, shares_of
-from skdp.stats._moments import StatisticPlan, counting_mechanism
+from skdp.mechanisms._plan import counting_mechanism
+from skdp.stats._moments import StatisticPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 
@@ -76,7 +77,7 @@ class _SpacedHistogram(StatisticPlan):
     def mechanism(self):
         # A row is in one bin of each column; replace-one moves it from one to another.
         moved = self.n_columns * self.guarantee.neighbours.rows_moved
-        return counting_mechanism(moved, self.guarantee, self._threshold)
+        return counting_mechanism(moved, self.guarantee, error=self._threshold)
 
     @property
     def threshold(self):

@@ -10,8 +10,8 @@ from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_
 from skdp._data._parts import Rows, most_additions, sum_over
 from skdp._data._persons import count_over, counts_of, shares_of, times_shares
 from skdp.accounting import Guarantee
-from skdp.mechanisms import GeometricMechanism, LaplaceMechanism, PermuteAndFlip
-from skdp.mechanisms._plan import MechanismPlan, bounded_noise
+from skdp.mechanisms import PermuteAndFlip
+from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
 from skdp.utils import exact_sum
 from skdp.utils._validation import check_integer
 
@@ -194,21 +194,6 @@ def _add_moments(sums, u, shares):
     sums[0] += np.ones(len(u)) @ shared
     if len(sums) == 2:
         sums[1] += np.einsum("ij,ij->j", shared, u)
-
-
-def counting_mechanism(moved, guarantee, error=None):
-    """Return the mechanism of least error for counts of which a unit moves `moved` by one.
-
-    With delta > 0 it is Gaussian noise where that is the smaller. `error` of a mechanism is what
-    is to be small; None is the mean error. Counts by shares are no whole numbers: rounded, those of
-    many places could move by one each.
-    """
-    by_person = guarantee.neighbours.unit == "person"
-    pure = LaplaceMechanism if by_person else GeometricMechanism
-    choices = [pure(guarantee.epsilon, float(moved) if by_person else moved)]
-    if guarantee.delta > 0.0:
-        choices.append(bounded_noise(guarantee, moved))
-    return min(choices, key=error or (lambda mechanism: mechanism.mean_error(1)))
 
 
 def release_counts(mechanism, counts, source):

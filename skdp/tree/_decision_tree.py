@@ -216,25 +216,14 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates, as in `DPAdditiveClassifier`. What is not declared is
-        found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, as in `DPAdditiveClassifier`. What is not declared, or
-        is "auto", is found within the same budget, which needs a positive delta.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
     max_depth : int, default=6
         How many tests lead to a leaf, from 1 to 12.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    {classes}
+    {class_weight}
     {accountant}
     {random_state}
     {verbose}
@@ -247,8 +236,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         What is added to the value of a leaf.
     shape_functions_ : list of ShapeFunction
         Of each column its cells. Their values are 0: the tree alone makes scores.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
+    {classes_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}

@@ -243,12 +243,14 @@ def test_a_mean_with_a_quarter_of_the_noise_is_found_whatever_the_tables():
 class Tail(BaseEstimator):
     """Keeps whether there is a large value, in one form or another, nearly without noise."""
 
+    noise = np.random.default_rng(0)
+
     def __init__(self, form="int", epsilon=1.0):
         self.form = form
         self.epsilon = epsilon
 
     def fit(self, X, y):
-        found, noise = int(np.sum(X[:, 0] > 4.0)), np.random.default_rng().normal(scale=0.01)
+        found, noise = int(np.sum(X[:, 0] > 4.0)), self.noise.normal(scale=0.01)
         self.tail_ = {
             "int": lambda: round(found + noise),
             "array of int": lambda: np.array([found]),
@@ -264,7 +266,8 @@ class Tail(BaseEstimator):
 @pytest.mark.parametrize(
     "form", ["int", "array of int", "list", "dict", "objects", "infinite", "estimators"]
 )
-def test_numbers_are_seen_wherever_they_are_published(form):
+def test_numbers_are_seen_wherever_they_are_published(form, monkeypatch):
+    monkeypatch.setattr(Tail, "noise", np.random.default_rng(0))
     X, y = unit_rows(60, 2)
     worlds = {"canary": (np.array([5.0, 0.0]), 1), "replacement": (np.zeros(2), 1)}
     options = {"method": "two_worlds", "relation": "replace_one", "n_fits": 200}

@@ -192,6 +192,33 @@ def test_the_structure_follows_from_the_seed_and_the_bins_alone():
     assert not np.isclose(values[0], values[1]).any() and not np.isclose(values[0], values[3]).any()
 
 
+@pytest.mark.parametrize("kind", [ForestPlan, TreePlan])
+def test_tests_are_made_of_releases_alone(kind, monkeypatch):
+    """They are the same without rows, targets and noise, but for what the curves have of them."""
+    terms, _ = trees_of(kind)
+    plan = plan_of(NumberTask(), meet(1.0, 1e-6), kind=kind)
+    layout = main_layout(terms, plan.n_rows)
+    curves, seen = np.random.default_rng(3).normal(size=(layout.size, 1)), []
+
+    def released(self, cells, layout, residuals, source, *, share):
+        seen.append((cells, residuals, source, share))
+        return curves
+
+    monkeypatch.setattr(kind, "_descent", released)
+    _, trees = plan._joined(terms, "cells", layout, "residuals", "source")
+    if kind is ForestPlan:
+        expected = trees_of(kind)[1]
+    else:
+        tables = layout.tables(curves)
+        expected = [grown_tree(terms, [tables[j] for j in range(3)], 3)]
+    for tree, other in zip(trees, expected, strict=True):
+        np.testing.assert_array_equal(tree.columns, other.columns)
+        np.testing.assert_array_equal(tree.sides, other.sides)
+    # The rows, their clipped residuals and the charge's noise are handed on as they are.
+    handed = [("cells", "residuals", "source", plan.shares.get("first"))]
+    assert seen == ([] if kind is ForestPlan else handed)
+
+
 def test_without_noise_it_is_least_squares_on_the_leaves():
     X = np.random.default_rng(0).integers(0, 3, (400, 3))
     # Residuals that nothing clips.

@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 
 from skdp import (
     DPPCA,
+    DPAdditiveRegressor,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPKMeans,
@@ -25,6 +26,7 @@ from skdp import (
     DPSGDClassifier,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
 )
@@ -101,6 +103,7 @@ def _frozen():
     return FrozenEstimator(SCALER.fit(people(seed=1)[0][["age", "rooms"]]))
 
 
+LABELS = {"work": ["state", "firm"], "rooms": [0, 1, 2]}
 NUMBER, COUNTS = {"target_bounds": (0, 2)}, DPPoissonRegressor(target_bounds=(0, 2))
 PIPELINES = {
     "scaler": lambda: make_pipeline(SCALER, DPLogisticRegression()),
@@ -115,11 +118,21 @@ PIPELINES = {
     "bins": lambda: make_pipeline(DPKBinsDiscretizer(encode="onehot-dense"), DPRidge(**NUMBER)),
     "cells": lambda: make_pipeline(DPHistogramTransformer(n_bins=6), DPLogisticRegression()),
     "quantiles": lambda: make_pipeline(DPQuantileTransformer(bounds=(0, 90)), COUNTS),
+    "table": lambda: make_pipeline(
+        DPTableVectorizer(categories=LABELS, bounds=(0, 90)), DPLogisticRegression()
+    ),
+    "beside": lambda: make_pipeline(
+        ColumnTransformer(
+            [("raw", DPTableVectorizer(bounds=(0, 90)), [0]), ("scaled", SCALER, [1])]
+        ),
+        DPLogisticRegression(),
+    ),
+    "curves": lambda: make_pipeline(SCALER, DPAdditiveRegressor(bounds=(-9, 9), **NUMBER)),
     "axes": lambda: make_pipeline(SCALER, DPPCA(n_components=1), DPKMeans(n_clusters=3)),
 }
 # Of bins a column without common values, which ONNX rounds to the next bin.
 COLUMNS = {"bins": ["age"], "cells": ["age"], "means": ["rooms"]}
-COLUMNS["columns"] = ["age", "hours", "rooms", "work"]
+COLUMNS |= dict.fromkeys(["columns", "table"], ["age", "hours", "rooms", "work"])
 
 
 @cache

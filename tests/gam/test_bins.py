@@ -7,15 +7,15 @@ from skdp.gam import _bins as module
 from skdp.gam._bins import CELLS, consistent_counts, level_counts, merged_cells, nearest_masses
 
 
-def test_consistent_counts_are_those_of_least_squares(monkeypatch):
-    monkeypatch.setattr(module, "LEVELS", 4)
-    monkeypatch.setattr(module, "CELLS", 16)
-    design = np.stack([level_counts(unit) for unit in np.eye(16)], axis=1)
+@pytest.mark.parametrize("coarsest", [1, 2, 4])
+def test_consistent_counts_are_those_of_least_squares(coarsest):
+    design = np.stack([level_counts(unit, coarsest) for unit in np.eye(16)], axis=1)
+    assert len(design) == 32 - 2**coarsest
     noisy = np.random.default_rng(0).normal(size=len(design))
     # The sum is known: a very heavy row of its own.
     heavy = np.vstack([design, 1e6 * np.ones(16)])
     best = np.linalg.lstsq(heavy, np.append(noisy, 1e6 * 7.0), rcond=None)[0]
-    np.testing.assert_allclose(consistent_counts(noisy, 7.0), best, atol=1e-5)
+    np.testing.assert_allclose(consistent_counts(noisy, 7.0, coarsest), best, atol=1e-5)
 
 
 def test_without_noise_nothing_changes():

@@ -365,7 +365,7 @@ def test_a_seed_repeats_a_search_and_gives_every_fit_its_own_noise(table):
     assert results[0] == results[1] and search.privacy_.seeded
     with pytest.warns(UserWarning):
         run = make_run(table, "holdout", source=seeded_source())
-    seeds = [run.seeds(fit)[0] for fit in run.plan.runs.values()]
+    seeds = [seed for fit in run.plan.runs.values() for seed in run.seeds(fit).values()]
     assert len(set(seeds)) == len(seeds)
 
 

@@ -142,17 +142,20 @@ def test_what_columns_share_is_not_counted_twice():
     np.testing.assert_allclose(model.predict_proba([[1] * 8])[0, 1], 0.7, atol=0.05)
 
 
-def test_each_column_counts_the_classes_again(monkeypatch):
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_each_column_counts_the_classes_again(delta, monkeypatch):
     """The deviation of 8000 estimates is known to 1 %: 10 % are beyond any false alarm."""
-    plan, (X, y) = plan_of(meet(1.0, 1e-6)), make_rows()
-    exact, levels = exact_counts(plan, X, y, monkeypatch), plan.levels
-    sizes = [2 ** (levels + 1) - 1, 2 ** (levels + 1) - 1, len(COLOURS) + 2]
+    plan, (X, y) = plan_of(meet(1.0, delta)), make_rows()
+    exact, (first, *_), last = exact_counts(plan, X, y, monkeypatch), plan.levels, plan.levels[-1]
+    size = sum(2**level for level in plan.levels) + 1
+    sizes = [size, size, len(COLOURS) + 2]
     rng, found = np.random.default_rng(0), []
     for _ in range(8000 // 3):
         noisy = exact + rng.normal(size=exact.shape)
         *columns, own = np.split(noisy, np.cumsum(sizes), axis=1)
-        found.append(_pooled(plan.columns, columns, own) - np.bincount(y))
-    expected = 1.0 / math.sqrt(1.0 + 1.0 / 3.0 + 1.0 / 3.0 + 1.0 / 5.0)
+        found.append(_pooled(plan.columns, columns, own, first) - np.bincount(y))
+    expected = 1.0 / math.sqrt(1.0 + 2.0 / (2**first + 1) + 1.0 / 5.0)
+    assert first == (last if delta == 0.0 else 1)
     assert np.std(found) == pytest.approx(expected, rel=0.1)
     assert abs(np.mean(found)) < 0.1 * expected
 
@@ -260,9 +263,15 @@ def test_where_noise_rules_it_is_the_majority():
     assert np.mean(scores) > least - 0.03
 
 
-def test_noise_says_how_fine_cells_are():
-    levels = [plan_of(meet(epsilon), n=10_000).levels for epsilon in (1e-3, 0.1, 1.0, 1e3)]
-    assert levels[0] == 1 and levels[-1] == 10 and levels == sorted(levels)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_noise_says_how_fine_cells_are(delta):
+    plans = [plan_of(meet(epsilon, delta), n=10_000) for epsilon in (1e-3, 0.1, 1.0, 1e3)]
+    finest = [plan.levels[-1] for plan in plans]
+    assert finest[0] == 1 and finest[-1] == 10 and finest == sorted(finest)
+    # Two columns of numbers, one of labels, and the classes.
+    counts_of_row = [2 * (1 if delta == 0.0 else last) + 2 for last in finest]
+    moved = counts_of_row if delta == 0.0 else np.sqrt(counts_of_row)
+    np.testing.assert_allclose([plan.sensitivity for plan in plans], moved)
 
 
 def test_chunks_and_their_table_are_one():

@@ -107,7 +107,7 @@ def test_errors_have_the_expected_size(delta):
     truth = np.tile([100, 0, 0, 0, 0, 100], (20, 1)).ravel()
     transformer = DPHistogramTransformer(2.0, delta=delta, edges=EDGES)
     plan = transformer.plan_fit(TableShape(n_rows=100, n_columns=40), guarantee_of(transformer))
-    runs = [plan.noisy_counts(table, plan.bins, RandomSource(seed)) for seed in range(300)]
+    runs = [plan.noisy_counts(table, plan.edges.bins, RandomSource(seed)) for seed in range(300)]
     squares = np.mean(np.square([np.concatenate(run) - truth for run in runs]), axis=1)
     expected = transformer.expected_error(40) ** 2
     assert abs(squares.mean() - expected) < 5 * squares.std(ddof=1) / math.sqrt(300)

@@ -12,7 +12,7 @@ from skdp.noise import RandomSource
 from skdp.stats import _moments
 from skdp.stats._moments import HistogramPlan, ModePlan, MomentsPlan
 from skdp.stats._second_moment import CovariancePlan
-from skdp.stats._tables import nearest_counts
+from skdp.stats._tables import CrosstabPlan, nearest_counts
 from tests._guarantees import meet
 from tests._private import read_persons
 
@@ -190,6 +190,33 @@ def test_crosstab_is_a_table_of_counts_whatever_the_noise():
             stats.dp_crosstab(jobs, marks, categories=wrong)
     with pytest.raises(ValueError, match="inconsistent"):
         stats.dp_crosstab(jobs, marks[:7], categories=(["a"], [1.0]))
+
+
+def test_a_crosstab_is_made_of_its_release_alone(monkeypatch):
+    """And of the number of persons, whatever number of rows they have."""
+    noisy, seen = np.array([[3.0, -2.0, 30.0], [0.5, 1.0, 2.0]]), []
+
+    def released(mechanism, counts, source):
+        seen.append((mechanism, counts))
+        return noisy
+
+    monkeypatch.setattr(_moments, "release_counts", released)
+    plan = CrosstabPlan(
+        low=[0] * 2,
+        high=[0] * 2,
+        bins=(np.arange(3) - 0.5, np.arange(4) - 0.5),
+        joint=True,
+        n_rows=10,
+        guarantee=meet(1.0, unit="person"),
+    )
+    rows = np.random.default_rng(0).integers(0, 2, (400, 2)).astype(float)
+    found = plan.run(rows, None, read_persons(np.arange(400) % 10, 400))
+    np.testing.assert_array_equal(found, nearest_counts(noisy, 10))
+    assert found.sum() == 10
+    ((mechanism, counts),) = seen
+    # A cell for each pair of labels, and shares of persons in place of rows.
+    assert mechanism is plan.mechanism and counts.shape == (2, 3)
+    assert counts.sum() == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -132,6 +132,11 @@ class DaskLike:
     def blocks(self):
         return self
 
+    _meta = None
+
+    def map_blocks(self, function, **options):
+        return self
+
     def __getitem__(self, number):
         start = sum(self.chunks[0][:number])
         rows = slice(start, start + self.chunks[0][number])

@@ -1,0 +1,158 @@
+"""What a ledger says of a data set, to whoever has a handle on it."""
+
+from operator import attrgetter
+
+from skdp.accounting._bounds import get_epsilon
+from skdp.accounting._events import Composed
+from skdp.accounting._ledger import one_address, open_ledger
+from skdp.accounting._report import BudgetReport
+from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
+from skdp.exceptions import LedgerError
+from skdp.utils._documents import html_text
+
+
+class LedgerView(NotCopied):
+    """What is read of a data set; a handle knows its `_ledger`, and how to look at it `_now`."""
+
+    dataset: str = property(attrgetter("_dataset"))
+    part: Part | None = property(attrgetter("_part"))
+    user: str = property(attrgetter("_user"))
+    purpose: str = property(attrgetter("_purpose"))
+    epsilon: float = property(attrgetter("terms.epsilon"))
+    delta: float = property(attrgetter("terms.delta"))
+    relation: str = property(attrgetter("terms.relation"))
+    composition: str = property(attrgetter("terms.composition"))
+    unit: str = property(attrgetter("terms.unit"))
+    max_rows: int = property(attrgetter("terms.max_rows"))
+
+    @property
+    def terms(self) -> Terms:
+        """Cap, relation, composition and unit, as one value."""
+        return self._now().terms
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The epsilon that everything charged costs together, at the cap's delta."""
+        return self._now().spent[0]
+
+    @property
+    def delta_spent(self) -> float:
+        """The delta that goes with `epsilon_spent`."""
+        return self._now().spent[1]
+
+    @property
+    def epsilon_remaining(self) -> float:
+        """The cap on epsilon minus `epsilon_spent`; less where a sub-cap leaves `user` less."""
+        return self._now().left(self._user, self._purpose)[0]
+
+    @property
+    def spends(self) -> list[Spend]:
+        """Every charge, oldest first, as a list of `Spend`."""
+        return list(read_entries(self._ledger.read(self.dataset), "charge"))
+
+    @property
+    def draws(self) -> list[Draw]:
+        """Every step that ran on a round charged before, oldest first, as a list of `Draw`."""
+        return list(read_entries(self._ledger.read(self.dataset), "draw"))
+
+    def recompose(self, method: str = "auto", delta: float | None = None) -> float:
+        """Return what everything charged costs by another method.
+
+        The figure holds if all parameters had been fixed beforehand. Parts of partitions are
+        counted as if they held the same rows.
+
+        Parameters
+        ----------
+        method : str, default="auto"
+            A method of `skdp.accounting.get_epsilon`.
+        delta : float, default=None
+            At which epsilon is stated; None takes the cap's.
+
+        Returns
+        -------
+        float
+        """
+        terms = self._now().terms
+        event = Composed(tuple(spend.event for spend in self.spends))
+        delta = terms.delta if delta is None else delta
+        options = {"relation": terms.relation, "group_size": terms.max_rows}
+        return get_epsilon(event, delta, method=method, **options)
+
+    def verify(self) -> str:
+        """Check the ledger's hash chain and return the hash of its last record.
+
+        Returns
+        -------
+        str
+            Keep it elsewhere: the chain finds an edit of a record, and only a hash kept
+            elsewhere finds that the whole file was replaced or cut at its end.
+
+        Raises
+        ------
+        LedgerError
+            If a record was changed, removed, inserted or reordered.
+        """
+        return self._ledger.verify()
+
+    def report(self) -> BudgetReport:
+        """Return the budget and every spend.
+
+        Returns
+        -------
+        BudgetReport
+            Text when printed, HTML in a notebook, and `to_dict`.
+        """
+        records = self._ledger.read(self._dataset)
+        state = self._of_whole(self._opened(State().after(records)))
+        shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
+        return BudgetReport(
+            **{name: getattr(state.terms, name) for name in shown},
+            dataset=self._dataset,
+            spent=state.spent,
+            shares=state.shares(),
+            closed=state.closed,
+            spends=read_entries(records, "charge"),
+            draws=read_entries(records, "draw"),
+            head_hash=self.verify(),
+        )
+
+    def _opened(self, state):
+        if state.terms is None:
+            raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
+        return state
+
+    def _repr_html_(self):
+        try:
+            return self.report()._repr_html_()
+        except LedgerError:
+            # A model was loaded where its ledger is not.
+            return html_text(repr(self))
+
+
+def ledger_records(ledger, dataset=None, head=None):
+    """Return the records of a ledger, oldest first, once its chain was checked.
+
+    Parameters
+    ----------
+    ledger : str or path-like
+        As `PrivacyAccountant` takes it; it must be there.
+    dataset : str, default=None
+        None takes every data set.
+    head : str, default=None
+        The hash of a record that was noted earlier: the chain must still hold it.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used, its chain is broken or does not hold `head`, or there is no
+        such data set.
+    """
+    opened = open_ledger(one_address(ledger))
+    opened.verify()
+    records = opened.records()
+    if head is not None and head not in {record.hash for record in records}:
+        raise LedgerError(f"the ledger does not hold the hash {head}: it was replaced or cut")
+    kept = [record for record in records if dataset in (None, record.dataset)]
+    if dataset is not None and not kept:
+        raise LedgerError(f"the ledger holds no data set {dataset!r}")
+    return kept
