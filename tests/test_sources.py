@@ -1,7 +1,9 @@
 """Tables of other libraries, read in parts: what is released is what memory would give."""
 
+import gc
 import pickle
 import re
+import weakref
 
 import dask
 import dask.array as da
@@ -106,6 +108,21 @@ def test_rows_are_those_of_memory(kind, table, folder):
     assert len(chunked.borders) > 2 and chunked.dtype == np.float64
     for start, stop in np.sort(rng.integers(0, N + 1, size=(20, 2))):
         np.testing.assert_array_equal(chunked[start:stop], table[0][start:stop])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_decoded_of_a_chunk_is_forgotten_with_it(kind, table, folder):
+    """Without a search for cycles, which may come after a gigabyte."""
+    gc.disable()
+    try:
+        for open_chunk in ChunkedArray(sources(table[0], folder)[kind]).parts():
+            chunk = open_chunk()
+            chunk[0:1]
+            forgotten = weakref.ref(chunk)
+            del chunk
+            assert forgotten() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("number", range(len(ESTIMATORS)))

@@ -66,7 +66,7 @@ class Source:
         It is a function of a module too.
         """
         shape, in_memory = (n_rows, n_columns), any(source.in_memory for source in sources)
-        opening = partial(_open_view, sources, read, shape, dtype)
+        opening = partial(View, sources, read, shape, dtype)
         return cls("a view", shape, dtype, opening, in_memory)
 
 
@@ -122,12 +122,12 @@ def path_parts(paths):
 
 
 class Lazy:
-    """An array that a function of a slice of its rows gives."""
+    """An array of which `_read` gives a slice of rows."""
 
     ndim = 2
 
-    def __init__(self, read, shape, dtype):
-        self._read, self.shape, self.dtype = read, shape, dtype
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
 
     def __getitem__(self, rows):
         return self._read(slice(*rows.indices(self.shape[0])))
@@ -136,9 +136,15 @@ class Lazy:
         return np.asarray(self[:], dtype=dtype)
 
 
-def _open_view(sources, read, shape, dtype):
-    opened = [source.open() for source in sources]
-    return Lazy(lambda rows: read(rows, *opened), shape, dtype)
+class View(Lazy):
+    """What a function makes of a slice of rows, and of opened sources of these rows."""
+
+    def __init__(self, sources, read, shape, dtype):
+        super().__init__(shape, dtype)
+        self._opened, self._made = [source.open() for source in sources], read
+
+    def _read(self, rows):
+        return self._made(rows, *self._opened)
 
 
 def slice_rows(n_columns):
@@ -226,10 +232,10 @@ class Decoded(Lazy):
     """Rows that can be decoded from the first on only; those of the last batch are kept."""
 
     def __init__(self, batches, shape, dtype):
-        super().__init__(self._decode, shape, dtype)
+        super().__init__(shape, dtype)
         self._open, self._batches, self._first = batches, None, 0
 
-    def _decode(self, rows):
+    def _read(self, rows):
         pieces, start = [np.empty((0, self.shape[1]), self.dtype)], rows.start
         if self._batches is None or start < self._first:
             self._first, self._batch, self._batches = 0, pieces[0], self._open()
