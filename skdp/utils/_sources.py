@@ -20,8 +20,8 @@ from skdp.utils._frames import (
     kind_of,
 )
 
-# So much is decoded at a time.
-SLICE_BYTES = 1 << 24
+# So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
+SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
 READ_BYTES = 1 << 16
 # In a polars plan, names of columns and of files; and the other words that leave every row, and
 # the order of rows, as they are.
@@ -265,8 +265,7 @@ def _polars_parts(frame):
     files = [file for scan in re.findall(SCANNED, plan) for file in scan.split(", ")]
     moved = "its plan has FILTER" if words else _moved_by(files)
     n_rows, width = frame.select(n_rows_of()).collect().item(), len(form.columns)
-    # A slice of a file makes polars decode more than the slice.
-    size, sources = 4 * slice_rows(width), []
+    size, sources = SLICES_OF_POLARS * slice_rows(width), []
     for start in range(0, max(n_rows, 1), size):
         shape = min(size, n_rows - start), width
         batches = partial(_collected, frame.slice(start, shape[0]), shape, dtype)
