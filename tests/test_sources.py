@@ -52,6 +52,7 @@ SCALED = make_pipeline(
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch):
     monkeypatch.setattr("skdp.utils._sources.SLICE_BYTES", 8 * len(NAMES) * 20)
+    monkeypatch.setattr("skdp.utils._sources.SLICES_OF_POLARS", 4)
     with dask.config.set(scheduler="synchronous"):
         yield
 
