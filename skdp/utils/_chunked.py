@@ -4,7 +4,7 @@ import os
 from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import accumulate, chain
-from threading import Lock
+from threading import Lock, local
 
 import numpy as np
 from scipy.sparse import issparse
@@ -95,7 +95,7 @@ class ChunkedArray:
             raise ValueError(f"chunks must have the same number of columns, got {widths}")
         if len(sources) > MOST_CHUNKS:
             raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
-        self._parts, self._sources, self._opened = parts, sources, None
+        self._parts, self._sources, self._opened = parts, sources, local()
         self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
@@ -117,13 +117,11 @@ class ChunkedArray:
 
     def __getitem__(self, key):
         """Return the rows of a slice with step 1, as an array; or rows or columns by number."""
-        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, Ellipsis)
-        if columns is not Ellipsis and columns != slice(None):
-            if rows != slice(None):
-                raise TypeError("take rows first, and columns of these")
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        if not _is_all(columns):
             columns = np.arange(self.shape[1])[columns]
-            if columns.ndim != 1:
-                raise TypeError("columns are taken several at a time")
+            if not _is_all(rows) or columns.ndim != 1:
+                raise TypeError("take rows first, and several columns of these")
             chosen = partial(np.take, indices=columns, axis=1)
             return self.mapped(chosen, len(columns), self.dtype)
         if not isinstance(rows, slice):
@@ -144,17 +142,24 @@ class ChunkedArray:
         return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
 
     def __array_function__(self, function, types, args, kwargs):
-        """Put tables side by side without reading them, as scikit-learn's unions ask numpy to."""
-        of_columns = function is np.hstack or (function is np.concatenate and kwargs.get("axis"))
-        tables = [as_chunked(table) for table in args[0]] if of_columns else []
+        """Put tables side by side without reading them, as scikit-learn's unions ask numpy to.
+
+        Other functions get the table in memory.
+        """
+        side_by_side = {np.hstack: {}, np.concatenate: {"axis": 1}}.get(function) == kwargs
+        tables = [as_chunked(table) for table in args[0]] if side_by_side else []
         if len({getattr(table, "borders", None) for table in tables}) != 1:
-            return function._implementation(*args, **kwargs)
+            kwargs = {name: _in_memory(value) for name, value in kwargs.items()}
+            return function(*map(_in_memory, args), **kwargs)
         width = sum(table.shape[1] for table in tables)
         dtype = np.result_type(*(table.dtype for table in tables))
         return self._viewed(tables, _side_by_side, width, dtype)
 
     def __getstate__(self):
-        return self.__dict__ | {"_opened": None}
+        return {name: value for name, value in vars(self).items() if name != "_opened"}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _opened=local())
 
     def __repr__(self):
         return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
@@ -233,10 +238,21 @@ class ChunkedArray:
         return self._of(Parts(sources=tuple(views), form=parts.form))
 
     def _open(self, number):
-        opened = self._opened
-        if opened is None or opened[0] != number:
-            opened = self._opened = number, _opened(self._sources[number])
-        return opened[1]
+        # What is opened remembers how far it is decoded, so that threads cannot share it.
+        last = vars(self._opened).get("last")
+        if last is None or last[0] != number:
+            last = self._opened.last = number, _opened(self._sources[number])
+        return last[1]
+
+
+def _is_all(key):
+    return isinstance(key, slice) and key == slice(None)
+
+
+def _in_memory(value):
+    if isinstance(value, list | tuple):
+        return [_in_memory(each) for each in value]
+    return np.asarray(value) if isinstance(value, ChunkedArray) else value
 
 
 def _opened(source):

@@ -33,8 +33,13 @@ IN_PLACE = set(
     "is_between fill_null abs sign log log1p exp sqrt pow clip round floor ceil Float32 Float64 "
     "Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Boolean".split()
 )
-# Steps of a dask frame's plan that do, beside those that dask knows to be of each cell.
-DASK_IN_PLACE = {"FromPandas", "FromGraph", "FromDelayed", "DelayedsExpr", "FromMap", "Partitions"}
+# Steps of a dask frame's plan, or what they are derived from, that work cell by cell on the
+# columns of one frame, or make one. (Not all that dask calls elementwise do: `Eval` does not.)
+DASK_IN_PLACE = set(
+    "Binop Unaryop Projection Drop Assign AsType RenameFrame ColumnsSetter ToFrame Abs Round Clip "
+    "Between Isin IsNa NotNull Fillna Where Mask FromPandas FromGraph FromDelayed DelayedsExpr "
+    "FromMap Partitions".split()
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,35 +210,41 @@ def _dataset_parts(dataset):
                 "all files alike, and leave out of the schema what stands in names of folders"
             )
         paths.append(fragment.path)
+        written = _written(fragment)
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
-            batches = partial(_batches, fragment, group.id, names, shape, dtype)
-            opening = partial(Decoded, batches, shape, dtype)
+            batches = partial(_batches, fragment, written, group.id, names, dtype)
+            opening = partial(Decoded, fragment.path, batches, shape, dtype)
             sources.append(Source(fragment.path, shape, dtype, opening))
     form = dataset.schema.empty_table()
     return Parts(sources=tuple(sources), form=form, moved=_moved_by(paths))
 
 
-def _batches(fragment, group, names, shape, dtype):
+def _written(fragment):
+    """Return what tells that a file was written again."""
+    found = fragment.filesystem.get_file_info(fragment.path)
+    return found.size, found.mtime_ns
+
+
+def _batches(fragment, written, group, names, dtype):
     """Yield arrays of the rows of a row group of a Parquet file, one behind another."""
     from pyarrow.parquet import ParquetFile
 
-    # A dataset's own reader decodes all of a row group.
-    file = ParquetFile(fragment.open(), pre_buffer=False, buffer_size=READ_BYTES)
-    if file.metadata.row_group(group).num_rows == shape[0]:
+    if _written(fragment) == written:
+        options = {"pre_buffer": False, "buffer_size": READ_BYTES, "metadata": fragment.metadata}
+        # A dataset's own reader decodes all of a row group.
+        file = ParquetFile(fragment.open(), **options)
         kept = {"row_groups": [group], "columns": names, "use_threads": False}
-        for batch in file.iter_batches(slice_rows(shape[1]), **kept):
+        for batch in file.iter_batches(slice_rows(len(names)), **kept):
             yield _matrix([batch.column(name) for name in names], len(batch), dtype)
-    # Who asks for more rows was told of more.
-    raise ValueError(f"{fragment.path} has changed since it was first opened")
 
 
 class Decoded(Lazy):
     """Rows that can be decoded from the first on only; those of the last batch are kept."""
 
-    def __init__(self, batches, shape, dtype):
+    def __init__(self, name, batches, shape, dtype):
         super().__init__(shape, dtype)
-        self._open, self._batches, self._first = batches, None, 0
+        self._name, self._open, self._batches, self._first = name, batches, None, 0
 
     def _read(self, rows):
         pieces, start = [np.empty((0, self.shape[1]), self.dtype)], rows.start
@@ -245,7 +256,10 @@ class Decoded(Lazy):
                 pieces.append(self._batch[start - self._first : rows.stop - self._first])
                 start += len(pieces[-1])
             else:
-                self._first, self._batch = last, next(self._batches)
+                self._first, self._batch = last, next(self._batches, None)
+                if self._batch is None:
+                    self._batches = None
+                    raise ValueError(f"{self._name} has changed since it was first opened")
         return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
@@ -255,21 +269,25 @@ def _polars_parts(frame):
     form, plan = frame.head(0).collect(), frame.explain(optimized=False)
     dtype = _dtype_of(form.columns, form.dtypes)
     words = re.sub(f"{NAMED}|{SCANNED}", "", plan)
-    words = set(re.findall(r"[^\W\d]\w*", words)) - IN_PLACE
-    if words - {"FILTER"}:
+    words = set(re.findall(r"[^\W\d]\w*", words))
+    # Where a row is left out, places and numbers of rows depend on values.
+    others = words - IN_PLACE - {"FILTER"} or ("FILTER" in words and words & {"len", "HCONCAT"})
+    if others:
         raise ValueError(
-            f"the plan of this LazyFrame has {', '.join(sorted(words))}, and its rows, or their "
-            "order, could be others each time they are read: write it to a file by sink_parquet, "
-            "and give that"
+            f"the plan of this LazyFrame has {', '.join(sorted(others))}, and its rows, or their "
+            "order, could be others each time they are read, or with one row's values: write it "
+            "to a file by sink_parquet, and give that"
         )
     files = [file for scan in re.findall(SCANNED, plan) for file in scan.split(", ")]
-    moved = "its plan has FILTER" if words else _moved_by(files)
+    moved = "its plan has FILTER" if "FILTER" in words else _moved_by(files)
     n_rows, width = frame.select(n_rows_of()).collect().item(), len(form.columns)
     size, sources = SLICES_OF_POLARS * slice_rows(width), []
     for start in range(0, max(n_rows, 1), size):
         shape = min(size, n_rows - start), width
         batches = partial(_collected, frame.slice(start, shape[0]), shape, dtype)
-        sources.append(Source("a LazyFrame", shape, dtype, partial(Decoded, batches, shape, dtype)))
+        opening = partial(Decoded, "a LazyFrame", batches, shape, dtype)
+        # A plan may hold a whole table; and polars has threads of its own.
+        sources.append(Source("a LazyFrame", shape, dtype, opening, in_memory=True))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
@@ -277,7 +295,6 @@ def _collected(frame, shape, dtype):
     rows = frame.collect()
     if len(rows) == shape[0]:
         yield _matrix(columns_of(rows), len(rows), dtype)
-    raise ValueError("a LazyFrame has changed since it was first opened")
 
 
 def dask_parts(X, form=None):
@@ -332,7 +349,7 @@ def _stays_in_place(step):
         found = step._dataset_info
         files = found["ds"].files if "ds" in found else [each.path for each in found["all_files"]]
         return step.operand("filters") is None and not _moved_by(files)
-    return "Elemwise" in kinds or kinds[0] in DASK_IN_PLACE
+    return not DASK_IN_PLACE.isdisjoint(kinds)
 
 
 def _partition(types, dtype, part):

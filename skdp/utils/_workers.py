@@ -6,13 +6,15 @@ small values, and neither accountant nor noise. Each call can be made again, so 
 worker that died are repeated.
 """
 
+import sys
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from itertools import chain, pairwise
 from typing import Protocol
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from skdp._version import __version__
@@ -109,6 +111,19 @@ def joined(values, out):
         start, stop = stop, stop + len(part)
         out[start:stop] = part
     return out
+
+
+def n_jobs_here():
+    """Return how many jobs joblib is told to run, 1 within a task of dask's.
+
+    Its own jobs would wait there for the place that it holds.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        with suppress(ValueError):
+            distributed.get_worker()
+            return 1
+    return effective_n_jobs(None)
 
 
 class JoblibWorkers:
