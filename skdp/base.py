@@ -489,7 +489,7 @@ class PrivateFit(PrivateRelease):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
             Finite numbers.
         y : array-like of shape (n_samples,), default=None
             Labels or targets, for an estimator that needs some.

@@ -51,7 +51,15 @@ from skdp.stats import (
     estimate_bounds,
 )
 from skdp.utils import ChunkedArray
-from tests._private import make_table
+from tests._private import (
+    BinaryLogisticLoss,
+    BoundedRows,
+    ClippedSums,
+    Rows,
+    as_chunked,
+    make_table,
+    read_persons,
+)
 from tests.test_containers import leaves
 from tests.test_contract import FIRST_OF_CLASS
 from tests.utils.test_chunked import counted
@@ -123,10 +131,10 @@ def table():
 def no_rows_here(monkeypatch):
     """Let no chunk be read where the fit is."""
 
-    def read(self):
+    def read(array, number):
         raise AssertionError("a chunk was pulled")
 
-    monkeypatch.setattr("skdp.utils._chunked._DaskRows.open", read)
+    monkeypatch.setattr("skdp.utils._sources._computed", read)
 
 
 @pytest.fixture
@@ -252,7 +260,7 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
         assert not any(word in each for each in sent)
     if isinstance(estimator, DPStandardScaler):
         of_last_chunk = pickle.loads(sent[-1])
-        chunk = X[-HEIGHTS[-1] :], ((), (None,))
+        chunk = X[-HEIGHTS[-1] :], (), (None,)
         once, again = (of_last_chunk(*chunk).copy() for _ in range(2))
         assert once.any() and (once == again).all()
 
@@ -385,12 +393,30 @@ def of_a_dask_array(X):
     return X
 
 
+def of_rows_by_number(X):
+    return ChunkedArray(X)[np.arange(5, len(X) - 5)]
+
+
+def of_columns_by_number(X):
+    return ChunkedArray(X)[:, [1, X.shape[1] - 1]]
+
+
 def of_what_a_scaler_made(X):
     return DPStandardScaler(bounds=(0, 1)).fit(np.zeros((9, X.shape[1]))).transform(X)
 
 
+def of_one_chunk_of_several(X):
+    return ChunkedArray([X, X])
+
+
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("made", [of_a_dask_array, of_what_a_scaler_made])
+@pytest.mark.parametrize(
+    "made",
+    [
+        of_a_dask_array,
+        *(of_rows_by_number, of_columns_by_number, of_what_a_scaler_made, of_one_chunk_of_several),
+    ],
+)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("lie", LIES)
 def test_a_block_that_is_not_what_the_array_says_is_refused_before_the_charge(lie, axis, made):
@@ -417,12 +443,7 @@ def test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most():
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    "estimator",
-    # Searches take rows by number, which tables in parts do not give.
-    [each for each in FIRST_OF_CLASS if not hasattr(each, "estimator")],
-    ids=lambda each: type(each).__name__,
-)
+@pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda each: type(each).__name__)
 def test_every_estimator_releases_the_same_of_chunks_in_memory_and_of_a_grid_of_blocks(estimator):
     X, y = make_table(estimator)
     heights = (7, 0, 1, 32, 20)
@@ -476,6 +497,25 @@ def test_targets_that_declare_nothing_are_refused(table):
         DPLogisticRegression(C=0.1).fit(X, one)
     with pytest.raises(ValueError, match="0 sample"):
         DPStandardScaler(bounds=(0, 1)).fit(counted(X, HEIGHTS)[0][:0])
+
+
+def attributes(rows):
+    return set(vars(rows.without_rows(0)))
+
+
+@pytest.mark.usefixtures("here")
+def test_what_is_sent_of_rows_is_listed(table):
+    """The attributes of each kind of `Rows` that go to workers: none that was not thought of."""
+    X, y, groups = table
+    parts, shared = as_chunked(counted(X, HEIGHTS)[0]), read_persons(groups, N)
+    rows = {"shape", "_size", "_read"}
+    assert attributes(Rows(parts)) == rows
+    bounded = BoundedRows(parts, 1.0, 0.5, persons=shared)
+    public = {"data_norm", "unit", "constant", "n_units", "n_columns", "n_features", "norm"}
+    assert attributes(bounded) == rows | public | {"block_size", "_kept"}
+    assert bounded.without_rows(0)._kept == {}
+    sums = ClippedSums(parts, y + 0.0, BinaryLogisticLoss(), constant=1.0, clip=1.0, persons=shared)
+    assert attributes(sums) == rows | {"loss", "constant", "norm", "_clip", "_indices"}
 
 
 SEED = 987654321

@@ -42,8 +42,8 @@ class _DenseRows:
         self._X = X if isinstance(X, ChunkedArray) else np.asarray(X)
         self._borders, self._tile = Rows(self._X).borders, tile_rows(X.shape[1])
         self._block = np.empty((self._tile, X.shape[1]))
-        parts = X if isinstance(X, ChunkedArray) else [self._X]
-        self._gather = [_gatherer(part) for part in parts]
+        self._parts = X.parts() if isinstance(X, ChunkedArray) else [lambda: self._X]
+        self._number = self._gather = None
 
     def read(self, rows):
         if isinstance(rows, slice):
@@ -52,7 +52,10 @@ class _DenseRows:
                 return part
             return _convert(part, self._block[: len(part)])
         block, number = self._block[: len(rows)], bisect_right(self._borders, rows[0]) - 1
-        gather = self._gather[number] or partial(self._read_part, number)
+        if number != self._number:
+            # One at a time: the pages of a file that is kept open stay in memory.
+            self._number, self._gather = number, _gatherer(self._parts[number]())
+        gather = self._gather or partial(self._read_part, number)
         gather(rows - self._borders[number] if number else rows, block)
         return block
 

@@ -42,6 +42,8 @@ class BoundedRows(Rows):
         By whose shares rows count in sums; None counts each as one.
     """
 
+    stays = Rows.stays | {"persons"}
+
     def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
         self.X, self.data_norm, self.unit, self.persons = X, data_norm, unit, persons
         self.constant = float(constant)
@@ -72,11 +74,6 @@ class BoundedRows(Rows):
 
     def __getitem__(self, rows):
         return _Block(self, rows)
-
-    def there(self, X, along):
-        rows = super().there(X, along)
-        rows.persons = None
-        return rows
 
 
 def _row_factors(block, data_norm, unit):

@@ -136,6 +136,14 @@ class ColumnTable:
             yield from ((self.values(j, rows), j) for j in columns)
 
 
+def each_column(X):
+    """Return an iterable of the columns of an array, or of a `ChunkedArray`: one at a time."""
+    if not isinstance(X, ChunkedArray):
+        return X.T
+    table = ColumnTable(X.shape, X)
+    return (as_numbers(table.column(j).whole()) for j in range(X.shape[1]))
+
+
 def _read_part(read, X, rows):
     return read(X if isinstance(X, ColumnTable) else ColumnTable(X.shape, X), rows=rows)
 
@@ -147,14 +155,6 @@ def _add_labels(counts, values, shares, categories, other):
     codes = category_codes(values, categories, other)[places]
     known = codes >= 0
     counts += counts_of(codes[known], cut(shares, known), len(counts))
-
-
-def each_column(X):
-    """Return an iterable of the columns of an array, or of a `ChunkedArray`: one at a time."""
-    if not isinstance(X, ChunkedArray):
-        return X.T
-    table = ColumnTable(X.shape, X)
-    return (as_numbers(table.column(j).whole()) for j in range(X.shape[1]))
 
 
 def split_by_column(values, columns):
@@ -170,7 +170,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     Parameters
     ----------
     estimator : estimator
-    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
     allow_nan : bool, default=False
@@ -187,8 +187,9 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     ValueError
         If scikit-learn would raise it.
     """
-    if as_chunked(X) is not None:
-        return read_numeric_columns(estimator, X, reset=reset, allow_nan=allow_nan)
+    chunked = as_chunked(X)
+    if chunked is not None:
+        return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
     if is_frame(X):
         X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -10,17 +10,21 @@ whoever computes them (`skdp.utils._workers`), and only sums come back.
 from bisect import bisect_right
 from copy import copy
 from functools import partial
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skdp._data._containers import canonical_rows
+from skdp.utils import ChunkedArray
+from skdp.utils._workers import JoblibWorkers, added, cut, joined, n_jobs_here, spans
 
 BLOCK_BYTES = 1 << 20
 # So many blocks are added one after another. No table has 2**48 rows.
-RUN_BLOCKS = 64
+RUN_BLOCKS = 16
 LOG2_MOST_ROWS = 48
+# Sums over so many values take longer than it takes to hand them to several threads.
+LONG = 1 << 22
 
 
 def block_size(n_columns):
@@ -85,9 +89,12 @@ class Rows:
     ----------
     of_chunks : bool
         Whether a part itself is read, and not only what goes with its rows.
+    stays : set of str
+        The attributes that are never sent.
     """
 
     of_chunks = True
+    stays = frozenset({"X", "along", "borders"})
 
     def __init__(self, X, size=None, read=read_block, n_columns=None, along=()):
         self.X, self.shape, self.along = X, (X.shape[0], n_columns or X.shape[1]), along
@@ -109,7 +116,7 @@ class Rows:
 
     def whole(self):
         """Return all that is read in one array; it may be a view."""
-        if _workers(self) is not None:
+        if getattr(self.X, "workers", None) is not None:
             # A view would keep the chunk.
             return np.concatenate(self.of_parts(np.copy))
         if len(self.borders) == 2:
@@ -119,11 +126,13 @@ class Rows:
 
     def of_parts(self, function):
         """Return what a function makes of all that is read of a part, of each; here all is one."""
-        workers = _workers(self)
+        workers = getattr(self.X, "workers", None)
         if workers is None:
             return [function(self.whole())]
-        what = partial(_part_there, self.sent(0), function)
-        calls = [workers.call(i, what, self.along) for i in range(len(self.borders) - 1)]
+        calls = [
+            workers.call(i, partial(_whole_there, self.without_rows(i), function), self.along)
+            for i in range(len(self.borders) - 1)
+        ]
         return workers.results(calls)
 
     def sized(self, size):
@@ -132,12 +141,22 @@ class Rows:
         rows._size = size
         return rows
 
-    def sent(self, number):
-        """Return what `there` needs of a part beside its rows, and what goes with these."""
-        return self.there(None, ())
+    def without_rows(self, number):
+        """Return what is sent to where a part is: all but the rows and what goes with them."""
+        rows = copy(self)
+        for name in self.stays:
+            vars(rows).pop(name, None)
+        return rows
 
-    def there(self, X, along):
-        """Return the rows of a part, and what goes with them, as they are read here."""
+    def with_rows(self, X, along):
+        """Return, of what was sent, the rows of a part as they are read here.
+
+        Parameters
+        ----------
+        X : table, or None where no part is read
+        along : tuple
+            What goes with its rows.
+        """
         rows = copy(self)
         rows.X, rows.along = X, along
         rows.borders = (0, 0 if X is None else X.shape[0])
@@ -172,27 +191,19 @@ def sum_over(table, add, total, *small, along=(), then=None):
     ndarray
         `total`, or what `then` makes of it.
     """
-    workers = _workers(table)
-
-    def sum_of(parts, total):
-        if len(parts) > 1:
-            half = len(parts) // 2
-            left = sum_of(parts[:half], total)
-            left += sum_of(parts[half:], np.zeros_like(total))
-            return left
-        number, blocks = parts[0]
-        if workers is None:
-            return _sum_blocks(table, blocks, add, total, small, along)
-        what = partial(_sum_there, table.sent(number), add, total.shape, total.dtype, small)
-        return workers.call(number, what, (table.along, along), table.of_chunks)
-
-    parts = _parts(table)
-    if workers is None or not parts:
-        total = sum_of(parts, total) if parts else total
-        return total if then is None else then(total)
+    workers, runs = _workers(table), _runs(table)
+    filled = [own for own in runs if own]
+    if workers is None or not filled:
+        sums = (_sum_runs(table, own, add, total, small, along) for own in filled)
+        found = added(sums, len(filled)) if filled else np.zeros_like(total)
+        found = found if then is None else then(found)
+    else:
+        what = partial(_sum_there, add, total.shape, total.dtype, small)
+        calls = zip(_calls(workers, table, runs, what, along), runs, strict=True)
+        found = workers.total([each for each, own in calls if own], then)
     if then is not None:
-        return workers.made_of(sum_of(parts, total), then)
-    total += workers.results([sum_of(parts, total)])[0]
+        return found
+    total += found
     return total
 
 
@@ -200,8 +211,8 @@ def map_over(table, function, out, *small):
     """Put a function of each block, and of `small`, in its rows of an array, and return that."""
     workers = _workers(table)
     if workers is None:
-        return _map_blocks(table, function, out, small)
-    return np.concatenate(workers.results(_mapped(workers, table, function, out, small)), out=out)
+        return _map_blocks(table, table.blocks(), function, out, small)
+    return joined(workers.results(_mapped(workers, table, function, out, small)), out)
 
 
 def held_over(table, function, *small, shape=(), dtype=np.float64):
@@ -213,62 +224,85 @@ def held_over(table, function, *small, shape=(), dtype=np.float64):
     """
     workers, out = _workers(table), partial(np.empty, dtype=dtype, order="F")
     if workers is None:
-        return _map_blocks(table, function, out((table.shape[0], *shape)), small)
+        return _map_blocks(table, table.blocks(), function, out((table.shape[0], *shape)), small)
     return workers.held(_mapped(workers, table, function, out((0, *shape)), small))
 
 
-def _part_there(sent, function, X, along):
-    return function(sent.there(X, along).whole())
+def _whole_there(sent, function, X, along):
+    return function(sent.with_rows(X, along).whole())
 
 
-def _parts(table):
-    """Return the numbers of parts with their blocks, those that have some."""
+def _runs(table):
+    """Return the runs of blocks of each part; a run is a list of slices."""
     borders = _borders(table)
-    blocks = groupby(table.blocks(), lambda rows: bisect_right(borders, rows.start) - 1)
-    return [(number, list(of_part)) for number, of_part in blocks]
+    blocks = [[] for _ in borders[1:]]
+    for rows in table.blocks():
+        blocks[bisect_right(borders, rows.start) - 1].append(rows)
+    return [[each[i : i + RUN_BLOCKS] for i in range(0, len(each), RUN_BLOCKS)] for each in blocks]
 
 
 def _workers(table):
     """Return what calls functions where the parts of a table are, None if that is here."""
-    return getattr(getattr(table, "X", None), "workers", None)
+    X = getattr(table, "X", None)
+    workers = getattr(X, "workers", None)
+    if workers is not None or not isinstance(table, Rows):
+        return workers
+    n_jobs = n_jobs_here() if table.borders[-1] * table.shape[1] >= LONG else 1
+    if n_jobs == 1:
+        return None
+    chunked = isinstance(X, ChunkedArray)
+    parts = X.parts() if chunked else [lambda: X]
+    # What goes with the rows is in memory.
+    in_memory = not (table.of_chunks and chunked and X.opens_itself)
+    return JoblibWorkers(parts, _borders(X), n_jobs, in_memory)
 
 
-def _sum_blocks(table, blocks, add, total, small, along):
-    def add_runs(runs, total):
-        half = len(runs) // 2
-        if half:
-            add_runs(runs[:half], total)
-            total += add_runs(runs[half:], np.zeros_like(total))
-            return total
-        for rows in chain.from_iterable(runs):
-            add(total, table[rows], *[cut(values, rows) for values in along], *small)
-        return total
+def _calls(workers, table, runs, function, *along):
+    """Return of each part the calls of a function of it, each of some of its runs."""
 
-    return add_runs([blocks[i : i + RUN_BLOCKS] for i in range(0, len(blocks), RUN_BLOCKS)], total)
+    def calls(number, own):
+        what, goes_along = partial(function, table.without_rows(number)), (table.along, *along)
+        call = partial(workers.call, number, of_part=table.of_chunks)
+        return [call(partial(what, span), *goes_along) for span in spans(len(own), workers.depth)]
+
+    return [calls(number, own) for number, own in enumerate(runs)]
 
 
-def _sum_there(sent, add, shape, dtype, small, X, along):
-    table, along = sent.there(X, along[0]), along[1]
-    return _sum_blocks(table, list(table.blocks()), add, np.zeros(shape, dtype), small, along)
+def _sum_runs(table, runs, add, total, small, along):
+    def sum_of(run):
+        sums = np.zeros_like(total)
+        for rows in run:
+            add(sums, table[rows], *[cut(values, rows) for values in along], *small)
+        return sums
+
+    return added(map(sum_of, runs), len(runs))
 
 
-def _map_blocks(table, function, out, small):
-    for rows in table.blocks():
-        out[rows] = function(table[rows], *small)
+def _sum_there(add, shape, dtype, small, sent, span, X, read_with, along):
+    table = sent.with_rows(X, read_with)
+    runs = _runs(table)[0][slice(*span)]
+    return _sum_runs(table, runs, add, np.zeros(shape, dtype), small, along)
+
+
+def _map_blocks(table, blocks, function, out, small):
+    stop = 0
+    for rows in blocks:
+        start, stop = stop, stop + rows.stop - rows.start
+        out[start:stop] = function(table[rows], *small)
     return out
 
 
 def _mapped(workers, table, function, out, small):
-    """Return what each part's workers make of it."""
-    what = [partial(_map_there, table.sent(0), function, out.shape[1:], out.dtype, small)]
-    numbers = range(len(table.borders) - 1)
-    return [workers.call(i, *what, table.along, table.of_chunks) for i in numbers]
+    """Return the calls of each part's workers that make something of it."""
+    what = partial(_map_there, function, out.shape[1:], out.dtype, small)
+    return list(chain.from_iterable(_calls(workers, table, _runs(table), what)))
 
 
-def _map_there(sent, function, shape, dtype, small, X, along):
-    table = sent.there(X, along)
-    out = np.empty((table.borders[-1], *shape), dtype, order="F")
-    return _map_blocks(table, function, out, small)
+def _map_there(function, shape, dtype, small, sent, span, X, along):
+    table = sent.with_rows(X, along)
+    blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
+    out = np.empty((sum(rows.stop - rows.start for rows in blocks), *shape), dtype, order="F")
+    return _map_blocks(table, blocks, function, out, small)
 
 
 def most_additions(size):
@@ -277,22 +311,15 @@ def most_additions(size):
     They are those within a block of at most `size` rows, of the blocks of its run, of which the
     first is added to zero, of the runs of its part by halves, and of the parts by halves. There are
     fewer runs than rows, and no memory holds 2**48 rows: a single part's runs add 48. Several parts
-    are 2**24 at most (`ChunkedArray` checks it) and add 24; a part of theirs adds 24 again, as it
-    has fewer than 2**24 runs, of 64 blocks of 64 rows or more each: no part holds 2**36 rows. So
-    the bound is the same where the number of rows is not public. A sum whose terms go through m
+    are 2**24 at most (`ChunkedArray` checks it) and add 24; a part of theirs adds 26, as it has
+    fewer than 2**26 runs, of 16 blocks of 64 rows or more each: no part holds 2**36 rows. So the
+    bound is the same where the number of rows is not public. A sum whose terms go through m
     additions is off by at most m units of roundoff of the sum of their magnitudes, and less than as
     much of that again (Higham 2002, section 4.2).
     """
-    return size + RUN_BLOCKS + LOG2_MOST_ROWS
+    return size + RUN_BLOCKS + LOG2_MOST_ROWS + 2
 
 
 def _borders(table):
     """Return where parts begin, and the end of the last."""
     return table.borders if hasattr(table, "borders") else (0, table.shape[0])
-
-
-def cut(values, rows):
-    """Return a slice of rows of what goes with them: arrays, tuples of such, or None."""
-    if isinstance(values, tuple):
-        return tuple(cut(each, rows) for each in values)
-    return None if values is None else values[rows]

@@ -11,7 +11,7 @@ from skdp._data import _containers
 from skdp._data._parts import Rows, map_over, sum_over
 from skdp._data._refusals import check_finite, column_name
 from skdp.utils import _frames
-from skdp.utils._chunked import as_chunked
+from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._labels import is_missing
 
 
@@ -21,7 +21,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     Parameters
     ----------
     estimator : estimator
-    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
         A sparse matrix too, of any format, with `accept_sparse`.
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
@@ -43,7 +43,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     chunked = as_chunked(X)
     if chunked is not None:
         check_chunks(chunked, allow_nan=allow_nan)
-        validate_data(estimator, chunked, reset=reset, skip_check_array=True)
+        validate_data(estimator, form_of(chunked), reset=reset, skip_check_array=True)
         return chunked
     given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
@@ -65,7 +65,7 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     ----------
     estimator : estimator
         Whose number and names of features are set or compared.
-    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
         Finite numbers.
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
@@ -207,6 +207,9 @@ def indexable_table(X):
     """
     if issparse(X):
         return _containers.canonical_rows(_containers.as_csr(X))
+    chunked = as_chunked(X) if getattr(X, "ndim", 2) == 2 else None
+    if chunked is not None:
+        return chunked
     if hasattr(X, "shape"):
         return X
     if not _containers.is_sequence(X):

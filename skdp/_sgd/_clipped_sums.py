@@ -59,6 +59,8 @@ class ClippedSums(Rows):
         By whose shares clipped gradients count, and of whom batches consist then.
     """
 
+    stays = Rows.stays | {"read", "row_scores", "_persons", "_caps", "_firsts"}
+
     def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None):
         if not 1e-50 <= clip <= 1e50:
             raise ValueError(f"clip must be between 1e-50 and 1e50, got {clip!r}")
@@ -91,18 +93,16 @@ class ClippedSums(Rows):
     def __getitem__(self, rows):
         return _Tile(self, rows if self._indices is None else self._indices[rows])
 
-    def sent(self, number):
-        batch = super().sent(number)
+    def without_rows(self, number):
+        batch = super().without_rows(number)
         if self._indices is not None:
             own = slice(*self.borders[number : number + 2])
             batch._indices = self._indices[own] - self._firsts[number]
         return batch
 
-    def there(self, X, along):
-        batch = super().there(X, along)
-        batch._persons = batch._caps = batch.read = batch.row_scores = None
-        if X is not None:
-            batch._open()
+    def with_rows(self, X, along):
+        batch = super().with_rows(X, along)
+        batch._open()
         if self._indices is not None:
             batch.borders = (0, len(self._indices))
         return batch

@@ -326,9 +326,9 @@ class PackedCells(Rows):
     _codes = property(lambda self: self.along[0].T)
 
     def __getitem__(self, rows):
-        return self.there(None, cut(self.along, rows))
+        return self.with_rows(None, cut(self.along, rows))
 
-    def there(self, X, along):
+    def with_rows(self, X, along):
         """Return the cells of a part, or of a block, by what goes with its rows alone."""
         cells = copy(self)
         cells.X, cells.along, cells.borders = None, along, (0, len(along[0]) if along else 0)

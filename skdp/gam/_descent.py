@@ -46,7 +46,7 @@ class Scores(FrozenValue, eq=False):
 
     @classmethod
     def at(cls, weights, cells, layout):
-        return cls(cells.sent(0), layout.tables(weights))
+        return cls(cells.without_rows(0), layout.tables(weights))
 
     @property
     def n_outputs(self):
@@ -80,7 +80,7 @@ def residual_sums(cells, layout, residuals, weights, step):
     ndarray of shape (layout.size, n_outputs)
     """
     scores, zeros = Scores.at(weights, cells, layout), cells.zeros(weights.shape[1])
-    small, none = (scores, residuals, step), cells.sent(0)
+    small, none = (scores, residuals, step), cells.without_rows(0)
     totals = sum_over(cells, _add_residuals, zeros, *small, then=none.unpacked)
     sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)

@@ -47,7 +47,7 @@ class PrivateClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples.
 
         Returns
@@ -115,7 +115,7 @@ class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples, not scaled to `data_norm`.
 
         Returns

@@ -143,7 +143,7 @@ class PrivateSGDModel(PrivateLinearModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Rows. Data larger than memory are read tile by tile.
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.

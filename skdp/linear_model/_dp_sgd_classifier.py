@@ -145,7 +145,7 @@ class DPSGDClassifier(
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
             Labels; one class alone will do.

@@ -133,7 +133,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples.
         y : array-like of shape (n_samples,)
             Targets, at least 0.

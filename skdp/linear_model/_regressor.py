@@ -6,13 +6,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._kinds import kind_of, types_of
+from skdp._data._kinds import types_of
 from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import RowsAndTarget, linear_scores, read_numeric_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
-from skdp.utils._frames import is_frame, names_of
+from skdp.utils._frames import is_frame, kind_of, names_of
 from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
@@ -76,7 +76,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
             block by block.
         y : array-like of shape (n_samples,)
@@ -194,7 +194,7 @@ class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples, not scaled to `data_norm`.
 
         Returns

@@ -312,6 +312,7 @@ def _indices(rows, n_samples):
         index = np.flatnonzero(index)
     if index.ndim != 1 or index.dtype.kind not in "iu" or index.size == 0:
         raise ValueError("cv must give flat, non-empty arrays of row numbers")
-    if index.min() < 0 or index.max() >= n_samples or np.unique(index).size < index.size:
+    ordered = np.unique(index)
+    if ordered[0] < 0 or ordered[-1] >= n_samples or ordered.size < index.size:
         raise ValueError(f"cv must give distinct row numbers below {n_samples}")
-    return index
+    return ordered

@@ -169,7 +169,7 @@ class DPTableVectorizer(PlannedTransformer):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
             Rows, of numbers, labels and dates.
         y : array-like of shape (n_samples,), default=None
             Nothing is learnt from it; one of another length, with missing values or with

@@ -32,7 +32,7 @@ def check_rows(a, axis, nan_policy="raise"):
     # the values, so that no warning may tell of an overflow.
     omits = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        X = as_chunked(a) if getattr(a, "ndim", 0) == 2 else None
+        X = as_chunked(a) if getattr(a, "ndim", 2) == 2 else None
         if X is None:
             X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
             check_finite(X, "a", allow_nan=omits)

@@ -2,28 +2,35 @@
 
 import os
 from bisect import bisect_left, bisect_right
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, chain
+from threading import Lock, local
 
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp.utils._frames import NUMBERS, checked_blocks, frame_columns, is_frame, objects
-from skdp.utils._workers import Workers
+from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+from skdp.utils._sources import Parts, Source, dask_parts, parts_of, path_parts, slice_rows
+from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
+OPENING = Lock()
 
 
 class ChunkedArray:
-    """Rows of several 2-D arrays, read part by part.
+    """Rows of several 2-D arrays, of files or of a table of another library, read part by part.
 
     Estimators that say so fit and predict on it block by block: it is never loaded whole.
     Files are opened when their rows are needed, at most one at a time, and never written to.
 
     Parameters
     ----------
-    chunks : sequence of (array-like of shape (n_i, n_features) or path of a ``.npy`` file)
-        Numbers; all of the same width. The rows of the first come first.
+    chunks : sequence, or a table that is one already
+        A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
+        whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
+        group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
+        DataFrame. Numbers; all of the same width. The rows of the first come first.
 
     Attributes
     ----------
@@ -40,14 +47,17 @@ class ChunkedArray:
     ------
     ValueError
         If there is no chunk, or one is not a table of numbers of the common width, or there are
-        more than 2**24 of them.
+        more than 2**24 of them; or if a lazy table could give other rows each time it is read.
     OSError
         If a file cannot be read.
 
     Notes
     -----
     Pickling keeps paths as paths and copies arrays. Slices of rows with step 1 return an array
-    of these rows; converting the whole to an array loads it.
+    of these rows; converting the whole to an array loads it. Rows by their sorted numbers, and
+    columns by theirs, are tables in parts again, whose rows are read when they are needed. Rows
+    cannot be taken by number where their places depend on values: of a filtered LazyFrame, or of
+    files in several folders.
 
     Examples
     --------
@@ -59,32 +69,43 @@ class ChunkedArray:
     >>> X[2:4]
     array([[0., 0.],
            [1., 1.]])
+    >>> X[[0, 2, 5]]
+    ChunkedArray(shape=(3, 2), dtype=float64, n=2)
     """
 
     ndim = 2
-    # What calls functions where the chunks are; None where that is here.
-    workers = None
 
     def __init__(self, chunks):
-        if isinstance(chunks, str | bytes | os.PathLike):
+        paths = chunks if isinstance(chunks, list | tuple) else [chunks]
+        if all(map(_is_path, paths)):
+            parts = path_parts(chunks)
+        else:
+            whole = as_chunked(chunks)
+            parts = None if whole is None else whole._parts
+        if parts is None and _is_path(chunks):
             raise ValueError("chunks must be a sequence of arrays and paths, got one path")
-        sources = tuple(_source(chunk) for chunk in chunks)
+        self._set(parts or _all_parts(chunks))
+
+    def _set(self, parts):
+        sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
         if not sources:
             raise ValueError("chunks must hold at least one array or path")
-        shapes = tuple(_checked(source.open(), source).shape for source in sources)
         widths = sorted({shape[1] for shape in shapes})
         if len(widths) > 1:
             raise ValueError(f"chunks must have the same number of columns, got {widths}")
-        self._set(sources, shapes)
-
-    def _set(self, sources, shapes):
         if len(sources) > MOST_CHUNKS:
             raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
-        self._sources, self._shapes, self._opened = sources, shapes, None
+        self._parts, self._sources, self._opened = parts, sources, local()
         self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
+        # What calls functions where the chunks are; None where that is here.
+        self.workers = None if parts.lazy is None else DaskWorkers(parts.lazy, self.borders)
         return self
+
+    @classmethod
+    def _of(cls, parts):
+        return cls.__new__(cls)._set(parts)
 
     def __len__(self):
         return self.shape[0]
@@ -94,9 +115,18 @@ class ChunkedArray:
         for number in range(len(self._sources)):
             yield self._open(number)
 
-    def __getitem__(self, rows):
-        """Return the rows of a slice with step 1, as an array."""
-        if not isinstance(rows, slice) or rows.step not in (None, 1):
+    def __getitem__(self, key):
+        """Return the rows of a slice with step 1, as an array; or rows or columns by number."""
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        if not _is_all(columns):
+            columns = np.arange(self.shape[1])[columns]
+            if not _is_all(rows) or columns.ndim != 1:
+                raise TypeError("take rows first, and several columns of these")
+            chosen = partial(np.take, indices=columns, axis=1)
+            return self.mapped(chosen, len(columns), self.dtype)
+        if not isinstance(rows, slice):
+            return self._rows(rows)
+        if rows.step not in (None, 1):
             raise TypeError(f"rows are read by slices with step 1, got {rows!r}")
         start, stop, _ = rows.indices(len(self))
         numbers = range(bisect_right(self.borders, start) - 1, bisect_left(self.borders, stop))
@@ -111,89 +141,216 @@ class ChunkedArray:
             raise ValueError("a chunked array cannot become one array without a copy")
         return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
 
+    def __array_function__(self, function, types, args, kwargs):
+        """Put tables side by side without reading them, as scikit-learn's unions ask numpy to.
+
+        Other functions get the table in memory.
+        """
+        side_by_side = {np.hstack: {}, np.concatenate: {"axis": 1}}.get(function) == kwargs
+        tables = [as_chunked(table) for table in args[0]] if side_by_side else []
+        if len({getattr(table, "borders", None) for table in tables}) != 1:
+            kwargs = {name: _in_memory(value) for name, value in kwargs.items()}
+            return function(*map(_in_memory, args), **kwargs)
+        width = sum(table.shape[1] for table in tables)
+        dtype = np.result_type(*(table.dtype for table in tables))
+        return self._viewed(tables, _side_by_side, width, dtype)
+
     def __getstate__(self):
-        return self.__dict__ | {"_opened": None}
+        return {name: value for name, value in vars(self).items() if name != "_opened"}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _opened=local())
 
     def __repr__(self):
         return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
 
+    def parts(self):
+        """Return what opens the chunks.
+
+        Returns
+        -------
+        list of callables
+            Each returns a chunk, and raises if it has changed.
+        """
+        return [partial(_opened, source) for source in self._sources]
+
+    @property
+    def opens_itself(self):
+        """Whether each chunk is opened by what is sent in its stead, as a path."""
+        return not any(source.in_memory for source in self._sources)
+
+    def mapped(self, function, n_columns, dtype):
+        """Return the table that a function makes of blocks of rows, each row by itself.
+
+        Parameters
+        ----------
+        function : callable
+            It is called when rows are read, wherever that is, and maybe again.
+        n_columns : int
+            That it makes.
+        dtype : numpy.dtype
+            Of the numbers that it makes.
+
+        Returns
+        -------
+        ChunkedArray, or dask array of a table that dask computes
+        """
+        lazy = self._parts.lazy
+        if lazy is None:
+            return self._viewed([self], partial(_mapped, function), n_columns, dtype)
+        lazy = lazy.rechunk({1: -1})
+        made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
+        return lazy.map_blocks(function, dtype=dtype, **made)
+
+    def _viewed(self, tables, read, n_columns, dtype):
+        """Return what a function makes of the chunks of tables that are cut as this one is."""
+        chunks = zip(*(table._sources for table in tables), strict=True)
+        views = (Source.view(each, read, each[0].shape[0], n_columns, dtype) for each in chunks)
+        moved = "".join(table._parts.moved for table in tables)
+        return self._of(Parts(sources=tuple(views), moved=moved))
+
+    def _rows(self, rows):
+        rows, parts = np.asarray(rows), self._parts
+        if rows.dtype == bool and rows.shape == (len(self),):
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TypeError(f"rows are read by slices with step 1, or by numbers, got {rows!r}")
+        if parts.moved:
+            raise ValueError(
+                f"rows of this table cannot be taken by number: {parts.moved}. One row's values "
+                "then decide where others stand, so that folds would be of other rows. Take folds "
+                "of a table whose rows stay in place: of all rows of a file, or of the files of "
+                "one folder, given by its path or as a pyarrow dataset"
+            )
+        if np.any(np.diff(rows, prepend=-1, append=len(self)) <= 0):
+            raise ValueError(
+                "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
+                "sort them, and shuffle before a table is written"
+            )
+        if parts.lazy is not None:
+            return self._of(dask_parts(parts.lazy[rows], parts.form))
+        cuts = np.split(rows, np.searchsorted(rows, self.borders[1:-1]))
+        views = []
+        for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
+            if len(own) or not len(rows):
+                read = partial(_taken, own - first)
+                views.append(Source.view([source], read, len(own), self.shape[1], source.dtype))
+        return self._of(Parts(sources=tuple(views), form=parts.form))
+
     def _open(self, number):
-        opened = self._opened
-        if opened is None or opened[0] != number:
-            source = self._sources[number]
-            chunk = source.open()
-            if chunk.shape != self._shapes[number] or chunk.dtype != source.dtype:
-                raise ValueError(f"{source} has changed since it was first opened")
-            opened = self._opened = (number, chunk)
-        return opened[1]
+        # What is opened remembers how far it is decoded, so that threads cannot share it.
+        last = vars(self._opened).get("last")
+        if last is None or last[0] != number:
+            last = self._opened.last = number, _opened(self._sources[number])
+        return last[1]
 
 
-class _Held:
-    """A chunk in memory, or an array that reads itself."""
-
-    def __init__(self, array):
-        if is_frame(array):
-            # Dates have no common type with numbers: as objects they are refused.
-            columns, _ = frame_columns(array)
-            array = np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
-        elif not hasattr(array, "dtype") or not hasattr(array, "shape"):
-            array = np.asarray(array)
-            # One fraction, or one null, would make all integers doubles.
-            array = array.astype(np.float64) if array.dtype.kind in "iu" else array
-        if issparse(array):
-            raise ValueError("chunks must be dense")
-        self._array, self.dtype = array, array.dtype
-
-    def open(self):
-        return self._array
-
-    def __str__(self):
-        return "a chunk"
+def _is_all(key):
+    return isinstance(key, slice) and key == slice(None)
 
 
-class _File:
-    """A chunk in a ``.npy`` file."""
-
-    def __init__(self, path):
-        self._path = os.path.abspath(os.fsdecode(path))
-        self.dtype = self.open().dtype
-
-    def open(self):
-        return np.load(self._path, mmap_mode="r", allow_pickle=False)
-
-    def __str__(self):
-        return self._path
+def _in_memory(value):
+    if isinstance(value, list | tuple):
+        return [_in_memory(each) for each in value]
+    return np.asarray(value) if isinstance(value, ChunkedArray) else value
 
 
-class _DaskRows:
-    """The rows of a dask array that lie between two of its block borders."""
-
-    def __init__(self, array, number):
-        self._array, self._number = array, number
-        self.dtype = array.dtype
-
-    def open(self):
-        return np.asarray(self._array.blocks[self._number].compute())
-
-
-def _source(chunk):
-    return _File(chunk) if isinstance(chunk, str | bytes | os.PathLike) else _Held(chunk)
-
-
-def _checked(chunk, source):
-    if getattr(chunk, "ndim", None) != 2 or chunk.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{source} must be a 2-D array of real numbers, got {chunk.dtype} of shape "
-            f"{chunk.shape}"
-        )
+def _opened(source):
+    chunk = source.open()
+    if chunk.shape != source.shape or chunk.dtype != source.dtype:
+        raise ValueError(f"{source.name} has changed since it was first opened")
     return chunk
 
 
-def as_chunked(X):
-    """Return X as a `ChunkedArray` if it is one or a dask array, and None otherwise.
+def _mapped_file(path):
+    # Threads that parse a header at once may fail (CPython's issue 106905).
+    with OPENING:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
 
-    Dask itself is not imported. Sums over rows are computed where the blocks of a dask array are;
-    what reads its rows computes a block, and forgets it when the next one is read.
+
+def _is_path(chunk):
+    return isinstance(chunk, str | bytes | os.PathLike)
+
+
+def _source(chunk):
+    """Return the source of a chunk in a ``.npy`` file, in memory, or of an array of its own."""
+    if _is_path(chunk):
+        name = os.path.abspath(os.fsdecode(chunk))
+        opening = partial(_mapped_file, name)
+        array, in_memory = opening(), False
+    else:
+        name, array, in_memory = "a chunk", _as_array(chunk), True
+        opening = partial(_itself, array)
+    if getattr(array, "ndim", None) != 2 or array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must be a 2-D array of real numbers, got {array.dtype} of shape {array.shape}"
+        )
+    return Source(name, array.shape, array.dtype, opening, in_memory)
+
+
+def _as_array(chunk):
+    if is_frame(chunk):
+        # Dates have no common type with numbers: as objects they are refused.
+        columns, _ = frame_columns(chunk)
+        return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
+    if issparse(chunk):
+        raise ValueError("chunks must be dense")
+    if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
+        return chunk
+    array = np.asarray(chunk)
+    # One fraction, or one null, would make all integers doubles.
+    return array.astype(np.float64) if array.dtype.kind in "iu" else array
+
+
+def _itself(array):
+    return array
+
+
+def _all_parts(chunks):
+    """Return the parts of a sequence of chunks, of which some may be tables of several."""
+    tables = [as_chunked(chunk) for chunk in chunks]
+    each = [
+        Parts(sources=(_source(chunk),)) if table is None else table._parts
+        for chunk, table in zip(chunks, tables, strict=True)
+    ]
+    sources = chain.from_iterable(parts.sources for parts in each)
+    return Parts(sources=tuple(sources), moved="".join(parts.moved for parts in each))
+
+
+def _mapped(function, rows, array):
+    return function(np.asarray(array[rows]))
+
+
+def _side_by_side(rows, *arrays):
+    return np.hstack([array[rows] for array in arrays])
+
+
+def _taken(numbers, rows, array):
+    """Return a slice of some rows of an array, by their ascending numbers."""
+    numbers = numbers[rows]
+    if isinstance(array, np.ndarray):
+        return array[numbers]
+    pieces, step = [array[0:0]], slice_rows(array.shape[1])
+    for first in range(*(numbers[[0, -1]] + [0, 1] if len(numbers) else (0, 0)), step):
+        own = numbers[slice(*np.searchsorted(numbers, (first, first + step)))]
+        if len(own):
+            pieces.append(array[first : first + step][own - first])
+    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+
+
+def form_of(X):
+    """Return what has the names and types of a table's columns: an empty frame, or the table."""
+    form = X._parts.form if isinstance(X, ChunkedArray) else None
+    return X if form is None else form
+
+
+def as_chunked(X):
+    """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
+
+    It is one already, a dask array, a dask DataFrame of numbers, a pyarrow dataset, a polars
+    LazyFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the libraries is
+    imported for anything else. Sums over rows are computed where the blocks of a dask array are;
+    what reads rows reads those of a part, and forgets them when the next one is read.
 
     Parameters
     ----------
@@ -202,20 +359,10 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array of unknown shape, of other than numbers or not 2-D.
+        If X is a dask array of unknown shape, of other than numbers or not 2-D; or as
+        `ChunkedArray` does.
     """
     if isinstance(X, ChunkedArray):
         return X
-    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(type(X), "blocks"):
-        return None
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
-    heights = X.chunks[0]
-    if any(np.isnan(length) for axis in X.chunks for length in axis):
-        raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
-    X = checked_blocks(X)
-    sources = tuple(_DaskRows(X, number) for number in range(len(heights)))
-    shapes = tuple((height, X.shape[1]) for height in heights)
-    chunked = ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)
-    chunked.workers = Workers(X, chunked.borders)
-    return chunked
+    parts = path_parts(X) if isinstance(X, os.PathLike) else parts_of(X)
+    return ChunkedArray._of(parts) if parts else None

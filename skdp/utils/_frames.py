@@ -7,6 +7,14 @@ one value then decides how the others are converted.
 import numpy as np
 
 NUMBERS, TIMES = "biuf", "mM"
+# How the names of types begin.
+STARTS = {
+    "number": ("int", "uint", "float", "double", "halffloat", "decimal"),
+    "boolean": ("bool",),
+    "label": ("str", "large_str", "cat", "enum", "dictionary", "utf8"),
+    "date": ("date", "timestamp"),
+    "duration": ("duration", "timedelta"),
+}
 
 
 def is_frame(X):
@@ -14,11 +22,22 @@ def is_frame(X):
     # An instance has its columns' names among its attributes.
     kind = type(X)
     has_types = hasattr(kind, "dtypes") or hasattr(kind, "schema")
-    return hasattr(kind, "columns") and has_types and not hasattr(kind, "to_frame")
+    is_other = hasattr(kind, "to_frame") or hasattr(kind, "collect")
+    return hasattr(kind, "columns") and has_types and not is_other
+
+
+def kind_of(dtype):
+    """Return the kind of a type of numpy, pandas, Arrow or polars, by its name."""
+    dtype = getattr(dtype, "subtype", dtype)
+    if hasattr(dtype, "categories"):
+        return "label"
+    name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    found = (kind for kind, starts in STARTS.items() if name.lower().startswith(starts))
+    return next(found, "object")
 
 
 def in_memory(table):
-    """Return what dask holds as pandas and numpy do, anything else as it is.
+    """Return what dask, or a polars LazyFrame, holds, anything else as it is.
 
     Raises
     ------
@@ -27,6 +46,9 @@ def in_memory(table):
         theirs. Or if nothing is declared.
     """
     kind = type(table)
+    if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
+        frame = table.collect()
+        return frame.to_series() if frame.width == 1 else frame
     if not hasattr(kind, "compute"):
         return table
     if hasattr(kind, "map_blocks"):
@@ -36,7 +58,7 @@ def in_memory(table):
             f"a {kind.__name__} of dask does not declare what it holds: give what its compute() "
             "returns, or make it a dask array by dask.array.from_delayed"
         )
-    return table.map_partitions(_checked_part, _types(table), meta=table._meta).compute()
+    return table.map_partitions(checked_part, _types(table), meta=table._meta).compute()
 
 
 def checked_blocks(array):
@@ -64,7 +86,8 @@ def _checked_block(block, block_info=None):
     return block
 
 
-def _checked_part(part, declared):
+def checked_part(part, declared):
+    """Return a part of a dask collection if its types are those that are declared."""
     if _types(part) != declared:
         raise ValueError(f"a part has the types {_types(part)}, declared are {declared}")
     return part

@@ -1,25 +1,198 @@
-"""Functions of the chunks of a dask array, called where the chunks are computed.
+"""Functions of the parts of a table, called where the parts are.
 
-Dask is asked for sums, on whatever scheduler is current: a cluster's, or threads. A chunk goes
-nowhere, and is forgotten when its sum is there unless the array was persisted. What goes with the
-rows is sent once, and what is held of them is persisted. Each call can be made again, so dask
-repeats those of a worker that died.
+`Workers` says what whoever calls them does; what does it is dask, on whatever scheduler is current,
+or joblib, with whatever backend is active. They get functions, the values that go with the rows and
+small values, and neither accountant nor noise. Each call can be made again, so that those of a
+worker that died are repeated.
 """
 
-from concurrent.futures import CancelledError
+import sys
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
+from typing import Protocol
 
 import numpy as np
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from skdp._version import __version__
 from skdp.utils._one_thread import one_thread
 
+# So many calls a job, or up to twice as many: one may take longer than others.
+CALLS_A_JOB = 4
 LOST = (
     "the dask cluster was lost before it had computed a sum: its scheduler ended, or cancelled it. "
     "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
     "new fit is a new charge"
 )
+
+
+class Workers(Protocol):
+    """What calls functions where the parts of a table are.
+
+    Attributes
+    ----------
+    depth : int
+        How often the runs of a part are halved, for a call of each half.
+    """
+
+    depth: int
+
+    def call(self, number, function, *along, of_part=True):
+        """Return a call that is yet to be made, as the next three take them.
+
+        Linear algebra has one thread meanwhile.
+
+        Parameters
+        ----------
+        number : int
+            Of the part.
+        function : callable
+            Of the part and of what goes with its rows. Pure; it is sent, with whatever it holds.
+        *along : arrays of shape (n_rows, ...), what `held` returned, None, or tuples of such
+        of_part : bool, default=True
+            Whether the part is read; the function gets None for it otherwise.
+        """
+
+    def total(self, calls, then=None):
+        """Return the sum, by halves, of what the calls of each part return, added by halves.
+
+        Or what `then` makes of it, where it was added up.
+
+        Parameters
+        ----------
+        calls : list of lists
+            A part's are those of `spans` of its runs.
+        then : callable, default=None
+        """
+
+    def results(self, calls):
+        """Return a list of what calls return."""
+
+    def held(self, calls):
+        """Return what calls return, values of each row, held where they were computed."""
+
+
+def spans(n, depth):
+    """Return the pairs (first, last) into which halving n things some times cuts them."""
+    ends = [0, n]
+    for _ in range(depth):
+        ends = sorted({*ends, *((first + last) // 2 for first, last in pairwise(ends))})
+    return list(pairwise(ends))
+
+
+def added(values, n):
+    """Return the sum of n values of an iterator, added by halves.
+
+    It is the same if those of `spans` were added before, each by halves.
+    """
+    if n == 1:
+        return next(values)
+    left = added(values, n // 2)
+    left += added(values, n - n // 2)
+    return left
+
+
+def cut(values, rows):
+    """Return a slice of rows of what goes with them: arrays, tuples of such, or None."""
+    if isinstance(values, tuple):
+        return tuple(cut(each, rows) for each in values)
+    return None if values is None else values[rows]
+
+
+def joined(values, out):
+    """Put a list of the values of parts in an array in order, and forget them one by one."""
+    values.reverse()
+    stop = 0
+    while values:
+        part = values.pop()
+        start, stop = stop, stop + len(part)
+        out[start:stop] = part
+    return out
+
+
+def n_jobs_here():
+    """Return how many jobs joblib is told to run, 1 within a task of dask's.
+
+    Its own jobs would wait there for the place that it holds.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        with suppress(ValueError):
+            distributed.get_worker()
+            return 1
+    return effective_n_jobs(None)
+
+
+class JoblibWorkers:
+    """Threads of this process, or joblib's active backend where that has processes.
+
+    Processes are sent what opens a part: rows in memory are not sent anywhere, threads share them.
+
+    Parameters
+    ----------
+    parts : list of callables
+        That open them.
+    borders : sequence of int
+        Where parts begin, and the number of rows.
+    n_jobs : int
+    in_memory : bool
+        Whether parts are not to be pickled.
+    """
+
+    def __init__(self, parts, borders, n_jobs, in_memory):
+        self._parts, self._borders = parts, borders
+        backend, _ = get_active_backend(prefer="threads")
+        self._threads = in_memory or getattr(backend, "supports_sharedmem", False)
+        self._n_jobs = min(n_jobs, cpu_count()) if self._threads else n_jobs
+        self._depth = (CALLS_A_JOB * self._n_jobs - 1).bit_length()
+        self.depth = max(0, self._depth + 1 - len(parts).bit_length())
+
+    def call(self, number, function, *along, of_part=True):
+        along = cut(along, slice(*self._borders[number : number + 2]))
+        part = self._parts[number] if of_part else None
+        return partial(_called, __version__, function, part, *along)
+
+    def total(self, calls, then=None):
+        if not self.depth:
+            # Several parts a call.
+            several = spans(len(calls), self._depth)
+            calls = [[partial(_sum, calls[first:last])] for first, last in several]
+        sums = iter(self.results(chain.from_iterable(calls)))
+        total = added((added(sums, len(own)) for own in calls), len(calls))
+        return total if then is None else then(total)
+
+    def results(self, calls):
+        if not self._threads:
+            # Targets go by pipes: as files, which joblib would make, they could be left behind.
+            pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None)
+            return list(pool(delayed(call)() for call in calls))
+        # A pool of joblib's looks every 10 ms whether a call has ended, as long as some sums take.
+        with ThreadPoolExecutor(self._n_jobs) as pool:
+            return list(pool.map(_made, calls))
+
+    def held(self, calls):
+        values = self.results(calls)
+        shape = sum(map(len, values)), *values[0].shape[1:]
+        return joined(values, np.empty(shape, values[0].dtype, order="F"))
+
+
+def _made(call):
+    return call()
+
+
+def _sum(calls):
+    return added((call() for (call,) in calls), len(calls))
+
+
+def _called(version, function, part, *along):
+    if version != __version__:
+        raise RuntimeError(f"a worker has skdp {__version__}, the calling process {version}")
+    # A worker's warnings would tell of rows.
+    with one_thread(), np.errstate(all="ignore"):
+        return function(part() if callable(part) else part, *along)
 
 
 class Beside:
@@ -34,8 +207,11 @@ class Beside:
         self.parts = parts
 
 
-class Workers:
-    """What calls functions of the chunks of a dask array.
+class DaskWorkers:
+    """Dask's, on whatever scheduler is current: a cluster's, or threads.
+
+    A chunk goes nowhere, and is forgotten when its sum is there unless the array was persisted.
+    What goes with the rows is sent once, and what is held of them is persisted.
 
     Parameters
     ----------
@@ -45,48 +221,35 @@ class Workers:
         Where chunks begin, and the number of rows.
     """
 
+    depth = 0
+
     def __init__(self, array, borders):
         self._array, self._borders, self._chunks, self._sent = array, borders, None, {}
 
-    def call(self, number, function, along, of_chunk=True):
-        """Return the Delayed value of a function of a chunk, and of what goes with its rows.
-
-        Parameters
-        ----------
-        number : int
-            Of the chunk.
-        function : callable
-            Pure; it is sent, with whatever it holds.
-        along : tuple of (array of shape (n_rows, ...), Beside, None, or tuple of such)
-        of_chunk : bool, default=True
-            Whether the chunk itself is needed; the function gets None for it otherwise.
-        """
+    def call(self, number, function, *along, of_part=True):
         from dask import delayed
 
         if self._chunks is None:
-            whole = self._array.rechunk({1: -1})
-            self._chunks = whole.to_delayed().ravel().tolist()
-        call = delayed(partial(_call, __version__, function), pure=False)
-        chunk = self._chunks[number] if of_chunk else None
-        return call(chunk, self._part(along, number))
+            self._chunks = self._array.rechunk({1: -1}).to_delayed().ravel().tolist()
+        chunk = self._chunks[number] if of_part else None
+        call = delayed(partial(_called, __version__, function), pure=False)
+        return call(chunk, *(self._part(values, number) for values in along))
+
+    def total(self, calls, then=None):
+        from dask import delayed
+
+        total = added(chain.from_iterable(calls), len(calls))
+        return self.results([total if then is None else delayed(then, pure=False)(total)])[0]
 
     def results(self, calls):
-        """Return what calls return."""
         from dask import compute
 
         try:
-            return compute(*calls)
+            return list(compute(*calls))
         except CancelledError as error:
             raise RuntimeError(LOST) from error
 
-    def made_of(self, value, function):
-        """Return what a function makes of the value of a call, or of several, where that is."""
-        from dask import delayed
-
-        return self.results([delayed(function, pure=False)(value)])[0]
-
     def held(self, calls):
-        """Return what calls return, a value a row, held where it was computed."""
         from dask import persist
 
         return Beside(persist(*calls))
@@ -107,11 +270,3 @@ class Workers:
         # One by one: a message with the values of all rows would be large.
         slices = (values[slice(*rows)] for rows in pairwise(self._borders))
         return [persist(delayed(each, pure=False))[0] for each in slices]
-
-
-def _call(version, function, chunk, along):
-    if version != __version__:
-        raise RuntimeError(f"a worker has skdp {__version__}, the calling process {version}")
-    # A worker's warnings would tell of rows.
-    with one_thread(), np.errstate(all="ignore"):
-        return function(chunk, along)

@@ -76,7 +76,7 @@ def test_types_are_promoted():
     assert chunked.dtype == np.float64 and chunked[1:3].dtype == np.float64
 
 
-@pytest.mark.parametrize("rows", [3, [1, 2], np.arange(3), slice(0, 9, 2), slice(9, 0, -1)])
+@pytest.mark.parametrize("rows", [3, [0.5], slice(0, 9, 2), slice(9, 0, -1)])
 def test_only_slices_with_step_one_are_read(parts, rows):
     with pytest.raises(TypeError, match="step 1"):
         ChunkedArray(parts[1])[rows]
@@ -114,9 +114,10 @@ def test_objects_in_files_are_not_unpickled(tmp_path):
         ChunkedArray([tmp_path / "objects.npy"])
 
 
-def test_dask_is_not_imported():
+def test_other_libraries_are_not_imported():
     assert as_chunked(np.ones((2, 2))) is None
-    code = "import sys, skdp, skdp.utils; assert 'dask' not in sys.modules"
+    others = {"dask", "polars", "pyarrow.dataset"}
+    code = f"import sys, skdp, skdp.utils; assert not {others} & {{*sys.modules}}"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

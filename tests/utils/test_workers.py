@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skdp import DPSGDClassifier
 from skdp.utils._one_thread import _libraries, one_thread
-from skdp.utils._workers import Workers, _call
+from skdp.utils._workers import Beside, DaskWorkers, JoblibWorkers, _called, added, cut, spans
 
 
 def n_threads():
@@ -57,9 +57,13 @@ def of_part(part, values):
     return [n_threads(), part, values]
 
 
-def test_calls_have_one_thread_of_linear_algebra():
+@pytest.mark.parametrize("is_dask", [False, True])
+def test_calls_have_one_thread_of_linear_algebra(is_dask):
     X, values = np.zeros((6, 2)), np.arange(6)
-    workers = Workers(da.from_array(X, chunks=(3, 1)), (0, 3, 6))
+    if is_dask:
+        workers = DaskWorkers(da.from_array(X, chunks=(3, 1)), (0, 3, 6))
+    else:
+        workers = JoblibWorkers([lambda: X[:3], lambda: X[3:]], (0, 3, 6), 2, True)
     with threadpool_limits(2, "blas"), dask.config.set(scheduler="threads"):
         found = workers.results([workers.call(i, of_part, values) for i in range(2)])
     for i, (threads, part, own) in enumerate(found):
@@ -69,4 +73,22 @@ def test_calls_have_one_thread_of_linear_algebra():
 
 def test_a_worker_of_another_version_is_refused():
     with pytest.raises(RuntimeError, match=r"has skdp .*, the calling process 0\.0"):
-        _call("0.0", of_part, None, None)
+        _called("0.0", of_part, None, None)
+
+
+def test_what_lies_beside_the_parts_is_not_cut_here():
+    with pytest.raises(TypeError, match="Beside"):
+        cut((np.arange(4), Beside([None] * 4)), slice(2))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 100])
+def test_sums_of_spans_are_added_in_the_order_of_all(n):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=n) * 10.0 ** rng.integers(-20, 20, size=n)
+    whole = added(iter(numbers), n)
+    for depth in range(9):
+        cuts = spans(n, depth)
+        assert [first for first, _ in cuts] == [0, *(last for _, last in cuts[:-1])]
+        assert len(cuts) == min(n, 2**depth)
+        sums = [added(iter(numbers[slice(*cut)]), cut[1] - cut[0]) for cut in cuts]
+        assert added(iter(sums), len(sums)) == whole

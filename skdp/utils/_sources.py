@@ -1,0 +1,357 @@
+"""Tables of other libraries as parts that are read one at a time, each column as its type says.
+
+Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames. None of the
+libraries is imported before one of its tables, or a path, is here.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from skdp.utils._frames import (
+    checked_blocks,
+    checked_part,
+    columns_of,
+    frame_columns,
+    is_frame,
+    kind_of,
+)
+
+# So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
+SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
+READ_BYTES = 1 << 16
+# In a polars plan, names of columns and of files; and the other words that leave every row, and
+# the order of rows, as they are.
+NAMED, SCANNED = r'"[^"\n]*"|DF \[[^]\n]*\]', r"SCAN \[([^]\n]*)\]"
+IN_PLACE = set(
+    "DF Parquet Ipc SCAN PROJECT COLUMNS ESTIMATED ROWS FROM SELECT WITH_COLUMNS SLICE "
+    "offset len UNION HCONCAT PLAN END maintain_order true col alias cast strict_cast dyn int "
+    "float lit negate not when then otherwise is_null is_not_null is_nan is_not_nan is_in "
+    "is_between fill_null abs sign log log1p exp sqrt pow clip round floor ceil Float32 Float64 "
+    "Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Boolean".split()
+)
+# Steps of a dask frame's plan, or what they are derived from, that work cell by cell on the
+# columns of one frame, or make one. (Not all that dask calls elementwise do: `Eval` does not.)
+DASK_IN_PLACE = set(
+    "Binop Unaryop Projection Drop Assign AsType RenameFrame ColumnsSetter ToFrame Abs Round Clip "
+    "Between Isin IsNa NotNull Fillna Where Mask FromPandas FromGraph FromDelayed DelayedsExpr "
+    "FromMap Partitions".split()
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A part of a table that is opened when its rows are needed.
+
+    Parameters
+    ----------
+    name : str
+        For errors.
+    shape : tuple of (int, int)
+    dtype : numpy.dtype
+    open : callable
+        Returns an array, or what is sliced like one. A function of a module, with what it needs.
+    in_memory : bool, default=False
+        Whether that holds rows, so that it is not to be sent.
+    """
+
+    name: str
+    shape: tuple
+    dtype: object
+    open: object
+    in_memory: bool = False
+
+    @classmethod
+    def view(cls, sources, read, n_rows, n_columns, dtype):
+        """Return what a function makes of a slice of rows, and of other sources of these rows.
+
+        It is a function of a module too.
+        """
+        shape, in_memory = (n_rows, n_columns), any(source.in_memory for source in sources)
+        opening = partial(View, sources, read, shape, dtype)
+        return cls("a view", shape, dtype, opening, in_memory)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts:
+    """What a table is read from.
+
+    Parameters
+    ----------
+    sources : tuple of Source
+    form : DataFrame, default=None
+        Without rows: the columns' names and types.
+    moved : str, default=""
+        Why the place of a row could depend on values; empty where it does not.
+    lazy : dask array, default=None
+        The same table, where dask is to compute with it. Its blocks are what it says.
+    """
+
+    sources: tuple
+    form: object = None
+    moved: str = ""
+    lazy: object = None
+
+
+def parts_of(X):
+    """Return the `Parts` of a table of another library, None of anything else."""
+    kind = type(X)
+    library = kind.__module__.partition(".")[0]
+    if hasattr(kind, "get_fragments"):
+        return _dataset_parts(X)
+    if library == "polars" and hasattr(kind, "collect"):
+        return _polars_parts(X)
+    if library != "dask":
+        return None
+    return dask_parts(X) if hasattr(kind, "blocks") else is_frame(X) and _dask_frame_parts(X)
+
+
+def path_parts(paths):
+    """Return the `Parts` of Parquet files, or of a folder of them; None of other paths.
+
+    Parameters
+    ----------
+    paths : path, or sequence of paths
+    """
+    one = isinstance(paths, str | bytes | os.PathLike)
+    paths = [os.path.abspath(os.fsdecode(path)) for path in ([paths] if one else paths)]
+    are_files = paths and all(path.endswith((".parquet", ".pq")) for path in paths)
+    if not are_files and not (one and os.path.isdir(paths[0])):
+        return None
+    from pyarrow.dataset import dataset
+
+    return _dataset_parts(dataset(paths[0] if one else paths, format="parquet"))
+
+
+class Lazy:
+    """An array of which `_read` gives a slice of rows."""
+
+    ndim = 2
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+
+    def __getitem__(self, rows):
+        return self._read(slice(*rows.indices(self.shape[0])))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self[:], dtype=dtype)
+
+
+class View(Lazy):
+    """What a function makes of a slice of rows, and of opened sources of these rows."""
+
+    def __init__(self, sources, read, shape, dtype):
+        super().__init__(shape, dtype)
+        self._opened, self._made = [source.open() for source in sources], read
+
+    def _read(self, rows):
+        return self._made(rows, *self._opened)
+
+
+def slice_rows(n_columns):
+    """Return how many rows are decoded at a time."""
+    return max(1, SLICE_BYTES // (8 * max(n_columns, 1)))
+
+
+def _dtype_of(names, types):
+    """Return the type of numbers as which a table's columns are read, by their types alone."""
+    named = zip(names, types, strict=True)
+    others = [f"{n!r} of {each}" for n, each in named if kind_of(each) not in ("number", "boolean")]
+    if others or len(set(names)) < len(names):
+        raise ValueError(
+            f"a table that is read in parts holds numbers under names of their own, got "
+            f"{', '.join(others[:5]) or list(names)}: leave such columns out, make numbers of each "
+            "of their cells by itself, or load the table into memory"
+        )
+    if len(set(types)) == 1 and isinstance(types[0], np.dtype):
+        return types[0]
+    # Of types that are none of numpy's a value may be missing.
+    single = {str(each).lower() for each in types} <= {"float", "float32"}
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def _matrix(columns, n_rows, dtype):
+    """Return columns as an array; what is missing is NaN."""
+    matrix = np.empty((n_rows, len(columns)), dtype)
+    with np.errstate(all="ignore"):
+        for j, column in enumerate(columns):
+            matrix[:, j] = np.asarray(column)
+    return matrix
+
+
+def _moved_by(paths):
+    """Return why the place of a row in files could depend on values."""
+    # Folders are how tables are divided by values, whether their names say so or not.
+    if len(set(map(os.path.dirname, paths))) > 1:
+        return "its files lie in several folders, as those of a table that is divided by values do"
+    are_told = all(re.search(r"^[^*]*\.(parquet|pq|ipc|arrow|feather)$", path) for path in paths)
+    return "" if are_told else "not all of its files are named"
+
+
+def _dataset_parts(dataset):
+    names, types = dataset.schema.names, dataset.schema.types
+    dtype, declared = _dtype_of(names, types), set(zip(names, types, strict=True))
+    sources, paths = [], []
+    for fragment in dataset.get_fragments():
+        if not hasattr(fragment, "row_groups"):
+            raise ValueError(
+                "a dataset must be one of Parquet files: where files of another format do not say "
+                "of what types their columns are, one value decides; write them as Parquet, with "
+                "types that are declared"
+            )
+        held = fragment.physical_schema
+        if declared - set(zip(held.names, held.types, strict=True)):
+            raise ValueError(
+                f"{fragment.path} has not every column of the dataset's schema in its type: write "
+                "all files alike, and leave out of the schema what stands in names of folders"
+            )
+        paths.append(fragment.path)
+        written = _written(fragment)
+        for group in fragment.row_groups:
+            shape = group.num_rows, len(names)
+            batches = partial(_batches, fragment, written, group.id, names, dtype)
+            opening = partial(Decoded, fragment.path, batches, shape, dtype)
+            sources.append(Source(fragment.path, shape, dtype, opening))
+    form = dataset.schema.empty_table()
+    return Parts(sources=tuple(sources), form=form, moved=_moved_by(paths))
+
+
+def _written(fragment):
+    """Return what tells that a file was written again."""
+    found = fragment.filesystem.get_file_info(fragment.path)
+    return found.size, found.mtime_ns
+
+
+def _batches(fragment, written, group, names, dtype):
+    """Yield arrays of the rows of a row group of a Parquet file, one behind another."""
+    from pyarrow.parquet import ParquetFile
+
+    if _written(fragment) == written:
+        options = {"pre_buffer": False, "buffer_size": READ_BYTES, "metadata": fragment.metadata}
+        # A dataset's own reader decodes all of a row group.
+        file = ParquetFile(fragment.open(), **options)
+        kept = {"row_groups": [group], "columns": names, "use_threads": False}
+        for batch in file.iter_batches(slice_rows(len(names)), **kept):
+            yield _matrix([batch.column(name) for name in names], len(batch), dtype)
+
+
+class Decoded(Lazy):
+    """Rows that can be decoded from the first on only; those of the last batch are kept."""
+
+    def __init__(self, name, batches, shape, dtype):
+        super().__init__(shape, dtype)
+        self._name, self._open, self._batches, self._first = name, batches, None, 0
+
+    def _read(self, rows):
+        pieces, start = [np.empty((0, self.shape[1]), self.dtype)], rows.start
+        if self._batches is None or start < self._first:
+            self._first, self._batch, self._batches = 0, pieces[0], self._open()
+        while start < rows.stop:
+            last = self._first + len(self._batch)
+            if start < last:
+                pieces.append(self._batch[start - self._first : rows.stop - self._first])
+                start += len(pieces[-1])
+            else:
+                self._first, self._batch = last, next(self._batches, None)
+                if self._batch is None:
+                    self._batches = None
+                    raise ValueError(f"{self._name} has changed since it was first opened")
+        return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+
+
+def _polars_parts(frame):
+    from polars import len as n_rows_of
+
+    form, plan = frame.head(0).collect(), frame.explain(optimized=False)
+    dtype = _dtype_of(form.columns, form.dtypes)
+    words = re.sub(f"{NAMED}|{SCANNED}", "", plan)
+    words = set(re.findall(r"[^\W\d]\w*", words))
+    # Where a row is left out, places and numbers of rows depend on values.
+    others = words - IN_PLACE - {"FILTER"} or ("FILTER" in words and words & {"len", "HCONCAT"})
+    if others:
+        raise ValueError(
+            f"the plan of this LazyFrame has {', '.join(sorted(others))}, and its rows, or their "
+            "order, could be others each time they are read, or with one row's values: write it "
+            "to a file by sink_parquet, and give that"
+        )
+    files = [file for scan in re.findall(SCANNED, plan) for file in scan.split(", ")]
+    moved = "its plan has FILTER" if "FILTER" in words else _moved_by(files)
+    n_rows, width = frame.select(n_rows_of()).collect().item(), len(form.columns)
+    size, sources = SLICES_OF_POLARS * slice_rows(width), []
+    for start in range(0, max(n_rows, 1), size):
+        shape = min(size, n_rows - start), width
+        batches = partial(_collected, frame.slice(start, shape[0]), shape, dtype)
+        opening = partial(Decoded, "a LazyFrame", batches, shape, dtype)
+        # A plan may hold a whole table; and polars has threads of its own.
+        sources.append(Source("a LazyFrame", shape, dtype, opening, in_memory=True))
+    return Parts(sources=tuple(sources), form=form, moved=moved)
+
+
+def _collected(frame, shape, dtype):
+    rows = frame.collect()
+    if len(rows) == shape[0]:
+        yield _matrix(columns_of(rows), len(rows), dtype)
+
+
+def dask_parts(X, form=None):
+    """Return the `Parts` of a dask array.
+
+    Raises
+    ------
+    ValueError
+        If it is of unknown shape, of other than numbers or not 2-D.
+    """
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
+    heights = X.chunks[0]
+    if any(np.isnan(length) for axis in X.chunks for length in axis):
+        raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
+    lazy = checked_blocks(X)
+    sources = (
+        Source("a block", (height, X.shape[1]), X.dtype, partial(_computed, lazy, i), True)
+        for i, height in enumerate(heights)
+    )
+    return Parts(sources=tuple(sources), form=form, lazy=lazy)
+
+
+def _computed(array, number):
+    return array.blocks[number].compute()
+
+
+def _dask_frame_parts(frame):
+    types = list(frame.dtypes)
+    if any(kind_of(each) not in ("number", "boolean") for each in types):
+        # Read at home, where words and dates are.
+        return None
+    dtype = _dtype_of(list(frame.columns), types)
+    plan = frame.expr.walk() if hasattr(frame, "expr") else [frame]
+    steps = {type(step).__name__ for step in plan if not _stays_in_place(step)}
+    if steps:
+        raise ValueError(
+            f"the plan of this dask frame has {', '.join(sorted(steps))}, and its rows, or their "
+            "places, could depend on values or be others each time they are read: call its "
+            "persist(), or write it to files by to_parquet, and give what is held or read"
+        )
+    # What is missing has no place in the types that numpy would choose.
+    read = partial(_partition, types, dtype)
+    array = frame.map_partitions(read, meta=np.empty((0, len(types)), dtype))
+    return dask_parts(array.compute_chunk_sizes(), frame._meta)
+
+
+def _stays_in_place(step):
+    """Say whether a step of a dask frame's plan leaves rows as they are, as far as dask says."""
+    kinds = [kind.__name__ for kind in type(step).__mro__]
+    if "ReadParquet" in kinds:
+        found = step._dataset_info
+        files = found["ds"].files if "ds" in found else [each.path for each in found["all_files"]]
+        return step.operand("filters") is None and not _moved_by(files)
+    return not DASK_IN_PLACE.isdisjoint(kinds)
+
+
+def _partition(types, dtype, part):
+    columns, _ = frame_columns(checked_part(part, types))
+    return _matrix(columns, len(part), dtype)

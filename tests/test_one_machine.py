@@ -1,0 +1,152 @@
+"""Fits by several threads or processes of one machine release what one of them would."""
+
+import pickle
+import threading
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from joblib import parallel_config, register_parallel_backend
+from joblib.parallel import ThreadingBackend
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from skdp import (
+    DPPCA,
+    DPGaussianNB,
+    DPHistogramTransformer,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRidge,
+    DPSGDClassifier,
+    DPStandardScaler,
+    DPTargetEncoder,
+    PrivacyAccountant,
+)
+from skdp.utils import ChunkedArray
+from tests.test_containers import leaves
+
+N, D = 3000, 4
+ESTIMATORS = [
+    DPStandardScaler(bounds="auto"),
+    DPHistogramTransformer(edges="uniform", bounds=(0, 1)),
+    DPPCA(data_norm=2.0),
+    DPRidge(target_bounds=(0, 1), mechanism="sufficient_statistics"),
+    DPLogisticRegression(C=0.1),
+    DPLogisticRegression(C=0.1, mechanism="gradient", classes=[0, 1, 2]),
+    DPLinearSVC(C=0.1, mechanism="output"),
+    DPSGDClassifier(max_iter=2, batch_size=N // 3),
+    DPGaussianNB(bounds=(0, 1)),
+    DPOneHotEncoder(categories=[0, 1], min_frequency=2),
+    DPTargetEncoder(categories=[0, 1], classes=[0, 1]),
+]
+SPARSE = (DPLogisticRegression, DPLinearSVC, DPSGDClassifier)
+
+
+THREADS = set()
+
+
+def watched(call):
+    THREADS.add(threading.current_thread().name)
+    return call()
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(N, D)) + 0.0
+    return X, (X[:, 0] + rng.integers(0, 2, size=N) > 1).astype(int), np.arange(N) // 3
+
+
+@pytest.fixture
+def short_sums(monkeypatch):
+    """Let sums of few rows be cut, and say which threads made them."""
+    monkeypatch.setattr("skdp._data._parts.LONG", 1)
+    monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
+    monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
+    monkeypatch.setattr("skdp.utils._workers._made", watched)
+    THREADS.clear()
+    return THREADS
+
+
+def files(X, folder, heights=(700, 1, 0, 1600, 699)):
+    paths = [folder / f"{number}.npy" for number in range(len(heights))]
+    for path, part in zip(paths, np.split(X, np.cumsum(heights)[:-1]), strict=True):
+        np.save(path, part)
+    return ChunkedArray(paths)
+
+
+def fitted(estimator, X, y, groups, n_jobs, **settings):
+    with parallel_config(n_jobs=n_jobs, **settings):
+        return clone(estimator).set_params(random_state=0).fit(X, y, groups=groups)
+
+
+def values(model):
+    """Return what is published but the ledger's record of it."""
+    return {k: v for k, v in vars(model).items() if k[-1] == "_" and k != "privacy_"}
+
+
+def check_the_same(one, other):
+    assert list(leaves(one)) == list(leaves(other))
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_threads_release_what_one_would(estimator, by_person, table, short_sums, tmp_path):
+    X, y, groups = table
+    tables = [X, files(X, tmp_path), ChunkedArray(np.split(X, 2))]
+    if isinstance(estimator, SPARSE):
+        tables.append(csr_array(X))
+    if by_person and isinstance(estimator, DPSGDClassifier):
+        estimator = clone(estimator).set_params(batch_size=N // 9)
+    for held in tables:
+        alone = fitted(estimator, held, y, groups if by_person else None, 1)
+        assert not short_sums
+        for n_jobs in (2, 3):
+            check_the_same(fitted(estimator, held, y, groups if by_person else None, n_jobs), alone)
+        assert short_sums
+        short_sums.clear()
+
+
+class Processes(ThreadingBackend):
+    """Threads that call unpickled copies, as processes do, and keep what was sent."""
+
+    supports_sharedmem = uses_threads = False
+    sent: ClassVar[list] = []
+
+    def submit(self, func, callback=None):
+        self.sent.append(pickle.dumps(func))
+        return super().submit(pickle.loads(self.sent[-1]), callback)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
+    estimator, table, short_sums, tmp_path
+):
+    X, y, _ = table
+    register_parallel_backend("copies", Processes)
+    Processes.sent.clear()
+    held = files(X, tmp_path)
+    accountant = PrivacyAccountant(10.0, 0.1, ledger=str(tmp_path / "ledger.db"))
+    kept = clone(estimator).set_params(accountant=accountant)
+    model = fitted(kept, held, y, None, 2, backend="copies")
+    assert Processes.sent and len(accountant.spends) == 1
+    for word in (b"ccountant", b"ledger", b"oise", b"RandomSource", X[5:9].tobytes()):
+        assert not any(word in each for each in Processes.sent)
+    check_the_same(values(model), values(fitted(estimator, held, y, None, 1)))
+    # What is in memory stays in this process.
+    Processes.sent.clear()
+    short_sums.clear()
+    fitted(estimator, X, y, None, 2, backend="copies")
+    assert short_sums and not Processes.sent
+
+
+def test_processes_release_what_one_would(table, monkeypatch, tmp_path):
+    """With processes of joblib's own, whose modules are as they are."""
+    X, y, _ = table
+    monkeypatch.setattr("skdp._data._parts.LONG", 1)
+    estimator, held = ESTIMATORS[3], files(X, tmp_path)
+    model = fitted(estimator, held, y, None, 2, backend="loky")
+    check_the_same(model, fitted(estimator, held, y, None, 1))

@@ -1,0 +1,504 @@
+"""Tables of other libraries, read in parts: what is released is what memory would give."""
+
+import gc
+import pickle
+import re
+import weakref
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import KFold, train_test_split
+from sklearn.pipeline import make_pipeline, make_union
+
+from skdp import (
+    DPGaussianNB,
+    DPGridSearchCV,
+    DPRidge,
+    DPSimpleImputer,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
+from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
+from skdp.stats import dp_mean
+from skdp.utils import ChunkedArray
+from tests.test_clusters import ITERATIVE, PASSES
+from tests.test_containers import leaves
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The inplace keyword"),
+    pytest.mark.filterwarnings("ignore:column 'a' holds numbers"),
+]
+N, NAMES = 300, ["a", "b", "c", "d"]
+ESTIMATORS = [clone(e) for e in (*(e for e, _ in PASSES), ITERATIVE[0], *ITERATIVE[-2:])]
+TRANSFORMERS = [e for e in ESTIMATORS if hasattr(e, "transform")]
+KINDS = ["path", "LazyFrame", "dataset", "dask frame", "scans", "dask files"]
+SCALER = DPStandardScaler(bounds=(0, 1), random_state=0)
+SCALED = make_pipeline(
+    DPStandardScaler(bounds=dict.fromkeys(NAMES, (0, 1))),
+    DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1), data_norm=2.0),
+)
+
+
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch):
+    monkeypatch.setattr("skdp.utils._sources.SLICE_BYTES", 8 * len(NAMES) * 20)
+    monkeypatch.setattr("skdp.utils._sources.SLICES_OF_POLARS", 4)
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(N, len(NAMES))) + 0.0
+    return X, (X[:, 0] + rng.integers(0, 2, size=N) > 1).astype(int), rng.integers(0, 90, size=N)
+
+
+def arrow(X):
+    return pa.table(dict(zip(NAMES, np.ascontiguousarray(X.T), strict=True)))
+
+
+@pytest.fixture(scope="module")
+def folder(table, tmp_path_factory):
+    """Return a folder of two files, one of several row groups."""
+    path, rows = tmp_path_factory.mktemp("rows"), arrow(table[0])
+    pq.write_table(rows.slice(0, 90), path / "0.parquet")
+    pq.write_table(rows.slice(90), path / "1.parquet", row_group_size=100)
+    return path
+
+
+def sources(X, folder):
+    frame = pd.DataFrame(X, columns=NAMES)
+    return {
+        "path": folder,
+        "dataset": ds.dataset(folder),
+        "LazyFrame": pl.DataFrame(frame).lazy(),
+        "scans": pl.concat(map(pl.scan_parquet, sorted(folder.iterdir()))),
+        "dask frame": dd.from_pandas(frame, npartitions=3),
+        "dask files": dd.read_parquet(folder),
+    }
+
+
+def cut_as(source, X):
+    return ChunkedArray(np.split(X, ChunkedArray(source).borders[1:-1]))
+
+
+def fitted(estimator, X, y=None, groups=None, **settings):
+    return clone(estimator).set_params(random_state=0, **settings).fit(X, y, groups=groups)
+
+
+def values(model):
+    held = {k: v for k, v in vars(model).items() if k.endswith("_") and k != "feature_names_in_"}
+    return [re.sub(r"(?<=name=)'[^']*'", "", str(each)) for each in leaves(held)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_those_of_memory(kind, table, folder):
+    source, rng = sources(table[0], folder)[kind], np.random.default_rng(0)
+    chunked = ChunkedArray(source)
+    assert len(chunked.borders) > 2 and chunked.dtype == np.float64
+    for start, stop in np.sort(rng.integers(0, N + 1, size=(20, 2))):
+        np.testing.assert_array_equal(chunked[start:stop], table[0][start:stop])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_decoded_of_a_chunk_is_forgotten_with_it(kind, table, folder):
+    """Without a search for cycles, which may come after a gigabyte."""
+    gc.disable()
+    try:
+        for open_chunk in ChunkedArray(sources(table[0], folder)[kind]).parts():
+            chunk = open_chunk()
+            chunk[0:1]
+            forgotten = weakref.ref(chunk)
+            del chunk
+            assert forgotten() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("number", range(len(ESTIMATORS)))
+def test_what_is_released_is_what_memory_gives(number, table, folder):
+    """Every estimator reads one of the sources, in turns; rows of a person lie in several parts."""
+    X, y, groups = table
+    estimator, kind = ESTIMATORS[number], KINDS[number % len(KINDS)]
+    source, groups = sources(X, folder)[kind], None if number % 2 else groups
+    if hasattr(estimator, "batch_size"):
+        groups, estimator = None, clone(estimator).set_params(batch_size=50, max_iter=2)
+    model = fitted(estimator, source, y, groups)
+    assert model.feature_names_in_.tolist() == NAMES
+    assert values(model) == values(fitted(estimator, cut_as(source, X), y, groups))
+
+
+def test_statistics_read_the_sources(table, folder):
+    X, _, groups = table
+    for own, source in zip([None, groups] * 3, sources(X, folder).values(), strict=True):
+        terms = {"bounds": (0, 1), "axis": 0, "random_state": 0, "groups": own}
+        one, other = (dp_mean(held, **terms) for held in (source, cut_as(source, X)))
+        np.testing.assert_array_equal(one, other)
+
+
+def test_names_are_compared(table, folder):
+    X, y, _ = table
+    frame = pd.DataFrame(X, columns=NAMES)
+    for source in sources(X, folder).values():
+        model = fitted(DPGaussianNB(bounds=(0, 1)), source, y)
+        np.testing.assert_array_equal(model.predict(source), model.predict(frame))
+    other = pl.DataFrame(X, schema=["a", "b", "d", "c"]).lazy()
+    for call in (model.predict, fitted(SCALER, source).transform):
+        with pytest.raises(ValueError, match="feature names should match"):
+            call(other)
+
+
+def test_targets_and_groups_may_be_lazy(table, folder):
+    X, y, groups = table
+    frame = pd.DataFrame({"y": y, "g": groups})
+    lazy, parts = pl.DataFrame(frame).lazy(), dd.from_pandas(frame, npartitions=4)
+    pairs = [
+        (parts.y, parts.g),
+        (parts.y.to_dask_array(), parts.g.to_dask_array()),
+        (lazy.select("y"), lazy.select("g")),
+        (pa.chunked_array([y[:5], y[5:]]), pa.chunked_array([groups[:7], groups[7:]])),
+    ]
+    expected = values(fitted(DPGaussianNB(bounds=(0, 1)), folder, y, groups))
+    for targets, ids in pairs:
+        assert values(fitted(DPGaussianNB(bounds=(0, 1)), folder, targets, ids)) == expected
+    accountant = PrivacyAccountant(10.0, 0.1, unit="person")
+    for targets, ids in ((lazy.select("y").head(5), groups), (y, lazy.select("g").head(5))):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            fitted(DPGaussianNB(bounds=(0, 1)), folder, targets, ids, accountant=accountant)
+    assert accountant.spends == []
+
+
+# Each row is read by itself.
+
+
+def read(table):
+    return ChunkedArray(table)[:]
+
+
+@pytest.mark.parametrize(
+    ("kind", "odd"),
+    [
+        *((kind, None) for kind in ("int64", "float32", "float64", "bool_", "uint8")),
+        *(("int64", value) for value in (2**60 + 1, -7)),
+        *(("float64", value) for value in (1e300, -0.0)),
+        ("float32", 1e-40),
+    ],
+)
+def test_one_value_has_no_say_in_how_others_are_read(kind, odd, tmp_path):
+    """The type is that of the schema, whether a value is missing or not."""
+    arrow_type = getattr(pa, kind)()
+    cells = np.random.default_rng(0).integers(0, 2, 50).astype(kind.strip("_")).tolist()
+    changed = pa.array([odd, *cells[1:]], arrow_type)
+    for k, column in enumerate((pa.array(cells, arrow_type), changed)):
+        pq.write_table(pa.table({"a": column, "b": column}), tmp_path / f"{k}.parquet")
+    plain, other = (tmp_path / f"{k}.parquet" for k in range(2))
+    scans = [lambda p: p, pl.scan_parquet, lambda p: dd.read_parquet(p, dtype_backend="pyarrow")]
+    for scan in scans:
+        one, two = read(scan(plain)), read(scan(other))
+        assert one.dtype == two.dtype and one.dtype.kind == "f"
+        assert one[1:].tobytes() == two[1:].tobytes()
+        np.testing.assert_array_equal(two[0], np.nan if odd is None else changed[0].as_py())
+
+
+def test_missing_numbers_are_refused_or_imputed_as_in_memory(table):
+    X = table[0].copy()
+    X[5, 1] = np.nan
+    source = pl.DataFrame(X, schema=NAMES).with_columns(pl.all().fill_nan(None)).lazy()
+    assert source.collect().null_count().sum_horizontal().item() == 1
+    accountant = PrivacyAccountant(10.0, 0.1)
+    with pytest.raises(ValueError, match="NaN"):
+        fitted(SCALER, source, accountant=accountant)
+    assert accountant.spends == []
+    for imputer in (
+        DPSimpleImputer(bounds=(0, 1)),
+        DPSimpleImputer(strategy="most_frequent", categories=[0, 1]),
+    ):
+        model = fitted(imputer, source)
+        filled = np.asarray(model.transform(source))
+        np.testing.assert_array_equal(filled, model.transform(source.collect()))
+
+
+def test_what_is_no_number_is_refused_in_words(table, folder, tmp_path):
+    frame = pl.DataFrame({"a": [1.0], "city": ["x"], "day": [pd.Timestamp("2020-01-01")]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    frame.write_csv(tmp_path / "x.csv")
+    for source in (frame.lazy(), tmp_path / "x.parquet"):
+        with pytest.raises(ValueError, match="'city' of .*leave such columns out"):
+            fitted(SCALER, source)
+    numbers = tmp_path / "numbers.csv"
+    frame.select("a").write_csv(numbers)
+    with pytest.raises(ValueError, match="Csv"):
+        fitted(SCALER, pl.scan_csv(numbers))
+    with pytest.raises(ValueError, match="one value decides"):
+        fitted(SCALER, ds.dataset(numbers, format="csv"))
+    # A file of another type than the first would be cast, and one value could make that fail.
+    pq.write_table(arrow(table[0]), tmp_path / "0.parquet")
+    pq.write_table(arrow(table[0].astype(int)), tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match="write all files alike"):
+        ChunkedArray([tmp_path / "0.parquet", tmp_path / "1.parquet"])
+
+
+def test_a_file_that_changes_is_refused(table, tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(arrow(table[0]), path)
+    X = ChunkedArray(path)
+    pq.write_table(arrow(table[0][:50]), path)
+    with pytest.raises(ValueError, match="changed"):
+        X[:]
+
+
+UNSTEADY = {
+    "SORT": lambda f: f.sort("a"),
+    "UNIQUE": lambda f: f.unique(),
+    "AGGREGATE": lambda f: f.group_by("a").agg(pl.all().sum()),
+    "JOIN": lambda f: f.join(f, on="a"),
+    "shuffle": lambda f: f.select(pl.all().shuffle()),
+    "sort": lambda f: f.select(pl.col("a").sort()),
+    "sort_by": lambda f: f.select(pl.all().sort_by("a")),
+    "filter": lambda f: f.select(pl.all().filter(pl.col("a") > 0)),
+    "mean": lambda f: f.select(pl.all() - pl.all().mean()),
+    "OPAQUE_PYTHON": lambda f: f.map_batches(lambda each: each),
+}
+STEADY = {
+    "select": lambda f: f.select("b", "a"),
+    "cast": lambda f: f.cast(pl.Float32),
+    "slice": lambda f: f.slice(10, 200),
+    "made": lambda f: f.with_columns((pl.col("a") * 2 + 1).alias("SORT BY")),
+    "chosen": lambda f: f.select(pl.when(pl.col("a") > 0).then(1.0).otherwise(pl.col("b"))),
+    "filled": lambda f: f.fill_null(0),
+}
+
+
+@pytest.mark.parametrize("step", UNSTEADY)
+def test_plans_whose_rows_could_move_between_two_reads_are_refused(step, table, folder):
+    """A factor that is held of each row would be another row's."""
+    with pytest.raises(ValueError, match=rf"has .*\b{step}\b.*sink_parquet"):
+        fitted(SCALER, UNSTEADY[step](pl.scan_parquet(folder / "0.parquet")))
+
+
+@pytest.mark.parametrize("step", STEADY)
+def test_plans_whose_rows_stay_are_taken(step, table, folder):
+    frame = STEADY[step](pl.scan_parquet(folder / "1.parquet"))
+    rows, X = np.arange(3, len(ChunkedArray(frame)), 3), frame.collect().to_numpy()
+    np.testing.assert_array_equal(read(frame), X)
+    np.testing.assert_array_equal(ChunkedArray(frame)[rows][:], X[rows])
+
+
+def test_dask_frames_whose_rows_could_move_are_refused(table):
+    frame = dd.from_pandas(pd.DataFrame(table[0], columns=NAMES), npartitions=3)
+    moved = {
+        "Filter": frame[frame.a > 0],
+        "SetIndex": frame.set_index("a"),
+        "Merge": frame.merge(frame, on="a"),
+        "Sample": frame.sample(frac=0.5),
+        "DropDuplicates": frame.drop_duplicates(),
+        "Mean": frame - frame.mean(),
+    }
+    for step, each in moved.items():
+        with pytest.raises(ValueError, match=rf"{step}.*persist"):
+            fitted(SCALER, each)
+    assert len(ChunkedArray(moved["Filter"].persist())) == (table[0][:, 0] > 0).sum()
+    for each in (frame[["b", "a"]], frame.assign(e=frame.a * 2), frame.astype("Float64")):
+        np.testing.assert_array_equal(read(each), each.compute().to_numpy(float))
+
+
+def test_words_in_a_dask_frame_are_read_at_home(table):
+    frame = pd.DataFrame(table[0], columns=NAMES).assign(city="x")
+    with pytest.raises(ValueError, match="holds words"):
+        fitted(SCALER, dd.from_pandas(frame, npartitions=2))
+
+
+# Rows by number.
+
+
+def test_rows_by_number_are_tables_in_parts(table, folder):
+    X, rng = table[0], np.random.default_rng(1)
+    for source in sources(X, folder).values():
+        chunked = ChunkedArray(source)
+        for size in (0, 1, 40):
+            rows = np.sort(rng.choice(N, size, replace=False))
+            mask = np.isin(np.arange(N), rows)
+            for taken in (
+                chunked[rows],
+                chunked[mask],
+                chunked[rows, :],
+                chunked[rows.tolist()] if size else chunked[rows],
+            ):
+                assert isinstance(taken, ChunkedArray) and taken.shape == (size, X.shape[1])
+                np.testing.assert_array_equal(np.asarray(taken), X[rows])
+        again = chunked[np.arange(0, N, 2)][np.arange(1, N // 2, 3)]
+        np.testing.assert_array_equal(again[5:30], X[::2][1::3][5:30])
+        for rows in ([2, 1], [1, 1], [-1, 2], [0, N]):
+            with pytest.raises(ValueError, match="distinct numbers"):
+                chunked[rows]
+        with pytest.raises(TypeError, match="step 1"):
+            chunked[[0.5]]
+    with pytest.raises(ValueError, match="distinct numbers"):
+        train_test_split(chunked, random_state=0)
+
+
+def test_slices_in_any_order_are_those_of_the_rows(table, folder):
+    X, chunked, rng = table[0], ChunkedArray(folder), np.random.default_rng(0)
+    for start, stop in np.sort(rng.integers(0, N + 1, size=(200, 2))):
+        np.testing.assert_array_equal(chunked[start:stop], X[start:stop])
+    again = pickle.loads(pickle.dumps(chunked))
+    np.testing.assert_array_equal(again[30:270], X[30:270])
+
+
+SEARCH = DPGridSearchCV(SCALED, {"dpridge__alpha": [1.0, 9.0]}, strategy="cv", cv=2, epsilon=9.0)
+
+
+@pytest.mark.parametrize("kind", ["path", "LazyFrame", "dask frame"])
+def test_searches_take_rows_of_every_source(kind, table, folder, monkeypatch):
+    X, y, groups = table
+    source = sources(X, folder)[kind]
+    known = cut_as(source, X)
+    ridge, terms = SCALED[-1], {"cv": 2, "epsilon": 1.0, "random_state": 0}
+    terms["scoring"] = bounded_score("r2", target_bounds=(0, 1))
+    score = dp_cross_val_score(ridge, known, y, **terms).mean_
+    with monkeypatch.context() as patched:
+        patched.setattr(ChunkedArray, "__array__", None)
+        found = clone(SEARCH).set_params(random_state=0).fit(source, y)
+        assert found.feature_names_in_.tolist() == NAMES
+        assert dp_cross_val_score(ridge, source, y, **terms).mean_ == score
+        of_persons = clone(SEARCH).set_params(random_state=0, estimator=ridge)
+        of_persons.set_params(param_grid={"alpha": [1.0, 9.0]}).fit(source, y, groups=groups)
+        scorer = make_dp_scorer("r2", target_bounds=(0, 1), random_state=0)
+        assert scorer(found, source, y) == scorer(found, pd.DataFrame(X, columns=NAMES), y)
+    other = clone(of_persons).fit(known, y, groups=groups)
+    assert of_persons.best_score_ == other.best_score_
+
+
+def test_rows_whose_places_depend_on_values_are_not_taken_by_number(table, folder, tmp_path):
+    X, y, _ = table
+    for value in (0, 1):
+        held = tmp_path / f"a={value}"
+        held.mkdir()
+        pq.write_table(arrow(X[X[:, 0] == value]), held / "x.parquet")
+    lazy = pl.scan_parquet(folder / "1.parquet")
+    kept = (X[90:, 0] > 0).sum()
+    moved = {
+        "FILTER": lazy.filter(pl.col("a") > 0),
+        "several folders": ds.dataset(tmp_path),
+        "folders, by path": tmp_path,
+        "folders of a scan": pl.scan_parquet([*tmp_path.glob("*/*")], hive_partitioning=False),
+        "files that are not named": pl.concat([lazy, pl.scan_parquet([folder / "0.parquet"] * 5)]),
+    }
+    accountant = PrivacyAccountant(10.0, 0.1)
+    search = clone(SEARCH).set_params(accountant=accountant)
+    for source in moved.values():
+        chunked = ChunkedArray(source)
+        made = fitted(SCALER, source).transform(source)
+        beside = np.hstack([chunked, made])
+        for table_in_parts in (chunked, made, beside, chunked[:, [0, 1]]):
+            with pytest.raises(ValueError, match="cannot be taken by number"):
+                table_in_parts[np.arange(5)]
+        with pytest.raises(ValueError, match="cannot be taken by number"):
+            search.fit(source, np.arange(len(chunked)) % 2)
+    assert accountant.spends == []
+    assert len(ChunkedArray(moved["FILTER"])) == kept
+    with pytest.raises(ValueError, match="names of folders"):
+        fitted(
+            SCALER,
+            ds.dataset(
+                tmp_path,
+                partitioning=ds.partitioning(pa.schema([("k", pa.int64())]), flavor="hive"),
+            ),
+        )
+    filtered = dd.read_parquet(folder, filters=[("a", ">", 0)])
+    by_folder = dd.read_parquet(tmp_path, dataset={"partitioning": None})
+    for each in (filtered, by_folder):
+        with pytest.raises(ValueError, match="ReadParquet"):
+            fitted(SCALER, each)
+
+
+# Lazy tables give lazy tables.
+
+
+@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=str)
+def test_transforms_are_lazy(estimator, table, folder):
+    X, y, _ = table
+    frame = pd.DataFrame(X, columns=NAMES)
+    model = fitted(estimator, frame, y)
+    expected = model.transform(frame)
+    expected = expected.toarray() if hasattr(expected, "toarray") else expected
+    for name, source in sources(X, folder).items():
+        made = model.transform(source)
+        assert isinstance(made, da.Array if "dask" in name else ChunkedArray)
+        assert made.shape == expected.shape and made.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(made), expected)
+    assert not ChunkedArray(folder)._opened
+
+
+def test_pipelines_never_materialise(table, folder, monkeypatch):
+    X, y, _ = table
+    scaler, other = clone(SCALER), DPStandardScaler(bounds=(0, 2), random_state=0)
+    both = make_union(scaler, other)
+    columns = ColumnTransformer([("x", scaler, [0, 2]), ("y", "passthrough", [1])])
+    model = clone(SCALED[-1]).set_params(random_state=0)
+    for first in (scaler, both, columns):
+        for kind in ("path", "dask frame"):
+            source, expected = ChunkedArray(sources(X, folder)[kind]), clone(first)
+            made = np.asarray(expected.fit_transform(cut_as(source, X)))
+            np.testing.assert_allclose(made, expected.transform(X), atol=0)
+            known = fitted(model, cut_as(source, made), y)
+            with monkeypatch.context() as patched:
+                patched.setattr(ChunkedArray, "__array__", None)
+                pipe = make_pipeline(clone(first), clone(model)).fit(source, y)
+                predicted = pipe.predict(source)
+            np.testing.assert_array_equal(pipe[-1].coef_, known.coef_)
+            np.testing.assert_array_equal(predicted, known.predict(made))
+
+
+def test_frames_that_are_asked_for_are_made(table, folder):
+    scaler = fitted(SCALER, folder).set_output(transform="pandas")
+    made = scaler.transform(folder)
+    assert isinstance(made, pd.DataFrame) and made.shape == table[0].shape
+
+
+def test_who_transforms_gets_no_accountant(table, folder, tmp_path):
+    accountant = PrivacyAccountant(10.0, 0.1, ledger=str(tmp_path / "ledger.db"))
+    model = fitted(SCALER, table[0], accountant=accountant)
+    for sent in (
+        model.transform(ChunkedArray([table[0]])),
+        model.transform(da.from_array(table[0])),
+    ):
+        held = pickle.dumps(sent if isinstance(sent, ChunkedArray) else dict(sent.dask))
+        assert b"ledger.db" not in held and b"_transformed" in held
+    assert model.accountant is accountant
+
+
+def test_other_functions_of_numpy_load_the_table(table, folder):
+    X, chunked = table[0], ChunkedArray(folder)
+    assert np.sum(chunked) == X.sum() and np.shape(chunked) == X.shape
+    np.testing.assert_array_equal(np.concatenate([chunked, X]), np.concatenate([X, X]))
+    np.testing.assert_array_equal(np.hstack([chunked, X[:, :1]]), np.hstack([X, X[:, :1]]))
+
+
+def test_folds_of_scikit_learn_are_of_the_same_rows(table, folder):
+    X, _, groups = table
+    for cv, more in (
+        (KFold(3, shuffle=True, random_state=0), {}),
+        (PersonKFold(3), {"groups": groups}),
+    ):
+        for train, _ in cv.split(ChunkedArray(folder), **more):
+            np.testing.assert_array_equal(ChunkedArray(folder)[train][:], X[train])
+
+
+def test_a_ridge_of_a_slice_of_columns(table, folder):
+    X, y, _ = table
+    ridge = DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1))
+    model = fitted(ridge, ChunkedArray(folder)[:, [2, 0]], y)
+    known = fitted(ridge, cut_as(folder, X[:, [2, 0]]), y)
+    assert values(model) == values(known)
