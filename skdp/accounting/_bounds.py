@@ -227,25 +227,24 @@ def get_epsilon(
     delta = check_within(delta, "delta", 0.0, 1.0)
     if group_size == 1:
         return _epsilon(_counts(event), delta, relation, method, tolerance)
-    return _group_epsilon(event, delta, relation, method, tolerance, int(group_size))
+    return _group_epsilon(_counts(event), delta, relation, method, tolerance, int(group_size))
 
 
 @lru_cache(maxsize=1024)
-def _group_epsilon(event, delta_, relation, method, tolerance, k):
-    bounds = [math.inf]
+def _group_epsilon(counts, delta_, relation, method, tolerance, k):
+    event, bounds = ev.Composed(tuple(part * n for part, n in counts)), [math.inf]
     grouped = group_event(event, k)
     if grouped is not None:
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
-        bounds.append(_zcdp_bound(ev.leaves(event), delta_, relation, k))
+        bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
     if grouped is None and delta_ > 0.0:
-        bounds.append(_generic_group_epsilon(event, delta_, relation, method, tolerance, k))
+        bounds.append(_generic_group_epsilon(counts, delta_, relation, method, tolerance, k))
     return min(bounds)
 
 
-def _generic_group_epsilon(event, delta_, relation, method, tolerance, k):
+def _generic_group_epsilon(counts, delta_, relation, method, tolerance, k):
     """k epsilon, for the largest found delta of one record that makes the group's delta fit."""
-    counts = _counts(event)
     rough = "rdp" if method in ("auto", "pld") else method
     log_high = math.log(delta_ / k)
     best, low, high = math.inf, log_high - 600.0, log_high
@@ -300,11 +299,11 @@ def get_delta(
     0.126937
     """
     _check(event, relation, method, tolerance, group_size)
-    target = check_within(epsilon, "epsilon", 0.0)
+    target, counts = check_within(epsilon, "epsilon", 0.0), _counts(event)
     if group_size == 1:
-        return _delta(_counts(event), target, relation, method, tolerance)
+        return _delta(counts, target, relation, method, tolerance)
     return _inverted_delta(
-        lambda d: _group_epsilon(event, d, relation, method, tolerance, int(group_size)), target
+        lambda d: _group_epsilon(counts, d, relation, method, tolerance, int(group_size)), target
     )
 
 

@@ -138,7 +138,8 @@ MUTATIONS = [
 
 def forget_prices():
     """Let what was computed before a change say nothing after it, nor the other way round."""
-    for known in (_laws.law, _bounds._epsilon, _bounds._delta, _gaussian._noise_multiplier):
+    prices = (_bounds._epsilon, _bounds._group_epsilon, _bounds._delta, _gaussian._noise_multiplier)
+    for known in (_laws.law, *prices):
         known.cache_clear()
 
 
