@@ -3,6 +3,7 @@
 import gc
 import pickle
 import re
+import threading
 import weakref
 
 import dask
@@ -253,9 +254,39 @@ def test_a_file_that_changes_is_refused(table, tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(arrow(table[0]), path)
     X = ChunkedArray(path)
-    pq.write_table(arrow(table[0][:50]), path)
-    with pytest.raises(ValueError, match="changed"):
-        X[:]
+    X[:]
+    for others in (table[0][:50], 1 - table[0]):
+        pq.write_table(arrow(others), path)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="x.parquet has changed"):
+                ChunkedArray([X])[:]
+
+
+def of_a_view(X):
+    return X[:, [1, 0]]
+
+
+@pytest.mark.parametrize("made", [ChunkedArray, of_a_view])
+@pytest.mark.parametrize("kind", ["path", "LazyFrame"])
+def test_threads_read_one_table_each_where_it_was(kind, made, table, folder):
+    X = made(ChunkedArray(sources(table[0], folder)[kind]))
+    expected, turns = X[:], threading.Barrier(2)
+
+    def read_on(step, found):
+        for start in range(0, N, step):
+            turns.wait(60)
+            found.append(X[start : start + step])
+
+    found = [], []
+    # Both take N / 12 turns; one is ahead of the other, in the same chunk or in another one.
+    other = threading.Thread(target=lambda: read_on(12, found[0]))
+    other.start()
+    for start in reversed(range(0, N, 12)):
+        turns.wait(60)
+        found[1].append(X[start : start + 12])
+    other.join()
+    np.testing.assert_array_equal(np.vstack(found[0]), expected)
+    np.testing.assert_array_equal(np.vstack(found[1][::-1]), expected)
 
 
 UNSTEADY = {
@@ -269,6 +300,11 @@ UNSTEADY = {
     "filter": lambda f: f.select(pl.all().filter(pl.col("a") > 0)),
     "mean": lambda f: f.select(pl.all() - pl.all().mean()),
     "OPAQUE_PYTHON": lambda f: f.map_batches(lambda each: each),
+    # One row that is left out decides of which rows these are, beside which they stand, and how
+    # many there are.
+    "len": lambda f: f.filter(pl.col("a") > 0).head(10),
+    "len ": lambda f: f.filter(pl.col("a") > 0).select("a", n=pl.len() % 2),
+    "HCONCAT": lambda f: pl.concat([f.filter(pl.col("a") > 0), f.select(e="a")], how="horizontal"),
 }
 STEADY = {
     "select": lambda f: f.select("b", "a"),
@@ -277,13 +313,14 @@ STEADY = {
     "made": lambda f: f.with_columns((pl.col("a") * 2 + 1).alias("SORT BY")),
     "chosen": lambda f: f.select(pl.when(pl.col("a") > 0).then(1.0).otherwise(pl.col("b"))),
     "filled": lambda f: f.fill_null(0),
+    "beside": lambda f: pl.concat([f.select("a"), f.select(e="b")], how="horizontal"),
 }
 
 
 @pytest.mark.parametrize("step", UNSTEADY)
 def test_plans_whose_rows_could_move_between_two_reads_are_refused(step, table, folder):
     """A factor that is held of each row would be another row's."""
-    with pytest.raises(ValueError, match=rf"has .*\b{step}\b.*sink_parquet"):
+    with pytest.raises(ValueError, match=rf"has .*\b{step.strip()}\b.*sink_parquet"):
         fitted(SCALER, UNSTEADY[step](pl.scan_parquet(folder / "0.parquet")))
 
 
@@ -304,6 +341,9 @@ def test_dask_frames_whose_rows_could_move_are_refused(table):
         "Sample": frame.sample(frac=0.5),
         "DropDuplicates": frame.drop_duplicates(),
         "Mean": frame - frame.mean(),
+        "Eval": frame.eval("e = a - a.mean()"),
+        "Query": frame.query("a > a.mean()"),
+        "PropertyMap": frame.a.astype("category").cat.as_known().cat.codes.to_frame(),
     }
     for step, each in moved.items():
         with pytest.raises(ValueError, match=rf"{step}.*persist"):
@@ -484,6 +524,10 @@ def test_other_functions_of_numpy_load_the_table(table, folder):
     assert np.sum(chunked) == X.sum() and np.shape(chunked) == X.shape
     np.testing.assert_array_equal(np.concatenate([chunked, X]), np.concatenate([X, X]))
     np.testing.assert_array_equal(np.hstack([chunked, X[:, :1]]), np.hstack([X, X[:, :1]]))
+    singles = np.hstack([chunked, chunked], dtype=np.float32)
+    assert singles.dtype == np.float32 and singles.shape == (N, 2 * X.shape[1])
+    for columns in (np.array([1, 2]), [False, True, True, False], slice(1, 3)):
+        np.testing.assert_array_equal(chunked[:, columns][:], X[:, 1:3])
 
 
 def test_folds_of_scikit_learn_are_of_the_same_rows(table, folder):

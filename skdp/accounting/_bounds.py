@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 
 from scipy.optimize import brentq, minimize_scalar
 
@@ -117,20 +117,26 @@ def _has_bounded_range(parts):
 _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound, "rdp": rdp_epsilon}
 
 
-def _whole(parts, relation):
+def _whole(counts, relation):
     merged: dict[ev.Event, int] = {}
-    for part, count in parts.items():
+    for part, count in counts:
         for leaf, times in ev.leaves(whole_sample(part, relation)).items():
             merged[leaf] = merged.get(leaf, 0) + count * times
     return merged
 
 
-def _epsilon(parts, delta_, relation, method, tolerance):
-    if not parts or delta_ >= 1.0:
+def _counts(event):
+    return tuple(ev.leaves(event).items())
+
+
+# What finds a plan's noise, every fit of the same plan and a ledger ask for the same prices again.
+@lru_cache(maxsize=1024)
+def _epsilon(counts, delta_, relation, method, tolerance):
+    if not counts or delta_ >= 1.0:
         return 0.0
-    if any(_is_non_private(part) for part in parts):
+    if any(_is_non_private(part) for part, _ in counts):
         return math.inf
-    parts = _whole(parts, relation)
+    parts = _whole(counts, relation)
     if method == "pld":
         _require_loss_distribution(parts, relation)
         return _pld_bound(parts, delta_, relation, tolerance)
@@ -205,28 +211,27 @@ def get_epsilon(
     4.377178
     """
     _check(event, relation, method, tolerance, group_size)
-    check_within(delta, "delta", 0.0, 1.0)
-    delta = float(delta)
+    delta = check_within(delta, "delta", 0.0, 1.0)
     if group_size == 1:
-        return _epsilon(ev.leaves(event), delta, relation, method, tolerance)
-    return _group_epsilon(event, delta, relation, method, tolerance, int(group_size))
+        return _epsilon(_counts(event), delta, relation, method, tolerance)
+    return _group_epsilon(_counts(event), delta, relation, method, tolerance, int(group_size))
 
 
-def _group_epsilon(event, delta_, relation, method, tolerance, k):
-    bounds = [math.inf]
+@lru_cache(maxsize=1024)
+def _group_epsilon(counts, delta_, relation, method, tolerance, k):
+    event, bounds = ev.Composed(tuple(part * n for part, n in counts)), [math.inf]
     grouped = group_event(event, k)
     if grouped is not None:
-        bounds.append(_epsilon(ev.leaves(grouped), delta_, relation, method, tolerance))
+        bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
-        bounds.append(_zcdp_bound(ev.leaves(event), delta_, relation, k))
+        bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
     if grouped is None and delta_ > 0.0:
-        bounds.append(_generic_group_epsilon(event, delta_, relation, method, tolerance, k))
+        bounds.append(_generic_group_epsilon(counts, delta_, relation, method, tolerance, k))
     return min(bounds)
 
 
-def _generic_group_epsilon(event, delta_, relation, method, tolerance, k):
+def _generic_group_epsilon(counts, delta_, relation, method, tolerance, k):
     """k epsilon, for the largest found delta of one record that makes the group's delta fit."""
-    parts = ev.leaves(event)
     rough = "rdp" if method in ("auto", "pld") else method
     log_high = math.log(delta_ / k)
     best, low, high = math.inf, log_high - 600.0, log_high
@@ -234,7 +239,7 @@ def _generic_group_epsilon(event, delta_, relation, method, tolerance, k):
         for _ in range(steps):
             middle = 0.5 * (low + high)
             single = math.exp(max(middle, -700.0))
-            value = _epsilon(parts, single, relation, name, tolerance)
+            value = _epsilon(counts, single, relation, name, tolerance)
             if value < math.inf and group_delta(value, single, k) <= delta_:
                 best, low = min(best, k * value), middle
             else:
@@ -281,17 +286,21 @@ def get_delta(
     0.126937
     """
     _check(event, relation, method, tolerance, group_size)
-    check_within(epsilon, "epsilon", 0.0)
-    target, parts = float(epsilon), ev.leaves(event)
-    if group_size > 1:
-        return _inverted_delta(
-            lambda d: _group_epsilon(event, d, relation, method, tolerance, int(group_size)), target
-        )
-    if any(_is_non_private(part) for part in parts):
+    target, counts = check_within(epsilon, "epsilon", 0.0), _counts(event)
+    if group_size == 1:
+        return _delta(counts, target, relation, method, tolerance)
+    return _inverted_delta(
+        lambda d: _group_epsilon(counts, d, relation, method, tolerance, int(group_size)), target
+    )
+
+
+@lru_cache(maxsize=1024)
+def _delta(counts, target, relation, method, tolerance):
+    if any(_is_non_private(part) for part, _ in counts):
         return 1.0
-    if not parts or target == math.inf:
+    if not counts or target == math.inf:
         return 0.0
-    parts = _whole(parts, relation)
+    parts = _whole(counts, relation)
     if method == "auto" and _is_exact(parts, relation):
         return _pld_delta(parts, target, relation, tolerance)
     best = 1.0
@@ -387,7 +396,6 @@ def trade_off(
     check_within(alpha, "alpha", 0.0, 1.0)
     options = {"relation": relation, "method": method, "tolerance": tolerance}
 
-    @cache
     def curve(eps):
         return get_delta(event, eps, group_size=group_size, **options)
 

@@ -53,24 +53,9 @@ def _ceil(fraction, read=Fraction):
     return math.nextafter(value, math.inf) if read(value) < fraction else value
 
 
-_cached_delta = lru_cache(maxsize=1024)(get_delta)
-
-
-@lru_cache(maxsize=1024)
-def _composed_epsilon(counts, delta, **options):
-    """Return epsilon of a frozenset of (event, count)."""
-    event = Composed(tuple(event * count for event, count in counts))
-    return get_epsilon(event, delta, **options)
-
-
 @lru_cache(maxsize=1024)
 def _rdp_at_quick_orders(event, **neighbours):
     return np.array([rdp(event, order, **neighbours) for order in QUICK_ORDERS])
-
-
-def _single_epsilon(event, delta, **neighbours):
-    """Return epsilon of one release, by its own curve."""
-    return _composed_epsilon(frozenset({(event, 1)}), delta, method="auto", **neighbours)
 
 
 def is_proved(event, epsilon, delta, relation):
@@ -80,9 +65,9 @@ def is_proved(event, epsilon, delta, relation):
     each other.
     """
     # At delta = 0 a bound on delta that has underflowed proves nothing.
-    if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:
+    if delta > 0.0 and get_delta(event, epsilon, relation=relation) <= delta:
         return True
-    found = _single_epsilon(event, delta, relation=relation, group_size=1)
+    found = get_epsilon(event, delta, relation=relation)
     if epsilon < found <= epsilon * (1.0 + NEARLY):
         # A finer grid may prove what the usual one leaves open by less than its tolerance.
         fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
@@ -130,7 +115,7 @@ class _Rule(FrozenValue):
 
     def single_epsilon(self, event, delta):
         """Return the epsilon of an event by itself."""
-        return _single_epsilon(event, delta, **self.neighbours)
+        return get_epsilon(event, delta, **self.neighbours)
 
 
 class _Summed(_Rule):
@@ -347,7 +332,8 @@ class FixedSchedule(_PricedAtCap):
         # A release by itself costs what its own curve says.
         method = "auto" if schedule.events.total() == 1 else self.composition
         events, prices = schedule.key
-        epsilon = _composed_epsilon(events, delta, method=method, **self.neighbours)
+        event = Composed(tuple(part * count for part, count in events))
+        epsilon = get_epsilon(event, delta, method=method, **self.neighbours)
         if self.composition in ("advanced", "auto"):
             pairs = ((*price, count) for price, count in sorted(prices))
             epsilon = min(epsilon, advanced_epsilon(pairs, delta))

@@ -1,6 +1,7 @@
 """The Gaussian mechanism's exact privacy curve (Balle and Wang 2018), without cancellation."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -197,8 +198,11 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     3.730632
     """
     epsilon = check_positive(epsilon, "epsilon")
-    delta = check_within(delta, "delta", 0.0, 1.0, "()")
+    return _noise_multiplier(epsilon, check_within(delta, "delta", 0.0, 1.0, "()"))
 
+
+@lru_cache(maxsize=1024)
+def _noise_multiplier(epsilon, delta):
     def is_safe(value):
         mu = 1.0 / value
         return delta_of_mu(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import lfilter
 
 from skdp.accounting import _events as ev
 from skdp.accounting._advanced import total_delta
@@ -56,6 +55,9 @@ class _Total(FrozenValue):
 
     def epsilon(self, delta):
         """The least epsilon at delta, -d delta / d e^epsilon being constant between losses."""
+        # Here, where it is used: scipy.signal would be a twentieth of what importing skdp takes.
+        from scipy.signal import lfilter
+
         losses, spare = self.losses, delta - self.beyond
         if spare < 0.0 or not len(losses):
             return math.inf

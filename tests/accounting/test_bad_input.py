@@ -187,10 +187,22 @@ def test_nesting_has_a_limit():
         event_from_json(text)
 
 
-def test_a_part_that_occurs_twice_in_every_level_is_priced_once():
+def doubled(depth):
     event = Gaussian(1e6)
-    for _ in range(40):
+    for _ in range(depth):
         event = Composed((event, event))
+    return event
+
+
+@pytest.mark.parametrize("group_size", [1, 2])
+def test_prices_are_not_looked_up_by_comparing_every_part_of_two_events(group_size):
+    """Of events that were built apart, which are 2^40 parts to compare."""
+    one, other = (get_epsilon(doubled(40), 1e-5, group_size=group_size) for _ in range(2))
+    assert one == other > 0.0
+
+
+def test_a_part_that_occurs_twice_in_every_level_is_priced_once():
+    event = doubled(40)
     assert get_epsilon(event, 1e-5) == get_epsilon(Gaussian(1e6) * 2**40, 1e-5)
     assert hash(event) == hash(Composed(event.events))
     with pytest.raises(ValueError, match="too long"):

@@ -15,6 +15,7 @@ from skdp.accounting import (
     _advanced,
     _bounds,
     _calibrate,
+    _gaussian,
     _grid,
     _laws,
     _pld,
@@ -135,15 +136,22 @@ MUTATIONS = [
 ]
 
 
+def forget_prices():
+    """Let what was computed before a change say nothing after it, nor the other way round."""
+    prices = (_bounds._epsilon, _bounds._group_epsilon, _bounds._delta, _gaussian._noise_multiplier)
+    for known in (_laws.law, *prices):
+        known.cache_clear()
+
+
 @pytest.mark.parametrize(
     "mutate, check", MUTATIONS, ids=lambda function: getattr(function, "__name__", None)
 )
 def test_mutation_is_caught(monkeypatch, mutate, check):
     check()
-    _laws.law.cache_clear()
+    forget_prices()
     mutate(monkeypatch)
     try:
         with pytest.raises((AssertionError, ValueError)):
             check()
     finally:
-        _laws.law.cache_clear()
+        forget_prices()
