@@ -246,7 +246,7 @@ class ChunkedArray:
 
 
 def _is_all(key):
-    return isinstance(key, slice) and key == slice(None)
+    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
 
 
 def _in_memory(value):
