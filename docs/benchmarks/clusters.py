@@ -1,12 +1,15 @@
 """Fits on a dask array whose chunks are files that two workers read: what travels, and how often.
 
 Usage: python docs/benchmarks/clusters.py [rows [columns [chunks [name ...]]]]
+       python docs/benchmarks/clusters.py workers [rows [columns [chunks [name ...]]]]
 
 Scheduler and workers are processes of this machine. For each estimator it prints what the client
 received and sent (KB), how often each chunk was read (the largest and the smallest number), by how
 much the client's peak memory grew (MB), the seconds of the fit and of the same one on a
 `ChunkedArray` of the same files in this process, and whether both released the same to the last
 bit. One thread each does linear algebra: what more threads round otherwise is not compared.
+`workers` fits on one worker and on two, three times each, and prints the medians of rows a second
+and of bytes a row that the client received and sent.
 """
 
 import os
@@ -17,6 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -153,28 +157,66 @@ def same(one, other):
     return one == other or repr(one) == repr(other)
 
 
+@contextmanager
+def cluster(folder, sizes, n_workers=2):
+    """Yield a dask array of files, their paths and the labels, where workers are ready."""
+    paths, y = write(Path(folder), *sizes)
+    options = {"n_workers": n_workers, "worker_kwargs": {"nthreads": 1}}
+    with SubprocessCluster(**options) as local, Client(local) as client:
+        client.wait_for_workers(n_workers)
+        chunks = [
+            da.from_delayed(dask.delayed(read)(path), np.load(path, mmap_mode="r").shape, float)
+            for path in paths
+        ]
+        lazy = da.concatenate(chunks)
+        # What is imported is imported once.
+        statistic(lazy, y)
+        yield lazy, paths, y
+
+
+def chosen(names, sizes):
+    return {name: fit for name, fit in fits(sizes[0]).items() if not names or name in names}
+
+
+def travels(names, sizes, traffic):
+    with tempfile.TemporaryDirectory() as folder, cluster(folder, sizes) as (lazy, paths, y):
+        print("| | received | sent | passes | memory | seconds | in memory | same |")
+        print("|---|---|---|---|---|---|---|---|")
+        for name, fit in chosen(names, sizes).items():
+            print(f"| {name} | {measure(fit, lazy, paths, y, traffic)} |", flush=True)
+
+
+def workers(names, sizes, traffic):
+    found = {name: [] for name in chosen(names, sizes)}
+    for n_workers in (1, 2):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            cluster(folder, sizes, n_workers) as (lazy, _, y),
+        ):
+            for name, fit in chosen(names, sizes).items():
+                seconds, before = [], traffic.received + traffic.sent
+                for _ in range(3):
+                    start = time.perf_counter()
+                    fit(lazy, y)
+                    seconds.append(time.perf_counter() - start)
+                moved = (traffic.received + traffic.sent - before) / (3 * sizes[0])
+                found[name] += [f"{sizes[0] / np.median(seconds):,.0f}", f"{moved:.2f}"]
+    print("| | rows a second, 1 worker | bytes a row | rows a second, 2 | bytes a row |")
+    print("|---|---|---|---|---|")
+    for name, cells in found.items():
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
 def main(arguments):
+    called = workers if arguments[:1] == ["workers"] else travels
+    arguments = arguments[called is workers :]
     given = [int(each) for each in arguments[:3]]
     sizes = *given, *SIZES[len(given) :]
     warnings.simplefilter("ignore")
     traffic = Traffic()
     traffic.count()
-    cluster = partial(SubprocessCluster, n_workers=2, worker_kwargs={"nthreads": 1})
-    with tempfile.TemporaryDirectory() as folder:
-        paths, y = write(Path(folder), *sizes)
-        with cluster() as local, Client(local):
-            chunks = [
-                da.from_delayed(dask.delayed(read)(path), np.load(path, mmap_mode="r").shape, float)
-                for path in paths
-            ]
-            lazy = da.concatenate(chunks)
-            statistic(lazy, y)
-            print("rows {}, columns {}, chunks {}".format(*sizes))
-            print("| | received | sent | passes | memory | seconds | in memory | same |")
-            print("|---|---|---|---|---|---|---|---|")
-            for name, fit in fits(sizes[0]).items():
-                if not arguments[3:] or name in arguments[3:]:
-                    print(f"| {name} | {measure(fit, lazy, paths, y, traffic)} |", flush=True)
+    print("rows {}, columns {}, chunks {}".format(*sizes))
+    called(arguments[3:], sizes, traffic)
 
 
 if __name__ == "__main__":
