@@ -129,8 +129,7 @@ def bin_numbers(X, edges):
     ndarray of shape (n_rows, n_columns), dtype int64
     """
     bins = _Bins(edges)
-    numbers = np.empty(X.shape, dtype=np.int64)
-    return map_over(bins.rows(X), _Bins.numbers, numbers, bins)
+    return map_over(bins.rows(X), _Bins.numbers, bins, shape=X.shape[1:], dtype=np.int64)
 
 
 class _Bins:

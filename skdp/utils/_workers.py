@@ -9,6 +9,7 @@ worker that died are repeated.
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
 from itertools import chain, pairwise
+from operator import call
 from typing import Protocol
 
 import numpy as np
@@ -34,9 +35,13 @@ class Workers(Protocol):
     ----------
     depth : int
         How often the runs of a part are halved, for a call of each half.
+    held : callable or None
+        Of calls that return values of each row; it returns these, held where they were computed.
+        None where that is this process's memory.
     """
 
     depth: int
+    held: object
 
     def call(self, number, function, *along, of_part=True):
         """Return a call that is yet to be made, as the next three take them.
@@ -68,9 +73,6 @@ class Workers(Protocol):
 
     def results(self, calls):
         """Return a list of what calls return."""
-
-    def held(self, calls):
-        """Return what calls return, values of each row, held where they were computed."""
 
 
 def spans(n, depth):
@@ -127,6 +129,8 @@ class JoblibWorkers:
         Whether parts are not to be pickled.
     """
 
+    held = None
+
     def __init__(self, parts, borders, n_jobs, in_memory):
         self._parts, self._borders = parts, borders
         backend, _ = get_active_backend(prefer="threads")
@@ -156,16 +160,7 @@ class JoblibWorkers:
             return list(pool(delayed(call)() for call in calls))
         # A pool of joblib's looks every 10 ms whether a call has ended, as long as some sums take.
         with ThreadPoolExecutor(self._n_jobs) as pool:
-            return list(pool.map(_made, calls))
-
-    def held(self, calls):
-        values = self.results(calls)
-        shape = sum(map(len, values)), *values[0].shape[1:]
-        return joined(values, np.empty(shape, values[0].dtype, order="F"))
-
-
-def _made(call):
-    return call()
+            return list(pool.map(call, calls))
 
 
 def _sum(calls):
