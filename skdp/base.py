@@ -12,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from skdp._data._answers import by_parts
 from skdp._data._persons import read_persons
 from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -191,6 +192,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     # transformer makes is sparse whatever they say; pipelines ask.
     _may_release_nothing = False
     _always_sparse = False
+    # Whether answers are of each row by itself and charge nothing, so that a copy gives them too.
+    _row_by_row = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -202,7 +205,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         for name in ANSWERS.split():
             # They follow a charge, and what numpy would raise of a number's size tells of a row.
             if isinstance(method := getattr_static(cls, name, None), FunctionType):
-                setattr(cls, name, _quiet(method, cls, name))
+                in_parts = cls._row_by_row and name != "inverse_transform"
+                setattr(cls, name, _quiet(by_parts(method) if in_parts else method, cls, name))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

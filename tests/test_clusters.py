@@ -1,12 +1,10 @@
 """Fits on dask arrays: sums travel, rows stay, and what is released is what memory would give."""
 
 import pickle
-import re
 import struct
 import threading
 import time
 from functools import partial
-from pathlib import Path
 
 import cloudpickle
 import dask
@@ -580,16 +578,3 @@ def test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed(
     np.testing.assert_array_equal(answer(lazy.map_blocks(lambda block: 1 - block)), same(1 - X))
     assert sent
     assert not any(word in each for word in secret for each in sent)
-
-
-@pytest.mark.usefixtures("another_process")
-def test_the_page_predicts_in_another_process(sent):
-    page = (Path(__file__).parent.parent / "docs" / "clusters.md").read_text()
-    (example,) = re.findall(r"```python\n([^`]*map_blocks.*?)```", page, flags=re.DOTALL)
-    secret = PrivacyAccountant(10.0, 0.0, dataset="name_of_data")
-    example = example.replace("bounds=(0, 1)", "bounds=(0, 1), accountant=secret")
-    names = {"secret": secret}
-    exec(example, names)
-    labels = names["labels"].map_blocks(lambda block: block + 1).compute() - 1
-    np.testing.assert_array_equal(labels, names["model"].predict(names["X"]))
-    assert len(secret.spends) == 1 and not any(b"name_of_data" in each for each in sent)

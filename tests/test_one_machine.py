@@ -66,7 +66,7 @@ def short_sums(monkeypatch):
     monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
     monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
     monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
-    monkeypatch.setattr("skdp.utils._workers._made", watched)
+    monkeypatch.setattr("skdp.utils._workers.call", watched)
     THREADS.clear()
     return THREADS
 

@@ -16,14 +16,16 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, train_test_split
 from sklearn.pipeline import make_pipeline, make_union
 
 from skdp import (
     DPGaussianNB,
     DPGridSearchCV,
+    DPKMeans,
     DPRidge,
     DPSimpleImputer,
     DPStandardScaler,
@@ -32,8 +34,10 @@ from skdp import (
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.stats import dp_mean
 from skdp.utils import ChunkedArray
+from tests._private import make_table
 from tests.test_clusters import ITERATIVE, PASSES
 from tests.test_containers import leaves
+from tests.test_contract import FIRST_OF_CLASS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The inplace keyword"),
@@ -42,6 +46,8 @@ pytestmark = [
 N, NAMES = 300, ["a", "b", "c", "d"]
 ESTIMATORS = [clone(e) for e in (*(e for e, _ in PASSES), ITERATIVE[0], *ITERATIVE[-2:])]
 TRANSFORMERS = [e for e in ESTIMATORS if hasattr(e, "transform")]
+PREDICTING = [e for e in FIRST_OF_CLASS if hasattr(e, "predict")]
+PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 KINDS = ["path", "LazyFrame", "dataset", "dask frame", "scans", "dask files"]
 SCALER = DPStandardScaler(bounds=(0, 1), random_state=0)
 SCALED = make_pipeline(
@@ -480,6 +486,51 @@ def test_transforms_are_lazy(estimator, table, folder):
         np.testing.assert_array_equal(np.asarray(made), expected)
 
 
+def pulled(array, number):
+    raise AssertionError("a chunk was pulled")
+
+
+@pytest.mark.parametrize("estimator", PREDICTING, ids=lambda each: type(each).__name__)
+def test_predictions_are_made_in_parts(estimator, tmp_path, monkeypatch):
+    """What an estimator says of rows is, in values and types, what it says of them in memory."""
+    X, y = make_table(estimator)
+    if is_classifier(estimator):
+        y = np.array(["no", "yes"], object if hasattr(estimator, "predict_proba") else None)[y]
+    model = fitted(estimator, X, y)
+    frame = pd.DataFrame(X).add_prefix("c")
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=17)
+    heights = (7, 0, 1, 32, len(X) - 40)
+    tables = (
+        ChunkedArray(np.split(X, np.cumsum(heights)[:-1])),
+        da.from_array(X, chunks=(heights, (1, X.shape[1] - 1))),
+        dd.from_pandas(frame, npartitions=3),
+        tmp_path,
+        pl.from_pandas(frame).lazy(),
+    )
+    # Whoever loads a table, or pulls a chunk, fails.
+    monkeypatch.setattr(ChunkedArray, "__array__", None)
+    monkeypatch.setattr("skdp.utils._sources._computed", pulled)
+    for name in PREDICTIONS:
+        for table in tables if hasattr(model, name) else ():
+            more = [y] if name == "score" else []
+            known, found = (getattr(model, name)(each, *more) for each in (X, table))
+            assert type(found) is type(known) and np.asarray(found).dtype == np.asarray(known).dtype
+            np.testing.assert_array_equal(found, known)
+
+
+def test_rows_of_other_columns_are_not_predicted(table, folder):
+    X, y, _ = table
+    model = fitted(DPKMeans(n_clusters=2, bounds=(0, 1)), folder)
+    with pytest.raises(ValueError, match="4 features"):
+        model.predict(ChunkedArray([X[:, :3]]))
+    with pytest.raises(ValueError, match="names"):
+        model.predict(pl.DataFrame(X, schema=["a", "b", "c", "e"]).lazy())
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(pl.DataFrame(np.where(X, X, np.nan), schema=NAMES).lazy())
+    with pytest.raises(NotFittedError):
+        clone(model).predict(folder)
+
+
 def test_pipelines_never_materialise(table, folder, monkeypatch):
     X, y, _ = table
     scaler, other = clone(SCALER), DPStandardScaler(bounds=(0, 2), random_state=0)
@@ -514,7 +565,7 @@ def test_who_transforms_gets_no_accountant(table, folder, tmp_path):
         model.transform(da.from_array(table[0])),
     ):
         held = pickle.dumps(sent if isinstance(sent, ChunkedArray) else dict(sent.dask))
-        assert b"ledger.db" not in held and b"_transformed" in held
+        assert b"ledger.db" not in held and b"_answers" in held
     assert model.accountant is accountant
 
 

@@ -8,7 +8,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._parts import Rows, block_size, cut, held_over, most_additions, read_block
+from skdp._data._parts import Rows, block_size, cut, map_over, most_additions, read_block
 from skdp._data._persons import n_units, shares_of, times_shares
 
 SPARSE_BLOCK_ROWS = 4096
@@ -63,7 +63,7 @@ class BoundedRows(Rows):
     def along(self):
         """The rows' factors and shares; with them blocks of a sparse table are kept."""
         plain = Rows(self.X, self.block_size)
-        factor = held_over(plain, _row_factors, self.data_norm, self.unit)
+        factor = map_over(plain, _row_factors, self.data_norm, self.unit, held=True)
         for rows in self.blocks() if issparse(self.X) else ():
             block, zeroed = plain[rows], factor[rows] == 0.0
             if zeroed.any():

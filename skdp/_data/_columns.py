@@ -62,8 +62,7 @@ class ColumnTable:
 
     def codes(self, j, categories, other=UNDECLARED):
         """Return the code of each value of a column, as `category_codes` does."""
-        codes = np.empty(self.shape[0], dtype=np.int64)
-        return map_over(self.column(j), category_codes, codes, categories, other)
+        return map_over(self.column(j), category_codes, categories, other, dtype=np.int64)
 
     def label_counts(self, j, categories, other=UNDECLARED, shares=None):
         """Return how often each category occurs in a column, by the rows' shares if there are."""

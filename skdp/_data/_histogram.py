@@ -128,7 +128,7 @@ def bin_numbers(X, edges):
     ndarray of shape (n_rows, n_columns), dtype int64
     """
     bins = [_Bins(each) for each in edges]
-    return map_over(_blocks(X, 0), _numbers, np.empty(X.shape, dtype=np.int64), bins)
+    return map_over(_blocks(X, 0), _numbers, bins, shape=X.shape[1:], dtype=np.int64)
 
 
 def _numbers(block, bins):

@@ -207,25 +207,27 @@ def sum_over(table, add, total, *small, along=(), then=None):
     return total
 
 
-def map_over(table, function, out, *small):
-    """Put a function of each block, and of `small`, in its rows of an array, and return that."""
-    workers = _workers(table)
-    if workers is None:
-        return _map_blocks(table, table.blocks(), function, out, small)
-    return joined(workers.results(_mapped(workers, table, function, out, small)), out)
+def map_over(table, function, *small, shape=(), dtype=np.float64, held=False):
+    """Return what a function makes of each block, and of `small`: an array of all rows.
 
-
-def held_over(table, function, *small, shape=(), dtype=np.float64):
-    """Return numbers of each row, a function of each block and of `small`, held where the rows are.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, *shape), or what `cut` and `sum_over` take for one
+    Parameters
+    ----------
+    table, function, *small : as `sum_over` takes them
+        The function returns a row for each of the block's.
+    shape : tuple of int, default=()
+        Of what it makes of a row.
+    dtype : dtype, default=float64
+    held : bool, default=False
+        Whether that stays where the rows are: what is returned is for `cut` and `sum_over`.
     """
-    workers, out = _workers(table), partial(np.empty, dtype=dtype, order="F")
+    workers, out = _workers(table), partial(np.empty, dtype=dtype, order="F" if held else "C")
     if workers is None:
         return _map_blocks(table, table.blocks(), function, out((table.shape[0], *shape)), small)
-    return workers.held(_mapped(workers, table, function, out((0, *shape)), small))
+    what = partial(_map_there, function, shape, dtype, small)
+    calls = list(chain.from_iterable(_calls(workers, table, _runs(table), what)))
+    if held and workers.held:
+        return workers.held(calls)
+    return joined(workers.results(calls), out((table.shape[0], *shape)))
 
 
 def _whole_there(sent, function, X, along):
@@ -290,12 +292,6 @@ def _map_blocks(table, blocks, function, out, small):
         start, stop = stop, stop + rows.stop - rows.start
         out[start:stop] = function(table[rows], *small)
     return out
-
-
-def _mapped(workers, table, function, out, small):
-    """Return the calls of each part's workers that make something of it."""
-    what = partial(_map_there, function, out.shape[1:], out.dtype, small)
-    return list(chain.from_iterable(_calls(workers, table, _runs(table), what)))
 
 
 def _map_there(function, shape, dtype, small, sent, span, X, along):

@@ -358,7 +358,7 @@ def linear_scores(X, coef, intercept):
 
     Parameters
     ----------
-    X : array, csr_array or ChunkedArray of shape (n_rows, n_features)
+    X : array or csr_array of shape (n_rows, n_features)
     coef : ndarray of shape (n_outputs, n_features)
     intercept : ndarray of shape (n_outputs,)
 
@@ -367,9 +367,8 @@ def linear_scores(X, coef, intercept):
     ndarray of shape (n_rows, n_outputs)
         What overflows is the largest double; products of opposite signs that both do are 0.
     """
-    out = np.empty((X.shape[0], len(coef)))
     with np.errstate(all="ignore"):
-        scores = map_over(Rows(X), _row_scores, out, coef)
+        scores = map_over(Rows(X), _row_scores, coef, shape=(len(coef),))
         return np.nan_to_num(scores + intercept, copy=False)
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.extmath import row_norms
 
 from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
-from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, held_over, most_additions, sum_over
+from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, map_over, most_additions, sum_over
 from skdp._data._persons import shares_of, times_shares
 
 EPS = float(np.finfo(np.float64).eps)
@@ -73,7 +73,7 @@ class ClippedSums(Rows):
         self._clip, self._persons, self._indices = float(clip), persons, None
         if getattr(X, "workers", None) is None:
             self._open()
-        self._caps = held_over(self, _largest_residuals, self._clip)
+        self._caps = map_over(self, _largest_residuals, self._clip, held=True)
         self.along = y, self._caps, shares
 
     def _open(self):

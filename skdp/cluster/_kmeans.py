@@ -15,6 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
+from skdp._data._answers import by_parts
 from skdp._data._parts import most_additions
 from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
@@ -337,7 +338,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like, or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples.
 
         Returns
@@ -368,7 +369,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like, or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples. The score of private rows is not private.
         y : None
             Ignored.
@@ -378,7 +379,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         float
         """
         with np.errstate(over="ignore"):
-            return -float(np.sum(self._distances(X).min(axis=1) ** 2))
+            return -float(np.sum(self._to_nearest(X) ** 2))
+
+    @by_parts
+    def _to_nearest(self, X):
+        return self._distances(X).min(axis=1)
 
     def _distances(self, X):
         # Not `transform`, whose output may be set to be a frame.

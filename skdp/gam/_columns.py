@@ -13,7 +13,7 @@ import numpy as np
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges
-from skdp._data._parts import Rows, cut, held_over, sum_over
+from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import counts_of, no_counts
 from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import CELLS, level_counts
@@ -317,8 +317,8 @@ class PackedCells(Rows):
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
         lengths = [math.prod(shape) for shape in self._shapes]
         self._ends = np.cumsum(lengths)
-        held = {"shape": (len(packs),), "dtype": np.min_scalar_type(max(lengths) - 1)}
-        codes = held_over(rows, _packed_codes, packs, self._shapes, cells, *small, **held)
+        made = {"shape": (len(packs),), "dtype": np.min_scalar_type(max(lengths) - 1), "held": True}
+        codes = map_over(rows, _packed_codes, packs, self._shapes, cells, *small, **made)
         self.along = codes, targets, shares
 
     targets = property(lambda self: self.along[1])

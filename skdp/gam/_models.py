@@ -29,7 +29,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
+        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns
@@ -44,7 +44,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
+        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns
@@ -61,7 +61,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
+        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns
@@ -100,7 +100,7 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
+        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns

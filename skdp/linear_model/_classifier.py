@@ -42,6 +42,8 @@ class PrivateClassifierMixin(ClassifierMixin):
         The labels.
     """
 
+    _row_by_row = True
+
     def predict(self, X):
         """Return the class with the highest score of each sample.
 

@@ -146,6 +146,8 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
 class PrivateRegressorMixin(RegressorMixin):
     """Targets, which plans take on the scale of the parameter `target_bounds`."""
 
+    _row_by_row = True
+
     @property
     def _units(self):
         """The scale on which targets lie in [-1, 1]; without an intercept it keeps their 0."""

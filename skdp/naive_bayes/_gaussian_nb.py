@@ -203,8 +203,8 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         X = read_table(self, X, reset=False)
         with np.errstate(divide="ignore"):
             start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
-        rows, out = Rows(X, block_size(self.theta_.size)), np.empty((X.shape[0], len(start)))
-        scores = map_over(rows, _log_likelihoods, out, start, self.theta_, self.var_, self.bounds_)
+        rows, known = Rows(X, block_size(self.theta_.size)), (self.theta_, self.var_, self.bounds_)
+        scores = map_over(rows, _log_likelihoods, start, *known, shape=start.shape)
         return scores[:, 1] - scores[:, 0] if len(start) == 2 else scores
 
 

@@ -1,12 +1,10 @@
 """Private statistics of columns within bounds that are declared, or found in the same fit."""
 
-from copy import copy
-from functools import partial, wraps
+from functools import partial
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_samples, read_table
 from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
@@ -14,9 +12,7 @@ from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._binning import input_names, names_in
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
-from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._output import asks_for_frame
 from skdp.utils._validation import check_boolean, public_inputs
 
 
@@ -37,39 +33,6 @@ class TableTransformer(TransformerMixin, PrivateEstimator):
         return tags
 
 
-def _by_parts(transform):
-    """Make a `transform` that gives of a table in parts another one, made when it is read."""
-
-    @wraps(transform)
-    def transformed(self, X):
-        chunked = as_chunked(X)
-        if chunked is None or asks_for_frame(self):
-            return transform(self, X if chunked is None else chunked)
-        check_is_fitted(self)
-        validate_data(self, form_of(chunked), reset=False, skip_check_array=True)
-        # Whoever reads the rows needs what was released, and must not get what it was charged to.
-        bare = copy(self)
-        bare.accountant = bare.random_state = None
-        vars(bare).pop("feature_names_in_", None)
-        probe = _rows_of(bare.transform(np.zeros((1, chunked.shape[1]), chunked.dtype)))
-        if probe.dtype.kind == "O":
-            return transform(self, chunked)
-        made = probe.shape[1], probe.dtype
-        return chunked.mapped(partial(_transformed, bare, *made), *made)
-
-    return transformed
-
-
-def _transformed(bare, n_columns, dtype, block):
-    if not len(block):
-        return np.empty((0, n_columns), dtype)
-    return _rows_of(bare.transform(block))
-
-
-def _rows_of(made):
-    return np.asarray(made.toarray() if issparse(made) else made)
-
-
 class PlannedTransformer(TableTransformer):
     """The fit of transformers by their plans.
 
@@ -84,11 +47,7 @@ class PlannedTransformer(TableTransformer):
     delta: float = 0.0
 
     _public = ("bounds",)
-
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        if "transform" in vars(cls):
-            cls.transform = _by_parts(cls.transform)
+    _row_by_row = True
 
     def fit(self, X, y=None, *, groups=None):
         """Release statistics of each feature and charge the accountant.

@@ -1,9 +1,9 @@
 """Functions of the parts of a table, called where the parts are.
 
 `Workers` says what whoever calls them does; what does it is dask, on whatever scheduler is current,
-or joblib, with whatever backend is active. They get functions, the values that go with the rows and
-small values, and neither accountant nor noise. Each call can be made again, so that those of a
-worker that died are repeated.
+joblib, with whatever backend is active, or Spark (`skdp.utils._spark`). They get functions, the
+values that go with the rows and small values, and neither accountant nor noise. Each call can be
+made again, so that those of a worker that died are repeated.
 """
 
 import sys
@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import chain, pairwise
+from operator import call
 from typing import Protocol
 
 import numpy as np
@@ -36,9 +37,13 @@ class Workers(Protocol):
     ----------
     depth : int
         How often the runs of a part are halved, for a call of each half.
+    held : callable or None
+        Of calls that return values of each row; it returns these, held where they were computed.
+        None where that is this process's memory.
     """
 
     depth: int
+    held: object
 
     def call(self, number, function, *along, of_part=True):
         """Return a call that is yet to be made, as the next three take them.
@@ -70,9 +75,6 @@ class Workers(Protocol):
 
     def results(self, calls):
         """Return a list of what calls return."""
-
-    def held(self, calls):
-        """Return what calls return, values of each row, held where they were computed."""
 
 
 def spans(n, depth):
@@ -142,6 +144,8 @@ class JoblibWorkers:
         Whether parts are not to be pickled.
     """
 
+    held = None
+
     def __init__(self, parts, borders, n_jobs, in_memory):
         self._parts, self._borders = parts, borders
         backend, _ = get_active_backend(prefer="threads")
@@ -171,16 +175,7 @@ class JoblibWorkers:
             return list(pool(delayed(call)() for call in calls))
         # A pool of joblib's looks every 10 ms whether a call has ended, as long as some sums take.
         with ThreadPoolExecutor(self._n_jobs) as pool:
-            return list(pool.map(_made, calls))
-
-    def held(self, calls):
-        values = self.results(calls)
-        shape = sum(map(len, values)), *values[0].shape[1:]
-        return joined(values, np.empty(shape, values[0].dtype, order="F"))
-
-
-def _made(call):
-    return call()
+            return list(pool.map(call, calls))
 
 
 def _sum(calls):

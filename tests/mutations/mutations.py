@@ -1398,11 +1398,15 @@ MUTATIONS = [
         "a row that is taken twice moves a sum by twice what is priced",
     ),
     Mutation(
-        "source-accountant-sent-with-a-transform",
-        "preprocessing._planned",
-        "_by_parts",
-        rules.statement_dropped("bare.accountant = bare.random_state = None"),
-        ("test_sources.py::test_who_transforms_gets_no_accountant",),
+        "source-accountant-sent-with-a-model",
+        "_data._answers",
+        "by_parts",
+        rules.statement_dropped("bare.accountant = bare.random_state = bare._skl_callbacks = None"),
+        (
+            "test_sources.py::test_who_transforms_gets_no_accountant",
+            "test_clusters.py"
+            "::test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed",
+        ),
         "workers learn where the ledger is, and the seed of the noise",
     ),
     Mutation(

@@ -1,0 +1,53 @@
+"""What fitted estimators answer of a table in parts: computed where the parts are."""
+
+from copy import copy
+from functools import partial, wraps
+from operator import getitem
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._data._parts import Rows, block_size, map_over
+from skdp.utils._chunked import as_chunked, form_of
+from skdp.utils._output import asks_for_frame
+
+
+def by_parts(method):
+    """Make a method that answers of each row by itself do so where the parts of a table are.
+
+    `transform` gives of a table in parts another one, which is made when it is read, unless a frame
+    or objects are to be made. Of the others the answers of all rows come back in one array.
+
+    Parameters
+    ----------
+    method : callable
+        Of a fitted estimator and a table of numbers.
+    """
+    name = method.__name__
+
+    @wraps(method)
+    def answer(self, X):
+        chunked, lazy = as_chunked(X), name == "transform"
+        if chunked is None or (lazy and asks_for_frame(self)):
+            return method(self, X if chunked is None else chunked)
+        check_is_fitted(self)
+        validate_data(self, form_of(chunked), reset=False, skip_check_array=True)
+        # Whoever reads the rows needs what was released, and must not get what it was charged to.
+        bare = copy(self)
+        bare.accountant = bare.random_state = bare._skl_callbacks = None
+        vars(bare).pop("feature_names_in_", None)
+        answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
+        known = answers(np.zeros((1, chunked.shape[1])))
+        shape, dtype = known.shape[1:], known.dtype
+        if lazy and dtype.kind != "O":
+            return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
+        rows = Rows(chunked, 4 * block_size(chunked.shape[1]), getitem)
+        return map_over(rows, answers, shape=shape, dtype=dtype)
+
+    return answer
+
+
+def _answers(block, bare, name, dtype, of_none=None):
+    made = getattr(bare, name)(np.asarray(block, dtype)) if len(block) else of_none
+    return np.asarray(made.toarray() if issparse(made) else made)
