@@ -220,7 +220,7 @@ MUTATIONS = [
     Mutation(
         "noise-before-it-is-safe",
         "accounting._gaussian",
-        "gaussian_noise_multiplier",
+        "_noise_multiplier",
         rules.call_dropped("nudge", keep=1),
         ("accounting/test_closed_forms.py::test_gaussian_noise_is_on_the_safe_side_and_tight",),
         "noise can be too small by a rounding error",
