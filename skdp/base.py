@@ -28,6 +28,7 @@ from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
+from skdp.utils._values import FrozenValue
 
 UNACCOUNTED = Terms(1.0, 0.0)
 NOTHING = Composed(())
@@ -144,8 +145,7 @@ class DeclaredParameters:
             cls.__init__.__signature__ = declared.replace(parameters=ordered)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ReadTable:
+class ReadTable(FrozenValue, kw_only=True, eq=False):
     """What a fit has read, before its charge.
 
     Parameters

@@ -1,7 +1,5 @@
 """Tables and targets as estimators read them: checked once, then block by block in doubles."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
@@ -13,6 +11,7 @@ from skdp._data._refusals import check_finite, column_name
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._labels import is_missing
+from skdp.utils._values import FrozenValue
 
 
 def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False):
@@ -93,8 +92,7 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     return np.asarray(read_table(estimator, X, reset=reset), dtype=dtype)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TableShape:
+class TableShape(FrozenValue, kw_only=True, eq=False):
     """What a plan may know of a table: what is public, and nothing else.
 
     Parameters
@@ -125,8 +123,7 @@ class TableShape:
     kinds: object = None
 
 
-@dataclass(frozen=True, eq=False)
-class RowsAndTarget:
+class RowsAndTarget(FrozenValue, eq=False):
     """What the plan of a supervised fit runs on: a table as it was read, and a number a row.
 
     Parameters

@@ -4,7 +4,7 @@ import datetime
 import math
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
@@ -21,14 +21,14 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
+from skdp.utils._values import FrozenValue
 
 BOOLEAN = np.array([False, True])
 # No column gets more categories than this: the most frequent ones.
 LARGEST_LIST = 1000
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Column:
+class Column(FrozenValue, kw_only=True, eq=False):
     """What is known of one column before its cells are counted.
 
     Parameters
@@ -199,8 +199,7 @@ BLOCK_ROWS = 1 << 15
 LARGEST_PACK = 1 << 12
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Term:
+class Term(FrozenValue, kw_only=True, eq=False):
     """The released cells of one column, or of two.
 
     Parameters

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -10,10 +10,10 @@ from scipy.optimize import isotonic_regression
 
 from skdp._data._columns import column_entries
 from skdp.utils._documents import barred, html_fragment, html_table, html_text
+from skdp.utils._values import FrozenValue
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ShapeFunction:
+class ShapeFunction(FrozenValue, kw_only=True, eq=False):
     """What a column, or two together, add to an additive model's answer.
 
     Parameters

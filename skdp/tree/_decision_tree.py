@@ -3,7 +3,7 @@
 Derived in ``docs/forests.md``.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import shape_functions
 from skdp.preprocessing._binning import input_names
 from skdp.utils._validation import check_integer, check_verbose
+from skdp.utils._values import FrozenValue
 
 # What the curves that a tree is grown on get of what is left for steps.
 CURVES_SHARE = 0.3
 DEEPEST = 12
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Tree:
+class Tree(FrozenValue, kw_only=True, eq=False):
     """Tests that lead a row to a leaf, and what the leaves add to its score.
 
     Parameters

@@ -7,7 +7,6 @@ tables, or a path, is here.
 
 import os
 import re
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ from skdp.utils._frames import (
     is_frame,
     kind_of,
 )
+from skdp.utils._values import FrozenValue
 from skdp.utils._workers import DaskWorkers
 
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
@@ -44,8 +44,7 @@ DASK_IN_PLACE = set(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
+class Source(FrozenValue, eq=False):
     """A part of a table that is opened when its rows are needed.
 
     Parameters
@@ -77,8 +76,7 @@ class Source:
         return cls("a view", shape, dtype, opening, in_memory)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Parts:
+class Parts(FrozenValue, kw_only=True, eq=False):
     """What a table is read from.
 
     Parameters
