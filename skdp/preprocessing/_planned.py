@@ -151,7 +151,10 @@ class PlannedTransformer(TableTransformer):
 
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
-    """A transformer that learns statistics of columns of numbers within bounds."""
+    """A transformer that learns statistics of columns of numbers within bounds.
+
+    Its plan is a `WithinBounds`, and its `_released` makes attributes of what that returns.
+    """
 
     bounds: tuple | dict | str = "auto"
 
@@ -217,38 +220,21 @@ class TransformerPlan(MechanismPlan):
     mechanism : mechanism
     n_features_out : int or None
         None where what is released decides it.
+    sparse_output : bool, default=False
     """
 
     mechanism: object
     n_features_out: int | None
+    sparse_output: bool = False
 
     by_person = True
 
-
-class ColumnsFit(TransformerPlan):
-    """Statistics of the columns, and what a scaler makes of them.
-
-    Parameters
-    ----------
-    mechanism : WithinBounds
-        Of the quantiles, or the moments.
-    n_features_out : int
-    attributes : callable
-        Of what that releases, and of the bounds `low` and `high`. It returns the scaler's
-        attributes.
-    """
-
-    attributes: object
-
     def run(self, X, source, **shared):
-        """Return the released attributes."""
-        plan = self.mechanism.find(X, source, **shared)
-        released = plan.run(X, source, **shared)
-        bounds = {"bounds_": (plan.low.copy(), plan.high.copy())}
-        return bounds | self.attributes(released, plan.low, plan.high)
+        """Return what the mechanism releases, of which `_released` makes attributes."""
+        return self.mechanism.run(X, source, **shared)
 
 
-def plan_column_quantiles(quantiles, bounds, shape, guarantee):
+def plan_column_quantiles(quantiles, bounds, shape, guarantee, kind=QuantilePlan):
     """Plan from public quantities alone.
 
     Parameters
@@ -258,10 +244,11 @@ def plan_column_quantiles(quantiles, bounds, shape, guarantee):
     bounds : "auto" or tuple of (low, high)
     shape : TableShape
     guarantee : Guarantee
+    kind : type, default=QuantilePlan
 
     Returns
     -------
     WithinBounds
     """
-    plan = partial(QuantilePlan, quantiles=quantiles, n_rows=shape.n_rows)
+    plan = partial(kind, quantiles=quantiles, n_rows=shape.n_rows)
     return plan_within_bounds(plan, bounds, shape, guarantee)

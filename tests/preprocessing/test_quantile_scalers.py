@@ -103,7 +103,7 @@ def test_errors_of_ranks_are_of_the_stated_scale():
         scaler = DPRobustScaler(bounds=BOUNDS).fit(X)
         errors.append((X < scaler.center_).mean(axis=0) - 0.5)
     errors = np.abs(errors) * len(X)
-    scale = plan.mechanism.main.scale
+    scale = plan.main.scale
     # A rank's error is exponential: beyond 25 scales in 180 draws with probability 3e-9.
     assert errors.max() < 25 * scale and errors.mean() > scale / 20
 
