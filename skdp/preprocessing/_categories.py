@@ -60,7 +60,7 @@ class Declared(NoRelease, eq=False):
 
     values: object
 
-    def run(self, table, source, **shared):
+    def run(self, table, source, persons=None):
         """Return the values, and no counts."""
         return self.values, None
 
@@ -192,9 +192,7 @@ class StabilityThreshold(StatisticPlan):
 
     def _discover(self, column, source, persons):
         labels, exact = _all_counts(column, persons)
-        if not len(exact):
-            return _released_labels([]), np.empty(0)
-        noisy = self.mechanism.release(exact, random_state=source)
+        noisy = self.mechanism.release(exact, random_state=source) if len(exact) else exact
         kept = np.flatnonzero(noisy >= self.threshold)
         return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
 

@@ -106,9 +106,15 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         check_boolean(self.clip, "clip")
         # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
         check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
-        below, above = self._tails(shape, guarantee)
-        # The middle one costs nothing: two levels of choices hold three quantiles.
-        return plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
+
+        def planned(below, above):
+            # The middle one costs nothing: two levels of choices hold three quantiles.
+            return plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
+
+        if not is_auto(self.quantile_range):
+            return planned(*check_quantile_range(self.quantile_range))
+        tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL))
+        return planned(tail, 1.0 - tail)
 
     def _released(self, run, plan):
         (data_min, _, data_max), (first, last) = run.released, map(float, self.feature_range)
@@ -154,13 +160,6 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         ndarray of shape (n_samples, n_features), float64
         """
         return (read_samples(self, X) - self.min_) / self.scale_
-
-    def _tails(self, shape, guarantee):
-        if not is_auto(self.quantile_range):
-            return check_quantile_range(self.quantile_range)
-        widest = (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL)
-        tail = tail_of_noise(plan_column_quantiles(widest, self.bounds, shape, guarantee))
-        return tail, 1.0 - tail
 
 
 def check_quantile_range(quantile_range):

@@ -96,14 +96,13 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             return plan_column_quantiles(wanted, self.bounds, shape, guarantee)
 
         if not is_auto(self.n_quantiles):
-            plan = planned(check_integer(self.n_quantiles, "n_quantiles", 3))
-        else:
-            plan = planned(3)
-            for intervals in 2 ** np.arange(2, MOST_LEVELS + 1):
-                finer = planned(intervals + 1)
-                if shape.n_rows < SCALES_APART * finer.main.scale * intervals:
-                    break
-                plan = finer
+            return planned(check_integer(self.n_quantiles, "n_quantiles", 3))
+        plan = planned(3)
+        for intervals in 2 ** np.arange(2, MOST_LEVELS + 1):
+            finer = planned(intervals + 1)
+            if shape.n_rows < SCALES_APART * finer.main.scale * intervals:
+                break
+            plan = finer
         return plan
 
     def _released(self, run, plan):

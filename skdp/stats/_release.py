@@ -76,13 +76,8 @@ def release(
         fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
         sizes = {name: getattr(shape, name) for name in ("n_rows", "n_columns") if name in fields}
         plan_main = partial(plan_main, **sizes)
-
-        def planned(guarantee):
-            if limits:
-                return plan_within_bounds(plan_main, *limits, shape, guarantee)
-            return plan_main(guarantee=guarantee)
-
-        plan = plan_for(planned, door.guaranteed(epsilon, delta))
+        make = partial(plan_within_bounds, plan_main, *limits, shape) if limits else plan_main
+        plan = plan_for(lambda own: make(guarantee=own), door.guaranteed(epsilon, delta))
         found = plan.run(X, door.charge(plan, size=plan.size), **door.shared)
         return found.released if limits else found
 
