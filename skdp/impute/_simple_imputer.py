@@ -171,22 +171,8 @@ class DPSimpleImputer(PlannedTransformer):
             return filled
         return np.hstack([filled, missing.astype(filled.dtype)])
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the columns' names, and those of their indicators if they are added.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of columns; None takes those of `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str, object
-        """
-        names = super().get_feature_names_out(input_features)
-        if not self.add_indicator:
-            return names
-        return np.array([*names, *(f"missingindicator_{name}" for name in names)], dtype=object)
+    def _last_names(self, names):
+        return [f"missingindicator_{name}" for name in names] if self.add_indicator else ()
 
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):

@@ -303,24 +303,9 @@ class DPHistogramTransformer(PlannedTransformer):
             encoded[:, j] = values[codes[:, j]]
         return encoded * factor
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the output's columns.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str
-            For "onehot" the name of the column and the number of the bin or the category; of a
-            pair both, with a space between them.
-        """
-        names = super().get_feature_names_out(input_features)
+    def _last_names(self, names):
         cells = np.split(names, np.cumsum(self.n_bins_))
-        pairs = [f"{a} {b}" for i, j in self._pairs for a in cells[i] for b in cells[j]]
-        return np.array([*names, *pairs], dtype=object)
+        return [f"{a} {b}" for i, j in self._pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):
         if self.encode == "onehot":

@@ -132,16 +132,22 @@ class PlannedTransformer(TableTransformer):
         -------
         ndarray of str
             A column's own name where one comes out of it. Where several do, its name, an
-            underscore and what they are of: the number of a bin, a category, or a class.
+            underscore and what they are of: the number of a bin, a category, or a class. Last are
+            those of pairs, both cells' with a space between them, and of indicators of what is
+            missing, ``missingindicator_`` and the column's name, where these were asked for.
         """
         names, parts = input_names(self, input_features), self._parts_of_columns()
-        if parts is None:
-            return names
-        pairs = zip(names, parts, strict=True)
-        return np.array([f"{name}_{part}" for name, own in pairs for part in own], dtype=object)
+        if parts is not None:
+            pairs = zip(names, parts, strict=True)
+            names = [f"{name}_{part}" for name, own in pairs for part in own]
+        return np.array([*names, *self._last_names(names)], dtype=object)
 
     def _parts_of_columns(self):
         """Return what comes out of each column in words; None where it is one from each."""
+
+    def _last_names(self, names):
+        """Return the names of what comes out behind the columns of these names."""
+        return ()
 
     def _plan_of_size(self, n_rows, n_columns):
         """Return the plan of a fit to a table of which nothing but its size is known."""

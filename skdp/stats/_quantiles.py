@@ -166,7 +166,6 @@ class QuantilePlan(StatisticPlan):
 
     def check_size(self, size):
         """Any number of values can be released."""
-        check_integer(size, "size", 1)
 
     @property
     def scale(self):
@@ -234,7 +233,6 @@ class QuantilePlan(StatisticPlan):
 def epsilon_of_each(guarantee, count):
     """The epsilon of each of `count` exponential mechanisms that together meet a guarantee."""
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    check_integer(count, "count", 1)
     # One step down, so that the sum of the parts is no more than the whole.
     even = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon
     if delta == 0.0 or count == 1 or even >= _PLENTY:
