@@ -228,20 +228,12 @@ def columns_of(bins, kinds):
 
 def category_entries(categories, names, n_features):
     """One list of categories a column, None where a column is numeric."""
-    if categories is None or isinstance(categories, Mapping):
-        return column_entries(categories, names, n_features, "categories")
-    single = isinstance(categories, np.ndarray) and categories.ndim == 0
-    if single or isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
+    if isinstance(categories, str | bytes) or not (categories is None or _has_length(categories)):
         raise ValueError(
             "categories must be a dict of columns, one list a column (None for a numeric one) or "
             f"one flat list for every column, got {categories!r}"
         )
-    flat = len(categories) > 0 and all(
-        np.ndim(item) == 0 and item is not None for item in categories
-    )
-    if flat:
-        return [categories] * n_features
-    return column_entries(categories, names, n_features, "categories")
+    return _entries(categories, type(None), names, n_features, "categories")
 
 
 def column_pairs(interactions, names, n_features):
@@ -299,13 +291,24 @@ def _edge_entries(edges, names, n_features):
     """ "uniform", "quantile" or an array for each column."""
     if isinstance(edges, str):
         return [edges] * n_features
-    if isinstance(edges, Mapping):
-        return column_entries(edges, names, n_features, "edges")
-    try:
-        flat = all(np.ndim(item) == 0 and not isinstance(item, str | None) for item in edges)
-    except TypeError:
-        raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}") from None
-    return [edges] * n_features if flat else column_entries(edges, names, n_features, "edges")
+    if not _has_length(edges):
+        raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}")
+    return _entries(edges, str | None, names, n_features, "edges")
+
+
+def _has_length(value):
+    return hasattr(value, "__len__") and getattr(value, "shape", None) != ()
+
+
+def _entries(value, apart, names, n_features, what):
+    """Return a parameter's entry for each column, of which a flat list is every one's.
+
+    In none of these lists are entries of some types `apart`.
+    """
+    if isinstance(value, Mapping | None) or not len(value):
+        return column_entries(value, names, n_features, what)
+    flat = all(np.ndim(item) == 0 and not isinstance(item, apart) for item in value)
+    return [value] * n_features if flat else column_entries(value, names, n_features, what)
 
 
 def one_hot(codes, n_bins, value, sparse):
