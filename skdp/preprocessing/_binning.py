@@ -110,7 +110,7 @@ class EdgesPlan(FrozenValue, eq=False):
     left: Guarantee
 
     @classmethod
-    def make(cls, bins, n_bins, bounds, shape, guarantee, *, rest=False, share=1.0):
+    def make(cls, bins, n_bins, bounds, shape, guarantee, share=1.0):
         """Return the plan, calibrated to its two parts' shares.
 
         Parameters
@@ -120,10 +120,9 @@ class EdgesPlan(FrozenValue, eq=False):
         shape : TableShape
         guarantee : Guarantee
             Of all that is released.
-        rest : bool, default=False
-            Whether something is released on the bins, too.
         share : float in (0, 1], default=1.0
-            Of the quantiles, in what the search leaves.
+            Of the quantiles, in what the search leaves. Below 1 something is released on the bins,
+            too.
         """
         n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
         ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
@@ -134,10 +133,10 @@ class EdgesPlan(FrozenValue, eq=False):
                 edges = uniform_edges(*ends, n_bins)
                 check_edges(edges, "bounds are too close to one another for n_bins")
         elif len(ranged):
-            alone = not (len(chosen) or rest)
+            alone = not len(chosen) and share == 1.0
             search, left = plan_search(replace(shape, n_columns=len(ranged)), left, alone=alone)
         if len(chosen):
-            own, left = split_guarantee(left, share) if rest else (left, None)
+            own, left = split_guarantee(left, share) if share < 1.0 else (left, None)
             low, high = np.zeros(len(chosen)), np.ones(len(chosen))
             plan = partial(QuantilePlan, low=low, high=high, guarantee=own, n_rows=shape.n_rows)
             quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)

@@ -219,13 +219,11 @@ class DPHistogramTransformer(PlannedTransformer):
         share = EDGES_SHARE[self.encode]
         if not is_auto(self.edges_share):
             share = check_within(self.edges_share, "edges_share", 0.0, 1.0, "(]")
-        release_counts = not quantiles or share < 1.0
-        if not release_counts and self.encode in ("density", "cumulative"):
+        if share == 1.0 and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
-        shares = {"rest": release_counts, "share": share}
-        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, **shares)
+        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, share)
         counts = None
-        if release_counts:
+        if share < 1.0:
             counts = counts_mechanism(n_features, _largest_size(edges), edges.left)
         return HistogramPlan(
             edges=edges,
