@@ -24,15 +24,11 @@ class NotCopied:
     __copy__ = __deepcopy__ = __sklearn_clone__
 
 
-def _check_order(order, name):
-    return None if order is None else check_within(order, name, 1.0, ends="()")
-
-
 class Terms(Amounts, Neighbours):
     """What a data set's budget was opened with; only the cap can change."""
 
     composition: str = "basic"
-    rdp_order: float | None = checked(_check_order, default=None)
+    rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
 
     cap = Amounts.amounts

@@ -21,7 +21,7 @@ from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import counting_mechanism, vector_noise
-from skdp.preprocessing._planned import ColumnsFit, PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats import _moments
 from skdp.stats._release import plan_within_bounds
 from skdp.utils import clip_rows
@@ -68,6 +68,8 @@ class KMeansPlan(_moments.StatisticPlan):
     low: np.ndarray
     high: np.ndarray
     n_clusters: int
+
+    n_features_out = property(attrgetter("n_clusters"))
 
     @cached_property
     def mechanism(self):
@@ -315,8 +317,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     def plan_fit(self, shape, guarantee):
         k = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
         plan = partial(KMeansPlan, n_rows=shape.n_rows, n_clusters=k)
-        plan = plan_within_bounds(plan, self.bounds, shape, guarantee)
-        return ColumnsFit(mechanism=plan, n_features_out=k, attributes=_attributes)
+        return plan_within_bounds(plan, self.bounds, shape, guarantee)
+
+    def _released(self, run, plan):
+        return run.released | {"bounds_": run.bounds}
 
     def transform(self, X):
         """Return the distances of samples to the centres.
@@ -390,7 +394,3 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return finite_doubles(cdist(read_samples(self, X), self.cluster_centers_))
 
     _n_features_out = property(attrgetter("n_clusters"))
-
-
-def _attributes(released, low, high):
-    return released

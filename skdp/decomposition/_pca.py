@@ -146,10 +146,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         n_components = min(shape.n_rows, shape.n_columns)
         if self.n_components is not None:
             n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
-        with_mean, center = _check_center(self.center, shape.n_columns)
+        constant, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
         table = {"n_rows": shape.n_rows, "n_columns": shape.n_columns, "data_norm": data_norm}
-        constant = MEAN_WEIGHT if with_mean else 0.0
         moment = SecondMoment(guarantee=rest, center=center, constant=constant, **table)
         return PCAPlan(
             search=search,
@@ -192,9 +191,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
 
 def _check_center(center, n_features):
-    """Return whether the mean is released, and what is subtracted before that."""
+    """Return the constant feature with which the mean is released, or 0; and what is subtracted."""
     if center is None or (isinstance(center, str) and center == "mean"):
-        return center is not None, np.zeros(n_features)
+        return 0.0 if center is None else MEAN_WEIGHT, np.zeros(n_features)
     try:
         array = np.asarray(center, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -205,7 +204,7 @@ def _check_center(center, n_features):
         )
     if array.ndim == 1 and array.shape != (n_features,):
         raise ValueError(f"center must be of shape ({n_features},), got {array.shape}")
-    return False, np.broadcast_to(array, (n_features,)).copy()
+    return 0.0, np.broadcast_to(array, (n_features,)).copy()
 
 
 def _principal_axes(covariance):

@@ -284,7 +284,7 @@ def pair_sums(cells, pairs, scores, residuals, step):
     step : float
         Their grid.
     """
-    totals = np.zeros((sum(math.prod(pair.shape) for pair in pairs), scores.n_outputs))
+    totals = np.zeros((sum(math.prod(pair.shape) for pair in pairs), scores.tables[-1].shape[1]))
     return step * sum_over(cells, _add_to_pairs, totals, pairs, scores, residuals, step)
 
 

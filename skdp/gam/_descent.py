@@ -48,10 +48,6 @@ class Scores(FrozenValue, eq=False):
     def at(cls, weights, cells, layout):
         return cls(cells.without_rows(0), layout.tables(weights))
 
-    @property
-    def n_outputs(self):
-        return self.tables[-1].shape[1]
-
     @cached_property
     def _packed(self):
         # Where rows are: what is sent there is much smaller.

@@ -5,14 +5,13 @@ from numbers import Real
 
 import numpy as np
 
-from skdp._data._columns import read_columns, read_numeric_columns
+from skdp._data._columns import ColumnTable, read_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._parts import sum_over
+from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, shares_of
-from skdp._data._tables import indexable_table
-from skdp.mechanisms import NoRelease
+from skdp._data._tables import indexable_table, read_table
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
-from skdp.preprocessing._categories import plan_counts
+from skdp.preprocessing._categories import Declared, plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
@@ -114,13 +113,7 @@ class DPSimpleImputer(PlannedTransformer):
     def plan_fit(self, shape, guarantee):
         width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
-        fill_value = _check_fill_value(self.fill_value)
-        if self.strategy == "constant":
-            statistics = _statistics([fill_value] * shape.n_columns)
-            return _Constant(mechanism=NoRelease(), n_features_out=width, statistics=statistics)
-        if self.strategy == "most_frequent":
-            counts = plan_counts(self.categories, None, shape, guarantee)
-            return _MostFrequent(mechanism=counts, n_features_out=width, fill_value=fill_value)
+        _check_fill_value(self._fill)
 
         def location(low, high, guarantee):
             if self.strategy == "median":
@@ -128,8 +121,26 @@ class DPSimpleImputer(PlannedTransformer):
             noise = plan_cell_weights(shape.n_columns, guarantee, whole=False)
             return MeansOfPresent(low=low, high=high, mechanism=noise)
 
-        plan = plan_within_bounds(location, self.bounds, shape, guarantee)
-        return _Location(mechanism=plan, n_features_out=width)
+        if self.strategy == "constant":
+            mechanism = Declared(_statistics([self._fill] * shape.n_columns))
+        elif self.strategy == "most_frequent":
+            mechanism = plan_counts(self.categories, None, shape, guarantee)
+        else:
+            mechanism = plan_within_bounds(location, self.bounds, shape, guarantee)
+        return TransformerPlan(mechanism=mechanism, n_features_out=width)
+
+    _fill = property(lambda self: 0 if self.fill_value is None else self.fill_value)
+
+    def _released(self, run, plan):
+        if self.strategy in ("mean", "median"):
+            statistics, counts, bounds = np.ravel(run.released), None, run.bounds
+        else:
+            (statistics, counts), bounds = run, None
+        if self.strategy == "most_frequent":
+            columns = zip(statistics, counts, strict=True)
+            found = (labels.tolist()[n.argmax()] if len(n) else self._fill for labels, n in columns)
+            statistics = _statistics([*found])
+        return {"statistics_": statistics, "counts_": counts, "bounds_": bounds}
 
     def transform(self, X):
         """Fill in missing values.
@@ -145,6 +156,8 @@ class DPSimpleImputer(PlannedTransformer):
             Of float64 where X and what is filled in are numbers, else of objects.
         """
         table = self._table(X)
+        if not isinstance(table, ColumnTable):
+            table = ColumnTable(table.shape, table)
         columns = [table.column(j).whole() for j in range(table.shape[1])]
         missing = np.column_stack([_is_missing(column) for column in columns])
         numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
@@ -158,26 +171,12 @@ class DPSimpleImputer(PlannedTransformer):
             return filled
         return np.hstack([filled, missing.astype(filled.dtype)])
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the columns' names, and those of their indicators if they are added.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of columns; None takes those of `fit`, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str, object
-        """
-        names = super().get_feature_names_out(input_features)
-        if not self.add_indicator:
-            return names
-        return np.array([*names, *(f"missingindicator_{name}" for name in names)], dtype=object)
+    def _last_names(self, names):
+        return [f"missingindicator_{name}" for name in names] if self.add_indicator else ()
 
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
-            return read_numeric_columns(self, X, reset=reset, allow_nan=True)
+            return read_table(self, X, reset=reset, allow_nan=True)
         # What comes out is numbers or objects: one row of a list has no say in which.
         X = indexable_table(X) if is_sequence(X) else X
         table = read_columns(self, X, reset=reset, allow_nan=True)
@@ -188,38 +187,6 @@ class DPSimpleImputer(PlannedTransformer):
     def _accepts(self):
         takes_any = self.strategy in ("most_frequent", "constant")
         return ("allow_nan", "string", "categorical") if takes_any else ("allow_nan",)
-
-
-class _Constant(TransformerPlan):
-    statistics: np.ndarray
-
-    def run(self, table, source, **shared):
-        return {"statistics_": self.statistics, "counts_": None, "bounds_": None}
-
-
-class _MostFrequent(TransformerPlan):
-    fill_value: object
-
-    def run(self, table, source, **shared):
-        categories, counts = self.mechanism.run(table, source, **shared)
-        chosen = [
-            labels.tolist()[noisy.argmax()] if len(labels) else self.fill_value
-            for labels, noisy in zip(categories, counts, strict=True)
-        ]
-        return {"statistics_": _statistics(chosen), "counts_": counts, "bounds_": None}
-
-
-class _Location(TransformerPlan):
-    """Means or medians within bounds: all are of the values that are present."""
-
-    def run(self, table, source, **shared):
-        plan = self.mechanism.find(table.numbers(), source, **shared)
-        if isinstance(plan, QuantilePlan):
-            columns = (as_numbers(table.column(j).whole()) for j in range(table.shape[1]))
-            statistics = plan.run(columns, source, **shared)[0]
-        else:
-            statistics = plan.run(table, source, **shared)
-        return {"statistics_": statistics, "counts_": None, "bounds_": (plan.low, plan.high)}
 
 
 class MeansOfPresent(MechanismPlan):
@@ -235,7 +202,7 @@ class MeansOfPresent(MechanismPlan):
     def size(self):
         return 2 * len(self.low)
 
-    def run(self, table, source, persons=None):
+    def run(self, X, source, persons=None):
         """Release the mean of each column's values, clipped to bounds.
 
         Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one
@@ -243,7 +210,7 @@ class MeansOfPresent(MechanismPlan):
 
         Parameters
         ----------
-        table : ColumnTable
+        X : array or ChunkedArray of shape (n_rows, n_columns)
         source : RandomSource
         persons : Persons, default=None
             By whose shares values count.
@@ -253,9 +220,9 @@ class MeansOfPresent(MechanismPlan):
         ndarray of shape (n_columns,)
             The middle of the bounds where the noisy number of values is below its own noise.
         """
-        low, high, sums = self.low, self.high, np.zeros((2, table.shape[1]))
-        small = low, high, n_units(table, persons)
-        sum_over(table.numbers(), _add_shares, sums, *small, along=(shares_of(persons),))
+        low, high, sums = self.low, self.high, np.zeros((2, X.shape[1]))
+        small = low, high, n_units(X, persons)
+        sum_over(Rows(X), _add_shares, sums, *small, along=(shares_of(persons),))
         below, above = self.mechanism.release(sums, random_state=source)
         count = below + above
         enough = count > math.sqrt(2.0) * self.mechanism.deviation(self.size)
@@ -264,11 +231,8 @@ class MeansOfPresent(MechanismPlan):
 
 
 def _check_fill_value(fill_value):
-    if fill_value is None:
-        return 0
     if np.ndim(fill_value) != 0 or _is_missing(np.array([fill_value], dtype=object))[0]:
         raise ValueError(f"fill_value must be one value that is not missing, got {fill_value!r}")
-    return fill_value
 
 
 def _statistics(values):

@@ -57,7 +57,6 @@ class ClassMomentsPlan(MomentsPlan):
             "class_prior_": counts[:, 0] / counts.sum() if self.prior is None else self.prior,
             "theta_": means,
             "var_": variances,
-            "bounds_": (self.low.copy(), self.high.copy()),
         }
 
 
@@ -182,6 +181,9 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
         moments = partial(ClassMomentsPlan, n_rows=shape.n_rows, n_classes=n_classes, prior=prior)
         return plan_within_bounds(moments, self.bounds, shape, guarantee)
+
+    def _released(self, run, plan):
+        return run.released | {"bounds_": run.bounds}
 
     def _statement(self, plan):
         return {"public": (*public_inputs(self, "bounds", "priors"), self._known_labels)}

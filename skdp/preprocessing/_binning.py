@@ -110,7 +110,7 @@ class EdgesPlan(FrozenValue, eq=False):
     left: Guarantee
 
     @classmethod
-    def make(cls, bins, n_bins, bounds, shape, guarantee, *, rest=False, share=1.0):
+    def make(cls, bins, n_bins, bounds, shape, guarantee, share=1.0):
         """Return the plan, calibrated to its two parts' shares.
 
         Parameters
@@ -120,10 +120,9 @@ class EdgesPlan(FrozenValue, eq=False):
         shape : TableShape
         guarantee : Guarantee
             Of all that is released.
-        rest : bool, default=False
-            Whether something is released on the bins, too.
         share : float in (0, 1], default=1.0
-            Of the quantiles, in what the search leaves.
+            Of the quantiles, in what the search leaves. Below 1 something is released on the bins,
+            too.
         """
         n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
         ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
@@ -134,10 +133,10 @@ class EdgesPlan(FrozenValue, eq=False):
                 edges = uniform_edges(*ends, n_bins)
                 check_edges(edges, "bounds are too close to one another for n_bins")
         elif len(ranged):
-            alone = not (len(chosen) or rest)
+            alone = not len(chosen) and share == 1.0
             search, left = plan_search(replace(shape, n_columns=len(ranged)), left, alone=alone)
         if len(chosen):
-            own, left = split_guarantee(left, share) if rest else (left, None)
+            own, left = split_guarantee(left, share) if share < 1.0 else (left, None)
             low, high = np.zeros(len(chosen)), np.ones(len(chosen))
             plan = partial(QuantilePlan, low=low, high=high, guarantee=own, n_rows=shape.n_rows)
             quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
@@ -228,20 +227,12 @@ def columns_of(bins, kinds):
 
 def category_entries(categories, names, n_features):
     """One list of categories a column, None where a column is numeric."""
-    if categories is None or isinstance(categories, Mapping):
-        return column_entries(categories, names, n_features, "categories")
-    single = isinstance(categories, np.ndarray) and categories.ndim == 0
-    if single or isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
+    if isinstance(categories, str | bytes) or not (categories is None or _has_length(categories)):
         raise ValueError(
             "categories must be a dict of columns, one list a column (None for a numeric one) or "
             f"one flat list for every column, got {categories!r}"
         )
-    flat = len(categories) > 0 and all(
-        np.ndim(item) == 0 and item is not None for item in categories
-    )
-    if flat:
-        return [categories] * n_features
-    return column_entries(categories, names, n_features, "categories")
+    return _entries(categories, type(None), names, n_features, "categories")
 
 
 def column_pairs(interactions, names, n_features):
@@ -299,13 +290,24 @@ def _edge_entries(edges, names, n_features):
     """ "uniform", "quantile" or an array for each column."""
     if isinstance(edges, str):
         return [edges] * n_features
-    if isinstance(edges, Mapping):
-        return column_entries(edges, names, n_features, "edges")
-    try:
-        flat = all(np.ndim(item) == 0 and not isinstance(item, str | None) for item in edges)
-    except TypeError:
-        raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}") from None
-    return [edges] * n_features if flat else column_entries(edges, names, n_features, "edges")
+    if not _has_length(edges):
+        raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}")
+    return _entries(edges, str | None, names, n_features, "edges")
+
+
+def _has_length(value):
+    return hasattr(value, "__len__") and getattr(value, "shape", None) != ()
+
+
+def _entries(value, apart, names, n_features, what):
+    """Return a parameter's entry for each column, of which a flat list is every one's.
+
+    In none of these lists are entries of some types `apart`.
+    """
+    if isinstance(value, Mapping | None) or not len(value):
+        return column_entries(value, names, n_features, what)
+    flat = all(np.ndim(item) == 0 and not isinstance(item, apart) for item in value)
+    return [value] * n_features if flat else column_entries(value, names, n_features, what)
 
 
 def one_hot(codes, n_bins, value, sparse):

@@ -10,7 +10,7 @@ import numpy as np
 from skdp._data._columns import all_declared, split_by_column
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP
-from skdp.mechanisms import GeometricMechanism
+from skdp.mechanisms import GeometricMechanism, NoRelease
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import StatisticPlan
@@ -47,6 +47,22 @@ def check_categories(categories, shape):
 def position_of(other, labels):
     """Return the code of the category of other values, -1 if there is none."""
     return UNDECLARED if other is None else int(category_codes(objects([other]), labels)[0])
+
+
+class Declared(NoRelease, eq=False):
+    """What is declared of columns, where nothing is counted.
+
+    Parameters
+    ----------
+    values : sequence
+        One a column.
+    """
+
+    values: object
+
+    def run(self, table, source, persons=None):
+        """Return the values, and no counts."""
+        return self.values, None
 
 
 class DeclaredCounts(MechanismPlan):
@@ -176,9 +192,7 @@ class StabilityThreshold(StatisticPlan):
 
     def _discover(self, column, source, persons):
         labels, exact = _all_counts(column, persons)
-        if not len(exact):
-            return _released_labels([]), np.empty(0)
-        noisy = self.mechanism.release(exact, random_state=source)
+        noisy = self.mechanism.release(exact, random_state=source) if len(exact) else exact
         kept = np.flatnonzero(noisy >= self.threshold)
         return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
 

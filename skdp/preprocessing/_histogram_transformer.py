@@ -219,13 +219,11 @@ class DPHistogramTransformer(PlannedTransformer):
         share = EDGES_SHARE[self.encode]
         if not is_auto(self.edges_share):
             share = check_within(self.edges_share, "edges_share", 0.0, 1.0, "(]")
-        release_counts = not quantiles or share < 1.0
-        if not release_counts and self.encode in ("density", "cumulative"):
+        if share == 1.0 and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
-        shares = {"rest": release_counts, "share": share}
-        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, **shares)
+        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, share)
         counts = None
-        if release_counts:
+        if share < 1.0:
             counts = counts_mechanism(n_features, _largest_size(edges), edges.left)
         return HistogramPlan(
             edges=edges,
@@ -303,24 +301,9 @@ class DPHistogramTransformer(PlannedTransformer):
             encoded[:, j] = values[codes[:, j]]
         return encoded * factor
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the output's columns.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
-
-        Returns
-        -------
-        ndarray of str
-            For "onehot" the name of the column and the number of the bin or the category; of a
-            pair both, with a space between them.
-        """
-        names = super().get_feature_names_out(input_features)
+    def _last_names(self, names):
         cells = np.split(names, np.cumsum(self.n_bins_))
-        pairs = [f"{a} {b}" for i, j in self._pairs for a in cells[i] for b in cells[j]]
-        return np.array([*names, *pairs], dtype=object)
+        return [f"{a} {b}" for i, j in self._pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):
         if self.encode == "onehot":

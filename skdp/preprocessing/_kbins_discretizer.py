@@ -15,7 +15,6 @@ class BinningPlan(TransformerPlan):
     """The edges of all columns' bins."""
 
     edges: _binning.EdgesPlan
-    sparse_output: bool
 
     def run(self, table, source, **shared):
         """Return the released attributes."""

@@ -11,7 +11,7 @@ from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
-from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
+from skdp.preprocessing._planned import BoundedColumnsTransformer
 from skdp.stats._moments import unit_sums
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._sums import sum_grid
@@ -175,8 +175,10 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         if noisy and is_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
         choices = {"n_rows": shape.n_rows, "noise": self.mechanism, "noisy_count": noisy}
-        plan = plan_within_bounds(partial(MeanPlan, **choices), self.bounds, shape, guarantee)
-        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
+        return plan_within_bounds(partial(MeanPlan, **choices), self.bounds, shape, guarantee)
+
+    def _released(self, run, plan):
+        return {"mean_": run.released, "bounds_": run.bounds}
 
     def expected_error(self, n_samples, n_features=None):
         """Return how far the means will be from those of the clipped values.
@@ -216,7 +218,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         n_features = check_integer(n_features, "n_features", low=1)
         if is_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
-        plan = self._plan_of_size(n_samples, n_features).mechanism.main
+        plan = self._plan_of_size(n_samples, n_features).main
         return (plan.high - plan.low) / 2 * plan.mechanism.deviation(plan.size) / n_samples
 
     def transform(self, X):
@@ -246,10 +248,6 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         ndarray of shape (n_samples, n_features), float64
         """
         return read_samples(self, X) + self.mean_
-
-
-def _attributes(means, low, high):
-    return {"mean_": means}
 
 
 def rounded_sums(X, low, high, persons=None):

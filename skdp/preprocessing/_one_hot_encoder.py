@@ -5,10 +5,9 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
-from skdp.preprocessing._categories import check_categories, plan_counts, position_of
+from skdp.preprocessing._categories import Declared, check_categories, plan_counts, position_of
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_boolean, check_real
@@ -19,31 +18,14 @@ class EncoderPlan(TransformerPlan):
 
     Parameters
     ----------
-    mechanism : DeclaredCounts, StabilityThreshold or NoRelease
-    declared : list of ndarray or None
-        The categories, where nothing is counted.
-    other : label or None
+    mechanism : DeclaredCounts, StabilityThreshold or Declared
     least : float or None
         The noisy count below which a category is infrequent.
     n_features_out : int or None
     sparse_output : bool
     """
 
-    declared: list | None
-    other: object
     least: float | None
-    sparse_output: bool
-
-    def run(self, table, source, **shared):
-        """Return the released attributes."""
-        categories, counts = self.declared, None
-        if categories is None:
-            categories, counts = self.mechanism.run(table, source, **shared)
-        return {
-            "categories_": [_with_other(labels, self.other) for labels in categories],
-            "counts_": counts,
-            "infrequent_categories_": _infrequent(categories, counts, self.least, self.other),
-        }
 
 
 class DPOneHotEncoder(PlannedTransformer):
@@ -141,20 +123,25 @@ class DPOneHotEncoder(PlannedTransformer):
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
         least = _least_count(self.min_frequency, shape.n_rows)
-        declared = width = None
         if self.categories is None or least is not None:
-            mechanism = plan_counts(self.categories, self.other, shape, guarantee)
+            mechanism, width = plan_counts(self.categories, self.other, shape, guarantee), None
         else:
-            mechanism, declared = NoRelease(), check_categories(self.categories, shape)
-            width = sum(len(_with_other(labels, self.other)) for labels in declared)
+            mechanism = Declared(check_categories(self.categories, shape))
+            width = sum(len(_with_other(labels, self.other)) for labels in mechanism.values)
         return EncoderPlan(
             mechanism=mechanism,
-            declared=declared,
-            other=self.other,
             least=least,
             n_features_out=width,
             sparse_output=bool(self.sparse_output),
         )
+
+    def _released(self, run, plan):
+        categories, counts = run
+        return {
+            "categories_": [_with_other(labels, self.other) for labels in categories],
+            "counts_": counts,
+            "infrequent_categories_": _infrequent(categories, counts, plan.least, self.other),
+        }
 
     def transform(self, X):
         """Return indicators of each row's categories.

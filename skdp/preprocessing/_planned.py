@@ -91,16 +91,22 @@ class PlannedTransformer(TableTransformer):
         -------
         ndarray of str
             A column's own name where one comes out of it. Where several do, its name, an
-            underscore and what they are of: the number of a bin, a category, or a class.
+            underscore and what they are of: the number of a bin, a category, or a class. Last are
+            those of pairs, both cells' with a space between them, and of indicators of what is
+            missing, ``missingindicator_`` and the column's name, where these were asked for.
         """
         names, parts = input_names(self, input_features), self._parts_of_columns()
-        if parts is None:
-            return names
-        pairs = zip(names, parts, strict=True)
-        return np.array([f"{name}_{part}" for name, own in pairs for part in own], dtype=object)
+        if parts is not None:
+            pairs = zip(names, parts, strict=True)
+            names = [f"{name}_{part}" for name, own in pairs for part in own]
+        return np.array([*names, *self._last_names(names)], dtype=object)
 
     def _parts_of_columns(self):
         """Return what comes out of each column in words; None where it is one from each."""
+
+    def _last_names(self, names):
+        """Return the names of what comes out behind the columns of these names."""
+        return ()
 
     def _plan_of_size(self, n_rows, n_columns):
         """Return the plan of a fit to a table of which nothing but its size is known."""
@@ -110,7 +116,10 @@ class PlannedTransformer(TableTransformer):
 
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
-    """A transformer that learns statistics of columns of numbers within bounds."""
+    """A transformer that learns statistics of columns of numbers within bounds.
+
+    Its plan is a `WithinBounds`, and its `_released` makes attributes of what that returns.
+    """
 
     bounds: tuple | dict | str = "auto"
 
@@ -176,38 +185,21 @@ class TransformerPlan(MechanismPlan):
     mechanism : mechanism
     n_features_out : int or None
         None where what is released decides it.
+    sparse_output : bool, default=False
     """
 
     mechanism: object
     n_features_out: int | None
+    sparse_output: bool = False
 
     by_person = True
 
-
-class ColumnsFit(TransformerPlan):
-    """Statistics of the columns, and what a scaler makes of them.
-
-    Parameters
-    ----------
-    mechanism : WithinBounds
-        Of the quantiles, or the moments.
-    n_features_out : int
-    attributes : callable
-        Of what that releases, and of the bounds `low` and `high`. It returns the scaler's
-        attributes.
-    """
-
-    attributes: object
-
     def run(self, X, source, **shared):
-        """Return the released attributes."""
-        plan = self.mechanism.find(X, source, **shared)
-        released = plan.run(X, source, **shared)
-        bounds = {"bounds_": (plan.low.copy(), plan.high.copy())}
-        return bounds | self.attributes(released, plan.low, plan.high)
+        """Return what the mechanism releases, of which `_released` makes attributes."""
+        return self.mechanism.run(X, source, **shared)
 
 
-def plan_column_quantiles(quantiles, bounds, shape, guarantee):
+def plan_column_quantiles(quantiles, bounds, shape, guarantee, kind=QuantilePlan):
     """Plan from public quantities alone.
 
     Parameters
@@ -217,10 +209,11 @@ def plan_column_quantiles(quantiles, bounds, shape, guarantee):
     bounds : "auto" or tuple of (low, high)
     shape : TableShape
     guarantee : Guarantee
+    kind : type, default=QuantilePlan
 
     Returns
     -------
     WithinBounds
     """
-    plan = partial(QuantilePlan, quantiles=quantiles, n_rows=shape.n_rows)
+    plan = partial(kind, quantiles=quantiles, n_rows=shape.n_rows)
     return plan_within_bounds(plan, bounds, shape, guarantee)

@@ -1,7 +1,6 @@
 """Scaling by private quantiles: of the extremes, of the middle half, or of magnitudes."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -10,10 +9,9 @@ from skdp._data._tables import read_samples
 from skdp.preprocessing._planned import (
     BoundedColumnsTransformer,
     CentringTransformer,
-    ColumnsFit,
-    TransformerPlan,
     plan_column_quantiles,
 )
+from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
 
@@ -107,13 +105,30 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     def plan_fit(self, shape, guarantee):
         check_boolean(self.clip, "clip")
         # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
-        first, last = check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
-        below, above = self._tails(shape, guarantee)
-        # The middle one costs nothing: two levels of choices hold three quantiles.
-        plan = plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
-        percentages = (100.0 * below, 100.0 * above)
-        attributes = partial(_attributes, first=first, last=last, quantile_range=percentages)
-        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
+        check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
+
+        def planned(below, above):
+            # The middle one costs nothing: two levels of choices hold three quantiles.
+            return plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
+
+        if not is_auto(self.quantile_range):
+            return planned(*check_quantile_range(self.quantile_range))
+        tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL))
+        return planned(tail, 1.0 - tail)
+
+    def _released(self, run, plan):
+        (data_min, _, data_max), (first, last) = run.released, map(float, self.feature_range)
+        scale = (last - first) / flat_ranges(data_max - data_min, *run.bounds)
+        below, _, above = (100.0 * plan.main.quantiles).tolist()
+        return {
+            "data_min_": data_min,
+            "data_max_": data_max,
+            "data_range_": data_max - data_min,
+            "scale_": scale,
+            "min_": first - data_min * scale,
+            "quantile_range_": (below, above),
+            "bounds_": run.bounds,
+        }
 
     def transform(self, X):
         """Scale features.
@@ -146,31 +161,11 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         """
         return (read_samples(self, X) - self.min_) / self.scale_
 
-    def _tails(self, shape, guarantee):
-        if not is_auto(self.quantile_range):
-            return check_quantile_range(self.quantile_range)
-        widest = (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL)
-        tail = tail_of_noise(plan_column_quantiles(widest, self.bounds, shape, guarantee))
-        return tail, 1.0 - tail
-
 
 def check_quantile_range(quantile_range):
     """Return two quantiles as shares, or raise `ValueError`."""
     below, above = check_increasing(quantile_range, "quantile_range", 0.0, 100.0)
     return below / 100.0, above / 100.0
-
-
-def _attributes(quantiles, low, high, *, first, last, quantile_range):
-    data_min, _, data_max = quantiles
-    scale = (last - first) / flat_ranges(data_max - data_min, low, high)
-    return {
-        "data_min_": data_min,
-        "data_max_": data_max,
-        "data_range_": data_max - data_min,
-        "scale_": scale,
-        "min_": first - data_min * scale,
-        "quantile_range_": quantile_range,
-    }
 
 
 class DPRobustScaler(CentringTransformer):
@@ -244,44 +239,36 @@ class DPRobustScaler(CentringTransformer):
     _spread = property(lambda self: self.scale_ if self.with_scaling else None)
 
     def plan_fit(self, shape, guarantee):
-        with_centering, with_scaling = self._switches("with_centering", "with_scaling")
+        _, with_scaling = self._switches("with_centering", "with_scaling")
         ends = check_quantile_range(self.quantile_range)
         # Three quantiles take as many levels of choices as the two ends alone.
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
-        plan = plan_column_quantiles(quantiles, self.bounds, shape, guarantee)
-        attributes = partial(_robust_attributes, centred=with_centering, scaled=with_scaling)
-        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
+        return plan_column_quantiles(quantiles, self.bounds, shape, guarantee)
+
+    def _released(self, run, plan):
+        quantiles, ranges = run.released, run.released[-1] - run.released[0]
+        return {
+            "center_": quantiles[len(quantiles) // 2] if self.with_centering else None,
+            "scale_": flat_ranges(ranges, *run.bounds) if self.with_scaling else None,
+            "bounds_": run.bounds,
+        }
 
 
-def _robust_attributes(quantiles, low, high, *, centred, scaled):
-    return {
-        "center_": quantiles[len(quantiles) // 2] if centred else None,
-        "scale_": flat_ranges(quantiles[-1] - quantiles[0], low, high) if scaled else None,
-    }
-
-
-class ScaledByMagnitude(TransformerPlan):
+class ScaledByMagnitude(QuantilePlan):
     """One quantile of the magnitudes of each column's values, which are clipped to bounds before.
 
     A magnitude depends on its row alone, so the sensitivities are those of quantiles of values.
     """
 
-    def run(self, X, source, **shared):
-        """Return the released attributes."""
-        plan = self.mechanism.find(X, source, **shared)
-        low, high = plan.low, plan.high
+    def run(self, X, source, persons=None):
+        """Release the quantile."""
+        low, high = self.low, self.high
         # Between these are the magnitudes of numbers within the bounds.
         least, largest = np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high)
         columns = zip(each_column(X), low, high, strict=True)
         magnitudes = (np.abs(np.clip(x, *ends, dtype=np.float64)) for x, *ends in columns)
-        plan_magnitudes = replace(plan, low=least, high=largest)
-        max_abs = plan_magnitudes.run(magnitudes, source, **shared)[0]
-        return {
-            "max_abs_": max_abs,
-            "scale_": flat_ranges(max_abs, 0.0, largest),
-            "quantile_": 100.0 * float(plan.quantiles[0]),
-            "bounds_": (low, high),
-        }
+        plan = replace(self, low=least, high=largest)
+        return QuantilePlan.run(plan, magnitudes, source, persons)
 
 
 class DPMaxAbsScaler(BoundedColumnsTransformer):
@@ -359,13 +346,22 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         check_boolean(self.clip, "clip")
 
         def planned(share):
-            return plan_column_quantiles((share,), self.bounds, shape, guarantee)
+            return plan_column_quantiles((share,), self.bounds, shape, guarantee, ScaledByMagnitude)
 
         if is_auto(self.quantile):
             share = 1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL))
         else:
             share = check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0
-        return ScaledByMagnitude(mechanism=planned(share), n_features_out=shape.n_columns)
+        return planned(share)
+
+    def _released(self, run, plan):
+        (max_abs,), (low, high) = run.released, run.bounds
+        return {
+            "max_abs_": max_abs,
+            "scale_": flat_ranges(max_abs, 0.0, np.maximum(-low, high)),
+            "quantile_": 100.0 * float(plan.main.quantiles[0]),
+            "bounds_": run.bounds,
+        }
 
     def transform(self, X):
         """Scale features.

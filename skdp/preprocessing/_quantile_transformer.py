@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._data._tables import read_samples
-from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
+from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_column_quantiles
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
@@ -96,15 +96,24 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             return plan_column_quantiles(wanted, self.bounds, shape, guarantee)
 
         if not is_auto(self.n_quantiles):
-            plan = planned(check_integer(self.n_quantiles, "n_quantiles", 3))
-        else:
-            plan = planned(3)
-            for intervals in 2 ** np.arange(2, MOST_LEVELS + 1):
-                finer = planned(intervals + 1)
-                if shape.n_rows < SCALES_APART * finer.main.scale * intervals:
-                    break
-                plan = finer
-        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
+            return planned(check_integer(self.n_quantiles, "n_quantiles", 3))
+        plan = planned(3)
+        for intervals in 2 ** np.arange(2, MOST_LEVELS + 1):
+            finer = planned(intervals + 1)
+            if shape.n_rows < SCALES_APART * finer.main.scale * intervals:
+                break
+            plan = finer
+        return plan
+
+    def _released(self, run, plan):
+        low, high = run.bounds
+        quantiles = np.vstack([low, run.released, high])
+        return {
+            "quantiles_": quantiles,
+            "references_": np.linspace(0.0, 1.0, len(quantiles)),
+            "n_quantiles_": len(quantiles),
+            "bounds_": run.bounds,
+        }
 
     def transform(self, X):
         """Map features to the output distribution.
@@ -145,12 +154,3 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         shares = X if self.output_distribution == "uniform" else ndtr(X)
         columns = zip(shares.T, self.quantiles_.T, strict=True)
         return np.column_stack([np.interp(s, self.references_, q) for s, q in columns])
-
-
-def _attributes(quantiles, low, high):
-    quantiles = np.vstack([low, quantiles, high])
-    return {
-        "quantiles_": quantiles,
-        "references_": np.linspace(0.0, 1.0, len(quantiles)),
-        "n_quantiles_": len(quantiles),
-    }

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from skdp.preprocessing._planned import CentringTransformer, ColumnsFit
+from skdp.preprocessing._planned import CentringTransformer
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._validation import is_auto
@@ -90,11 +90,9 @@ class DPStandardScaler(CentringTransformer):
         _, with_std = self._switches("with_mean", "with_std")
 
         moments = partial(MomentsPlan, n_rows=shape.n_rows, n_moments=2 if with_std else 1)
-        plan = plan_within_bounds(moments, self.bounds, shape, guarantee)
-        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
+        return plan_within_bounds(moments, self.bounds, shape, guarantee)
 
-
-def _attributes(moments, low, high):
-    mean, variance = moments
-    scale = None if variance is None else np.sqrt(variance)
-    return {"mean_": mean, "var_": variance, "scale_": scale}
+    def _released(self, run, plan):
+        mean, variance = run.released
+        scale = None if variance is None else np.sqrt(variance)
+        return {"mean_": mean, "var_": variance, "scale_": scale, "bounds_": run.bounds}

@@ -10,7 +10,7 @@ from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.base import ReadTable
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
-from skdp.preprocessing._categories import StabilityThreshold, check_categories
+from skdp.preprocessing._categories import Declared, StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
@@ -147,24 +147,24 @@ class DPTargetEncoder(PlannedTransformer):
     def plan_fit(self, shape, guarantee):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = _check_outcomes(self.target_bounds, self.classes, shape.classes)
-        categories, discovery, rest = self.categories, None, guarantee
-        if categories is None:
+        charged, rest = [], guarantee
+        if self.categories is None:
             first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
             own = replace(guarantee, epsilon=first)
             discovery = StabilityThreshold(n_columns=shape.n_columns, guarantee=own)
+            charged.append(discovery)
             rest = replace(guarantee, epsilon=second, delta=0.0)
             # Each discovered category has a row at least.
             n_cells = shape.n_columns * shape.n_rows
         else:
-            categories = check_categories(categories, shape)
-            n_cells = sum(map(len, categories))
+            discovery = Declared(check_categories(self.categories, shape))
+            n_cells = sum(map(len, discovery.values))
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.number * n_cells)
         return TargetPlan(
             discovery=discovery,
             noise=noise,
-            mechanism=one_charge((discovery, noise), guarantee),
-            categories=categories,
+            mechanism=one_charge((*charged, noise), guarantee),
             outcomes=outcomes,
             smooth=smooth,
             n_features_out=shape.n_columns * len(outcomes.of_interest),
@@ -241,17 +241,15 @@ class Outcomes:
 class TargetPlan(TransformerPlan):
     """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
 
-    discovery: StabilityThreshold | None
+    discovery: StabilityThreshold | Declared
     noise: object
-    categories: list | None
     outcomes: Outcomes
     smooth: float
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        outcomes, categories = self.outcomes, self.categories
-        if self.discovery is not None:
-            categories, _ = self.discovery.run(table.X, source, persons)
+        outcomes = self.outcomes
+        categories, _ = self.discovery.run(table.X, source, persons)
         sums = self.noisy_sums(table, categories, source, persons)
         variance = self.noise.deviation(max(1, sums.size)) ** 2
         shares, prior = _shrunk_means(sums, variance, self.smooth)

@@ -12,6 +12,7 @@ from skdp.mechanisms._plan import counting_mechanism
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
+from skdp.utils._values import checked
 
 # What part of epsilon, and at most of delta, estimators spend on bounds that are "auto".
 AUTO_SHARE = 0.2
@@ -54,14 +55,13 @@ class _SpacedHistogram(StatisticPlan):
         number of rows and the noise only.
     """
 
-    n_rows: int
-    n_columns: int = 1
+    n_rows: int = checked(check_integer, low=1)
+    n_columns: int = checked(check_integer, default=1, low=1)
 
     signed = True
 
     def __post_init__(self):
-        for name in ("n_rows", "n_columns"):
-            check_integer(getattr(self, name), name, 1)
+        super().__post_init__()
         self.check_size(self.size)
 
     @property

@@ -1,7 +1,7 @@
 """Many quantiles of many columns by the exponential mechanism, in one release."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -12,7 +12,8 @@ from skdp._data._parts import cut
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._validation import broadcast_bounds, check_integer
+from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue, checked
 
 # Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
 # POSITIONS integers, of which a row takes a random one, so that hardly any two rows are equal.
@@ -37,19 +38,18 @@ _PLENTY = 100.0
 _BLOCK = 1 << 16
 
 
-def check_quantiles(quantiles):
+def _check_quantiles(quantiles, name):
     """Return a flat float64 array of numbers in [0, 1], or raise `ValueError`."""
     try:
         array = np.asarray(quantiles, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"quantiles must be numbers in [0, 1], got {quantiles!r}") from None
+        raise ValueError(f"{name} must be numbers in [0, 1], got {quantiles!r}") from None
     if array.ndim > 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
-        raise ValueError(f"quantiles must be numbers in [0, 1], got {quantiles!r}")
+        raise ValueError(f"{name} must be numbers in [0, 1], got {quantiles!r}")
     return np.atleast_1d(array)
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(FrozenValue):
     """One choice: the quantile at `index` of the sorted ones, between two chosen before it.
 
     `first` and `last` are the positions of these two, None for the ends of the range. `share` is
@@ -128,18 +128,12 @@ class QuantilePlan(StatisticPlan):
     True
     """
 
-    quantiles: np.ndarray
+    quantiles: np.ndarray = checked(_check_quantiles)
     low: np.ndarray
     high: np.ndarray
-    n_rows: int | None = None
+    n_rows: int | None = checked(check_integer, default=None, low=1)
 
     name = "Exponential mechanism, recursively for many quantiles"
-
-    def __post_init__(self):
-        low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
-        vars(self).update(quantiles=check_quantiles(self.quantiles), low=low, high=high)
-        if self.n_rows is not None:
-            check_integer(self.n_rows, "n_rows", 1)
 
     @property
     def n_columns(self):
@@ -172,7 +166,6 @@ class QuantilePlan(StatisticPlan):
 
     def check_size(self, size):
         """Any number of values can be released."""
-        check_integer(size, "size", 1)
 
     @property
     def scale(self):
@@ -240,7 +233,6 @@ class QuantilePlan(StatisticPlan):
 def epsilon_of_each(guarantee, count):
     """The epsilon of each of `count` exponential mechanisms that together meet a guarantee."""
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    check_integer(count, "count", 1)
     # One step down, so that the sum of the parts is no more than the whole.
     even = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon
     if delta == 0.0 or count == 1 or even >= _PLENTY:
@@ -312,8 +304,7 @@ def cell_values(cells, low, high):
     return np.clip((1.0 - share) * low + share * high, low, high)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
+class _Ranked(FrozenValue, eq=False):
     """Rows in the order of their positions, and what they weigh.
 
     Parameters

@@ -16,6 +16,7 @@ from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.utils._chunked import as_chunked
 from skdp.utils._validation import check_choice
+from skdp.utils._values import FrozenValue
 
 
 def check_rows(a, axis, nan_policy="raise"):
@@ -75,20 +76,30 @@ def release(
         fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
         sizes = {name: getattr(shape, name) for name in ("n_rows", "n_columns") if name in fields}
         plan_main = partial(plan_main, **sizes)
-
-        def planned(guarantee):
-            if limits:
-                return plan_within_bounds(plan_main, *limits, shape, guarantee)
-            return plan_main(guarantee=guarantee)
-
-        plan = plan_for(planned, door.guaranteed(epsilon, delta))
-        return plan.run(X, door.charge(plan, size=plan.size), **door.shared)
+        make = partial(plan_within_bounds, plan_main, *limits, shape) if limits else plan_main
+        plan = plan_for(lambda own: make(guarantee=own), door.guaranteed(epsilon, delta))
+        found = plan.run(X, door.charge(plan, size=plan.size), **door.shared)
+        return found.released if limits else found
 
 
 def shaped(values, flat):
     """Return values of columns, or of the only column, one value as a Python number."""
     values = values[..., 0] if flat else values
     return values if values.ndim else values.item()
+
+
+class InBounds(FrozenValue, eq=False):
+    """What a plan released within bounds, and the bounds.
+
+    Parameters
+    ----------
+    released : object
+    bounds : tuple of (low, high)
+        Arrays of shape (n_columns,).
+    """
+
+    released: object
+    bounds: tuple
 
 
 class WithinBounds(MechanismPlan):
@@ -111,21 +122,20 @@ class WithinBounds(MechanismPlan):
     # How many values are released together.
     size = property(attrgetter("main.size"))
     by_person = property(attrgetter("main.by_person"))
+    # A transformer makes a column of each, unless its main plan says otherwise.
+    n_features_out = property(lambda self: self.main.n_features_out or len(self.main.low))
 
     def check_size(self, size):
         self.main.check_size(size)
 
-    def find(self, X, source, **shared):
-        """Return the main plan with its bounds, which are released if they are not declared."""
-        if self.search is None:
-            return self.main
-        table = X.X if isinstance(X, RowsAndTarget) else X
-        low, high = self.search.run(table, source, **shared)
-        return replace(self.main, low=low, high=high)
-
     def run(self, X, source, **shared):
-        """Release what the main plan releases, within bounds that are released first."""
-        return self.find(X, source, **shared).run(X, source, **shared)
+        """Release what the main plan does `InBounds`, which are found first if not declared."""
+        main = self.main
+        if self.search is not None:
+            table = X.X if isinstance(X, RowsAndTarget) else X
+            low, high = self.search.run(table, source, **shared)
+            main = replace(main, low=low, high=high)
+        return InBounds(main.run(X, source, **shared), (main.low.copy(), main.high.copy()))
 
 
 def plan_within_bounds(plan_main, bounds, shape, guarantee):

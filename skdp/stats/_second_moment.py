@@ -65,7 +65,12 @@ class SecondMoment(StatisticPlan):
     @cached_property
     def mechanism(self):
         moved = second_moment_sensitivity(self.constant, self.guarantee.relation)
-        rounding = 2.0 * _rounding((self.n_rows, self.n_columns)) * (1.0 + self.constant**2)
+        # A sum of m products is off by m + 1 units of roundoff of the sum of magnitudes at most
+        # (Higham 2002, section 3.1), and the sum of all outer products of magnitudes has a norm of
+        # at most n (1 + c^2).
+        additions = most_additions(block_size(self.n_columns)) + 16
+        rounding = 1.1 * UNIT_ROUNDOFF * self.n_rows * additions
+        rounding = 2.0 * rounding * (1.0 + self.constant**2)
         return vector_noise(self.guarantee, moved * (1.0 + 1e-12) + rounding)
 
     def statistics(self, X, persons=None):
@@ -122,17 +127,6 @@ def second_moment_sensitivity(constant, relation):
     if relation == "replace_one":
         return math.sqrt(2.0) * (1.0 + constant**2)
     return math.sqrt(1.0 + 2.0 * constant**2)
-
-
-def _rounding(shape):
-    """Bound the error of the vector as computed, over 1 + c^2 (Higham 2002, section 3.1).
-
-    A sum of m products is off by m + 1 units of roundoff of the sum of magnitudes at most, and
-    the sum of all outer products of magnitudes has a norm of at most n (1 + c^2).
-    """
-    n, d = shape
-    additions = most_additions(block_size(d)) + 16
-    return 1.1 * UNIT_ROUNDOFF * n * additions
 
 
 class CovariancePlan(SecondMoment):

@@ -52,15 +52,13 @@ def label_key(value):
     kind = type(value)
     if value is None:
         return NOTHING
-    if kind is str:
-        return value.rstrip("\0")
     if kind is float:
         return value if value == value else None
     try:
-        if kind in PLAIN:
-            return value
         if isinstance(value, str):
             return str.rstrip(value, "\0")
+        if kind in PLAIN:
+            return value
         return (_key_of_scalar if isinstance(value, np.generic) else _key_of_object)(value)
     except Exception:  # Whatever a cell's own methods raise: it is no label, and no error tells.
         return None

@@ -230,7 +230,8 @@ def check_increasing(value, name, low, high, least=0.0):
         If the value is anything else.
     """
     try:
-        first, last = value
+        # What can be read only once is no such value: it is read again after the charge.
+        (first, last), _ = value, len(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be two numbers, got {value!r}") from None
     first, last = check_within(first, name, low, high), check_within(last, name, low, high)

@@ -25,4 +25,7 @@ class FrozenValue:
 
     def __post_init__(self):
         for name, check in self._checks.items():
-            vars(self)[name] = check(getattr(self, name), name)
+            value = getattr(self, name)
+            # None as the default says that there is no value.
+            if value is not None or getattr(type(self), name, MISSING) is not None:
+                vars(self)[name] = check(value, name)

@@ -249,5 +249,5 @@ def test_the_sensitivity_holds_for_sums_as_they_are_computed(monkeypatch):
     exact = second_moment_sensitivity(0.0, "add_remove")
     # Rounding takes more than the slack of 1e-12 that the formula itself has.
     assert exact * (1.0 + 2e-12) < moved <= planned.mechanism.sensitivity
-    monkeypatch.setattr(_second_moment, "_rounding", lambda shape: 0.0)
+    monkeypatch.setattr(_second_moment, "UNIT_ROUNDOFF", 0.0)
     assert moved > plan((2**18, 2), with_mean=False).mechanism.sensitivity

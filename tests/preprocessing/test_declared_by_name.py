@@ -138,7 +138,7 @@ def test_what_has_one_meaning_is_read_as_lows_and_highs(bounds, n_columns):
     scaler = skdp.DPStandardScaler(bounds=bounds)
     shape = TableShape(n_rows=100, n_columns=n_columns)
     low, high = (np.broadcast_to(end, (n_columns,)) for end in bounds)
-    plan = scaler.plan_fit(shape, guarantee_of(scaler)).mechanism.main
+    plan = scaler.plan_fit(shape, guarantee_of(scaler)).main
     assert np.array_equal(plan.low, low) and np.array_equal(plan.high, high)
 
 

@@ -26,8 +26,8 @@ def make_plan(n_rows, relation="add_remove", **params):
 
 def only_choice(plan):
     """Return the node and the rate of the only choice."""
-    ((node,),) = plan.mechanism.main.levels
-    return node, plan.mechanism.main._rate((node,), node)
+    ((node,),) = plan.main.levels
+    return node, plan.main._rate((node,), node)
 
 
 def neighbours(rows, relation):
@@ -73,7 +73,7 @@ def test_magnitudes_have_the_law_of_the_definition():
     node, rate = only_choice(plan)
     ranks = np.abs(np.arange(6) - 5 * node.share / 2**30)
     law = np.diff([0.0, *magnitudes, 1.0]) * np.exp(-float(rate) * ranks)
-    found = [plan.run(X[:, None], RandomSource(i))["max_abs_"].item() for i in range(n)]
+    found = [plan.run(X[:, None], RandomSource(i)).released.item() for i in range(n)]
     counts = np.bincount(np.searchsorted(magnitudes, found), minlength=6)
     # False alarm: 1e-7.
     assert chisquare(counts, n * law / law.sum()).pvalue > 1e-7
@@ -83,7 +83,7 @@ def certified(n=1500):
     """The epsilon that the median of magnitudes certifies for the row at -0.1."""
     plan, source = make_plan(2, quantile=50), RandomSource()
     outputs = [
-        [plan.run(np.array(X), source)["max_abs_"].item() > 0.9 for _ in range(n)]
+        [plan.run(np.array(X), source).released.item() > 0.9 for _ in range(n)]
         for X in ([[-0.9]], [[-0.1], [-0.9]])
     ]
     return attack_choices(*outputs, confidence=1 - 1e-6)
@@ -118,7 +118,7 @@ def test_the_tail_that_is_cut_off_follows_from_public_sizes():
     def quantile(n, epsilon):
         shape = TableShape(n_rows=n, n_columns=1)
         plan = DPMaxAbsScaler(bounds=BOUNDS).plan_fit(shape, meet(epsilon))
-        return plan.mechanism.main.quantiles[0]
+        return plan.main.quantiles[0]
 
     assert quantile(50, 1.0) == 0.95 < quantile(10_000, 1.0) < quantile(10_000, 10.0)
     assert 1.0 - quantile(10_000, 1e9) < 1e-10

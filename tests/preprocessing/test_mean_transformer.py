@@ -102,7 +102,7 @@ def test_errors_have_the_expected_size(params, position):
     X = np.tile(middle + position * half, (500, 1))
     transformer = DPMeanTransformer(bounds=(low, high), **params)
     shape = TableShape(n_rows=len(X), n_columns=2)
-    planned = transformer.plan_fit(shape, guarantee_of(transformer)).mechanism.main
+    planned = transformer.plan_fit(shape, guarantee_of(transformer)).main
     sources = map(RandomSource, range(1000))
     runs = np.array([planned.scaled_means(X, source) for source in sources])
     squares = (runs - position) ** 2

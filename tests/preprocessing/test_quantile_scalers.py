@@ -103,7 +103,7 @@ def test_errors_of_ranks_are_of_the_stated_scale():
         scaler = DPRobustScaler(bounds=BOUNDS).fit(X)
         errors.append((X < scaler.center_).mean(axis=0) - 0.5)
     errors = np.abs(errors) * len(X)
-    scale = plan.mechanism.main.scale
+    scale = plan.main.scale
     # A rank's error is exponential: beyond 25 scales in 180 draws with probability 3e-9.
     assert errors.max() < 25 * scale and errors.mean() > scale / 20
 
@@ -176,7 +176,7 @@ def test_bounds_are_searched_with_their_share_only():
     shape = TableShape(n_rows=100, n_columns=2)
     replaced = Neighbours(relation="replace_one")
     guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbours=replaced)
-    plan = DPRobustScaler(with_scaling=False).plan_fit(shape, guarantee).mechanism
+    plan = DPRobustScaler(with_scaling=False).plan_fit(shape, guarantee)
     assert plan.search.epsilon == 0.2 and plan.main.epsilon <= 0.8
     assert plan.search.guarantee.neighbours == plan.main.guarantee.neighbours == replaced
 

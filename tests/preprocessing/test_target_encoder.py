@@ -88,7 +88,7 @@ def exact_sums(rows, targets, encoder, monkeypatch):
         )
         mechanism.check_size = lambda size: None
         plan = encoder.plan_fit(shape, guarantee_of(encoder))
-    plan.noisy_sums(RowsAndTarget(table, np.array(targets)), plan.categories, None)
+    plan.noisy_sums(RowsAndTarget(table, np.array(targets)), plan.discovery.values, None)
     return mechanism.values.ravel()
 
 
