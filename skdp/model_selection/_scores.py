@@ -18,10 +18,27 @@ from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.utils import _validation as checks
 from skdp.utils._labels import category_codes
-from skdp.utils._values import FrozenValue
+from skdp.utils._values import FrozenValue, checked
 
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
 ROUNDING = 2.0**-50
+
+
+def _check_counts(class_counts, name):
+    """Return ((label, share of all rows), ...)."""
+    if isinstance(class_counts, tuple):
+        class_counts = dict(class_counts)
+    if not isinstance(class_counts, dict) or len(class_counts) < 2:
+        raise ValueError(
+            "class_counts must be a dict of two labels or more to public numbers of rows, got "
+            f"{class_counts!r}"
+        )
+    categories_array(list(class_counts))
+    counts = [checks.check_positive(count, "a class count") for count in class_counts.values()]
+    shares = [count / math.fsum(counts) for count in counts]
+    if not min(shares) > 1e-9:
+        raise ValueError("class_counts must not differ by more than a factor of 1e9")
+    return tuple(zip(class_counts, shares, strict=True))
 
 
 class BoundedScore(FrozenValue, ABC):
@@ -229,12 +246,9 @@ class BalancedAccuracy(Accuracy):
         Public; only their ratios are read.
     """
 
-    class_counts: dict
+    class_counts: dict = checked(_check_counts)
 
     name = "balanced_accuracy"
-
-    def __post_init__(self):
-        vars(self).update(class_counts=_check_counts(self.class_counts))
 
     @property
     def _gains(self):
@@ -259,13 +273,10 @@ class LogLoss(_MeanOverRows):
         Public; the largest loss of a row, in nats.
     """
 
-    bound: float = 5.0
+    bound: float = checked(checks.check_positive, default=5.0)
 
     name = "neg_log_loss"
     methods = ("predict_proba",)
-
-    def __post_init__(self):
-        vars(self).update(bound=checks.check_positive(self.bound, "bound"))
 
     _bound = property(attrgetter("bound"))
 
@@ -303,16 +314,17 @@ class ROCAUC(BoundedScore):
         the first rows whose shares add up to so many.
     """
 
-    class_counts: dict
+    class_counts: dict = checked(_check_counts)
 
     name = "roc_auc"
     methods = ("decision_function", "predict_proba")
 
     def __post_init__(self):
-        counts = _check_counts(self.class_counts)
-        if len(counts) != 2:
-            raise ValueError(f"roc_auc needs the class_counts of two classes, got {len(counts)}")
-        vars(self).update(class_counts=tuple(sorted(counts)))
+        super().__post_init__()
+        if len(self.class_counts) != 2:
+            n_classes = len(self.class_counts)
+            raise ValueError(f"roc_auc needs the class_counts of two classes, got {n_classes}")
+        vars(self).update(class_counts=tuple(sorted(self.class_counts)))
 
     def value(self, estimator, X, y, persons=None):
         y = column_or_1d(target_array(y))
@@ -347,13 +359,10 @@ class MeanSquaredError(_MeanOverRows):
         Public.
     """
 
-    target_bounds: tuple
+    target_bounds: tuple = checked(lambda bounds, name: checks.check_target_bounds(bounds))
 
     name = "neg_mean_squared_error"
     of_labels = False
-
-    def __post_init__(self):
-        vars(self).update(target_bounds=checks.check_target_bounds(self.target_bounds))
 
     @property
     def _bound(self):
@@ -473,23 +482,6 @@ def default_score(scoring, estimator):
     if not bounds:
         raise ValueError("give scoring, for example bounded_score('r2', target_bounds=(low, high))")
     return bounded_score("r2", target_bounds=bounds[-1])
-
-
-def _check_counts(class_counts):
-    """Return ((label, share of all rows), ...)."""
-    if isinstance(class_counts, tuple):
-        class_counts = dict(class_counts)
-    if not isinstance(class_counts, dict) or len(class_counts) < 2:
-        raise ValueError(
-            "class_counts must be a dict of two labels or more to public numbers of rows, got "
-            f"{class_counts!r}"
-        )
-    categories_array(list(class_counts))
-    counts = [checks.check_positive(count, "a class count") for count in class_counts.values()]
-    shares = [count / math.fsum(counts) for count in counts]
-    if not min(shares) > 1e-9:
-        raise ValueError("class_counts must not differ by more than a factor of 1e9")
-    return tuple(zip(class_counts, shares, strict=True))
 
 
 def _codes(class_counts, y):

@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 from skdp.base import terms_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, is_private
-from skdp.pipeline._prices import paid_twice, price_steps, total_price
+from skdp.pipeline._prices import Price, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import aligned, html_fragment, html_table, html_text
@@ -393,7 +393,6 @@ def _cost(step, price):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
-    cost, times = (0.0, 0.0, None), (step.fits or 0, step.fits is not None)
-    if price is not None:
-        cost, times = (price.epsilon, price.delta, price.event), (price.fits, price.exact)
-    return StepCost(step.title, name, step.kind, REASONS[step.kind], *cost, step.columns, *times)
+    price = price or Price(fits=step.fits or 0, exact=step.fits is not None)
+    known = {one: getattr(price, one) for one in ("epsilon", "delta", "event", "fits", "exact")}
+    return StepCost(step.title, name, step.kind, REASONS[step.kind], columns=step.columns, **known)

@@ -34,13 +34,13 @@ class Price(FrozenValue):
     terms : Terms
     """
 
-    event: object
-    epsilon: float
-    delta: float
-    fits: int
-    exact: bool
-    accountant: object
-    terms: object
+    event: object = None
+    epsilon: float = 0.0
+    delta: float = 0.0
+    fits: int = 0
+    exact: bool = True
+    accountant: object = None
+    terms: object = None
 
 
 def price_steps(priced, n_samples):
@@ -80,8 +80,7 @@ def total_price(prices):
         relation, max_rows = units.pop()
         together = Composed(tuple(part.event * part.fits for part in parts))
         joint = min(joint, get_epsilon(together, delta, relation=relation, group_size=max_rows))
-    sums = {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint}
-    return sums | {"exact": exact}
+    return {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint, "exact": exact}
 
 
 def _with_rounds(prices):
