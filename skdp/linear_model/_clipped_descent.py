@@ -186,17 +186,16 @@ def plan_run(problem, settings):
     -------
     ClippedDescent
     """
-    shape, guarantee = problem.shape, problem.guarantee
-    task, n_steps = problem.task, settings.n_steps(shape.n_rows)
+    task, guarantee, n_steps = problem.task, problem.guarantee, settings.n_steps(problem.n_rows)
     model = Linear(
-        n_rows=shape.n_rows,
-        n_columns=shape.n_columns,
+        n_rows=problem.n_rows,
+        n_columns=problem.n_columns,
         n_outputs=task.n_outputs,
         constant=problem.constant,
         clip=check_magnitude(settings.clip, "max_grad_norm"),
         norm=clip_norm(guarantee.delta),
     )
-    check = task.check(problem.norm, model.n_features, shape.n_rows, settings.alpha)
+    check = task.check(problem.norm, model.n_features, problem.n_rows, settings.alpha)
     check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps))
     n_taken = n_steps - check.n_steps
     eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)

@@ -101,7 +101,7 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
         check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
     # The average over the steps has the noise of one release that is worth all of them.
     noise = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
-    of_rows, strength = rows.problem(expected.loss, shape), n_rows * settings.alpha
+    of_rows, strength = rows.problem(expected, shape), n_rows * settings.alpha
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
     excess = _planning.quadratic_excess(of_rows, strength, weights_norm, noise)
     return Choice(
@@ -125,7 +125,7 @@ def _choice(name, C, rows, shape, expected, with_hessian=False):
             expected = replace(expected, least_clip=2.0, checked=0.0)
         return descent_choice(replace(rows, left=own), shape, expected, given)
     functions = {"output": _output_perturbation, "objective": _objective_perturbation}[name]
-    problem = rows.problem(expected.loss, shape, expected.signal)
+    problem = rows.problem(expected, shape)
     # An automatic C leaves no quadratic term to add.
     extra = {"quadratic": 1.0} if C is None and name == "objective" else {}
     if C is None:

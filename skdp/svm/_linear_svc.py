@@ -100,7 +100,7 @@ class DPLinearSVC(PrivateLinearClassifier):
             rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
         rows = with_check(rows, shape)
         choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
-        return WeightsFit.of(choice, rows, task=expected)
+        return WeightsFit.of(choice, rows)
 
     def _released(self, run, plan):
         return run | {"C_": plan.weights.C}

@@ -782,7 +782,7 @@ MUTATIONS = [
     Mutation(
         "search-unpaid-by-gradients",
         "linear_model._data_norm",
-        "RowPlan.sgd_problem",
+        "RowPlan.problem",
         rules.put_for("self.left", "self.whole"),
         (
             "linear_model/test_clipped_descent.py::test_the_search_for_a_norm_is_paid_from_the_same_budget",
