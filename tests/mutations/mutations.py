@@ -769,10 +769,11 @@ MUTATIONS = [
     Mutation(
         "clip-of-a-unit-at-the-noise-of-another",
         "linear_model._clipped_descent",
-        "_in_units",
+        "plan_run",
         rules.put_for(
-            "plan_sgd(of.sampling, of.batch_size, plan.n_steps, model, plan.guarantee)",
-            "replace(plan, model=model)",
+            "plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee)",
+            "replace(plan_sgd(settings.sampling, settings.batch_size, n_steps, "
+            "replace(model, clip=model.clip / unit), guarantee), model=model)",
         ),
         (
             "linear_model/test_clipped_descent.py::test_neighbours_sums_come_near_the_sensitivity_and_stay_within",
