@@ -173,8 +173,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     ObjectivePerturbation
     """
     _planning.rounding_per_weight(problem, C)
-    if quadratic is None:
-        quadratic = _quadratic(problem, C, guarantee)
+    quadratic = quadratic or _quadratic(problem, C, guarantee)
     moved = C * problem.lipschitz * (1.0 + SLACK)
     law = "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
     multiplier, left = _noise_multiplier(problem, C / quadratic, guarantee)
@@ -237,8 +236,7 @@ def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
     :math:`\lambda W^2 / 2`. Noise of standard deviation :math:`\sigma` on the summed gradient
     costs as in `quadratic_excess`.
     """
-    if quadratic is None:
-        quadratic = _quadratic(problem, C, guarantee)
+    quadratic = quadratic or _quadratic(problem, C, guarantee)
     strength = quadratic / C
     noise = _deviation(problem, 1.0 / strength, guarantee)
     return _planning.quadratic_excess(problem, strength, weights_norm, noise)
