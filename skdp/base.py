@@ -197,8 +197,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         complete_docstrings(cls)
         for name in {"fit", "partial_fit"} & vars(cls).keys():
             setattr(cls, name, with_callbacks(without_weights(vars(cls)[name])))
-        if "plan_fit" in vars(cls):
-            cls.plan_fit = _for_groups(cls.plan_fit)
+        for name in {"plan_fit", "_plan_call"} & vars(cls).keys():
+            setattr(cls, name, _for_groups(vars(cls)[name]))
         for name in ANSWERS.split():
             # They follow a charge, and what numpy would raise of a number's size tells of a row.
             if isinstance(method := getattr_static(cls, name, None), FunctionType):

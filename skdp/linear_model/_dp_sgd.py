@@ -167,7 +167,7 @@ class PrivateSGDModel(PrivateLinearModel):
         begins = not hasattr(self, "coef_")
         with PartialFit(self) as fit, FitProgress(self) as progress:
             table = fit.owned(self._read_table(X, y, begins, **declared), groups)
-            plan = self.plan_fit(table.shape, fit.guarantee, centred=begins)
+            plan = self._plan_call(table.shape, fit.guarantee, centred=begins)
             start = None if begins else self._weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
@@ -222,7 +222,10 @@ class PrivateSGDModel(PrivateLinearModel):
             momentum=given("momentum", check_within, 0.0, 1.0, "[)"),
         )
 
-    def plan_fit(self, shape, guarantee, centred=True):
+    def plan_fit(self, shape, guarantee):
+        return self._plan_call(shape, guarantee)
+
+    def _plan_call(self, shape, guarantee, centred=True):
         """Plan a run, from a centre that is released first or from weights that were."""
         task = self._task(shape)
         check_magnitude(self.data_norm, "data_norm")

@@ -122,7 +122,7 @@ def test_what_is_not_checked():
         assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
     model, shape = DPSGDClassifier(classes=[0, 1]), TableShape(n_rows=1000, n_columns=D)
     assert model.plan_fit(shape, meet(1.0, 1e-6)).weights.check.n_steps > 0
-    assert model.plan_fit(shape, meet(1.0, 1e-6), centred=False).weights.check.n_steps == 0
+    assert model._plan_call(shape, meet(1.0, 1e-6), centred=False).weights.check.n_steps == 0
 
 
 def nothing_to_learn(n=400, d=40):
