@@ -47,11 +47,7 @@ def minimise(objective, tolerance, radius=math.inf):
         return excess(point) <= 1.0
 
     def is_done_or_slow(point, step):
-        """Say so, too, where the rate so far does not lead to the goal in time."""
-        now = excess(point)
-        if now <= 1.0 or step < TRIAL_STEPS:
-            return now <= 1.0
-        return step * math.log(now) > (most_steps - step) * math.log(start / now)
+        return is_done(point) or _is_slow(start, excess(point), step, most_steps)
 
     point = objective.at(np.zeros(objective.shape))
     if len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT:
@@ -68,6 +64,13 @@ def minimise(objective, tolerance, radius=math.inf):
             point = lbfgs(objective, point, is_done, STEPS_WITH_A_FACTOR, solve)
     point = lbfgs(objective, point, is_done, LBFGS_STEPS)
     return _accelerated_descent(objective, point, tolerance, is_done)
+
+
+def _is_slow(start, excess, step, most_steps):
+    """Say whether as many steps as are left will not do at the rate so far."""
+    if step < TRIAL_STEPS:
+        return False
+    return step * math.log(excess) > (most_steps - step) * math.log(start / excess)
 
 
 def lbfgs(objective, point, is_done, max_steps, solve=None):
