@@ -70,7 +70,7 @@ class Neighbours(FrozenValue, kw_only=True):
         return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
 
 
-class Guarantee(Amounts, kw_only=True):
+class Guarantee(FrozenValue, kw_only=True):
     """What a plan must meet.
 
     Parameters
@@ -97,8 +97,11 @@ class Guarantee(Amounts, kw_only=True):
     Laplace(epsilon=0.5)
     """
 
+    epsilon: float = checked(checks.check_epsilon)
     delta: float = checked(checks.check_delta, default=0.0)
     neighbours: Neighbours = field(default_factory=Neighbours)
+
+    event = Amounts.event
 
     @property
     def relation(self) -> str:
