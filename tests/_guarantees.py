@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from skdp._sgd._defaults import Task
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape
 from skdp.linear_model._classifier import logistic_task
@@ -16,7 +17,9 @@ def meet(epsilon, delta=0.0, relation="add_remove", unit="row"):
 
 
 def of_rows(loss, n_rows, n_features, norm):
-    return Problem(loss=loss, n_rows=n_rows, n_features=n_features, norm=norm)
+    task = Task(loss, slope=1.0, curvature=1.0, weights_norm=1.0)
+    guarantee = meet(1.0)
+    return Problem(task=task, n_rows=n_rows, n_columns=n_features, norm=norm, guarantee=guarantee)
 
 
 def plan_weights(mechanism, problem, C, guarantee, **of_task):

@@ -33,7 +33,7 @@ from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._shapes import importance
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.linear_model._objective import loss_gradient
-from skdp.linear_model._planning import Problem, gradient_rounding
+from skdp.linear_model._planning import gradient_rounding
 from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.noise._source import Stream
@@ -83,7 +83,6 @@ __all__ = [
     "NumberTask",
     "OneVersusRestLoss",
     "PerturbedObjective",
-    "Problem",
     "QuantilePlan",
     "Rows",
     "RowsAndTarget",

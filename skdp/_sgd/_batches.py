@@ -1,7 +1,8 @@
 """Which rows take part in each step: never a function of the data.
 
 Each class draws the batches of many steps at a time from a stream and yields them one by one, as
-sorted arrays of distinct row numbers (None for all rows).
+sorted arrays of distinct row numbers (None for all rows); its `rule` says in words which rows go
+into a step.
 """
 
 import math
@@ -10,7 +11,8 @@ from operator import attrgetter
 import numpy as np
 
 from skdp.noise import geometric, uniform_integers
-from skdp.utils._values import FrozenValue
+from skdp.utils._validation import check_integer, check_within
+from skdp.utils._values import FrozenValue, checked
 
 BLOCK_ROWS = 1 << 14
 LARGEST_WAITING_TIME = 2.0**48
@@ -31,16 +33,16 @@ class PoissonBatches(FrozenValue):
     """
 
     n_rows: int
-    rate: float
+    rate: float = checked(check_within, low=0.0, high=1.0, ends="(]")
 
     def __post_init__(self):
-        if not 0.0 < self.rate <= 1.0:
-            raise ValueError(f"rate must be in (0, 1], got {self.rate!r}")
+        super().__post_init__()
         if self.rate < 1.0 and not self._scale <= LARGEST_WAITING_TIME:
             raise ValueError(f"rate={self.rate!r} is too small: batches would all be empty")
 
     # The largest batch there can be.
     largest = property(attrgetter("n_rows"))
+    rule = property(lambda self: f"each row with probability {self.rate:.4g}, independently")
 
     @property
     def expected_size(self):
@@ -107,10 +109,10 @@ class FixedSizeBatches(FrozenValue):
     size: int
 
     def __post_init__(self):
-        if not 1 <= self.size <= self.n_rows:
-            raise ValueError(f"size must be in [1, {self.n_rows}], got {self.size!r}")
+        check_integer(self.size, "size", 1, self.n_rows)
 
     largest = expected_size = property(attrgetter("size"))
+    rule = property(lambda self: f"{self.size} of {self.n_rows} rows without replacement")
 
     def draw(self, n_steps, stream):
         """Yield the rows of each step.
@@ -163,6 +165,7 @@ class FullBatches(FrozenValue):
     n_rows: int
 
     largest = expected_size = property(attrgetter("n_rows"))
+    rule = "all rows"
 
     def draw(self, n_steps, stream):
         """Yield None, for all rows, once for each step; nothing is drawn.

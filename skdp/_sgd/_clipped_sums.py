@@ -14,6 +14,7 @@ from sklearn.utils.extmath import row_norms
 from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
 from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, map_over, most_additions, sum_over
 from skdp._data._persons import shares_of, times_shares
+from skdp.utils._validation import check_choice, check_magnitude
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
@@ -62,15 +63,13 @@ class ClippedSums(Rows):
     stays = Rows.stays | {"read", "row_scores", "_persons", "_caps", "_firsts"}
 
     def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None):
-        if not 1e-50 <= clip <= 1e50:
-            raise ValueError(f"clip must be between 1e-50 and 1e50, got {clip!r}")
-        if norm not in ("l1", "l2"):
-            raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
         shares = shares_of(persons)
         tile = LARGEST_TILE if issparse(X) else tile_rows(X.shape[1])
         super().__init__(X, tile, along=(y, None, shares))
-        self.loss, self.constant, self.norm = loss, float(constant), norm
-        self._clip, self._persons, self._indices = float(clip), persons, None
+        self.loss, self.constant = loss, float(constant)
+        self.norm = check_choice(norm, "norm", LENGTH_OF_GAINS)
+        self._clip = check_magnitude(clip, "clip")
+        self._persons, self._indices = persons, None
         if getattr(X, "workers", None) is None:
             self._open()
         self._caps = map_over(self, _largest_residuals, self._clip, held=True)

@@ -8,7 +8,6 @@ many steps as the condition number asks for.
 import math
 from operator import attrgetter
 
-from skdp._data._tables import TableShape
 from skdp._sgd._updates import Check
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 from skdp.utils._values import FrozenValue
@@ -99,7 +98,7 @@ class Problem(FrozenValue, kw_only=True):
     Parameters
     ----------
     task : Task
-    shape : TableShape
+    n_rows, n_columns : int
     norm : float
         The expected norm of a row, its constant feature included.
     guarantee : Guarantee
@@ -110,7 +109,8 @@ class Problem(FrozenValue, kw_only=True):
     """
 
     task: Task
-    shape: TableShape
+    n_rows: int
+    n_columns: int
     norm: float
     guarantee: Guarantee
     constant: float = 0.0
@@ -120,9 +120,9 @@ class Problem(FrozenValue, kw_only=True):
     delta = property(attrgetter("guarantee.delta"))
 
     @property
-    def size(self):
+    def most_weights(self):
         """The number of weights, one constant feature included."""
-        return (self.shape.n_columns + 1) * self.task.n_outputs
+        return (self.n_columns + 1) * self.task.n_outputs
 
     @property
     def curvature(self):
@@ -206,7 +206,7 @@ def _clip(problem):
     clip = problem.task.slope * problem.norm
     if problem.delta > 0.0:
         return clip
-    return clip * min(math.sqrt(problem.size), LARGEST_L1_OVER_L2)
+    return clip * min(math.sqrt(problem.most_weights), LARGEST_L1_OVER_L2)
 
 
 def _balance(problem, clip, given):
@@ -219,7 +219,7 @@ def _balance(problem, clip, given):
     n_steps = FEWEST_STEPS
     # The noise of Laplace steps grows with their number, and that falls with the noise.
     for _ in range(30 if pure else 1):
-        noise = release_noise(problem, clip, n_steps) * math.sqrt(problem.size)
+        noise = release_noise(problem, clip, n_steps) * math.sqrt(problem.most_weights)
         strength = max(noise / weights_norm + noise**2 / problem.task.signal, least)
         stronger = max(strength, given.alpha or 0.0)
         steps = per_root
@@ -227,7 +227,7 @@ def _balance(problem, clip, given):
             # Where the noise is smaller than a given alpha's bias, so must be what steps leave.
             most_biased = min(stronger, problem.curvature)
             steps += 2.0 * max(0.0, math.log(most_biased) - math.log(noise / weights_norm))
-        tie = _tie(problem, given, strength, noise / math.sqrt(problem.size))
+        tie = _tie(problem, given, strength, noise / math.sqrt(problem.most_weights))
         n_steps = math.ceil(steps * math.sqrt(problem.condition(stronger, tie)))
         n_steps = min(max(n_steps, FEWEST_STEPS), most)
     return strength, tie, n_steps
@@ -237,13 +237,13 @@ def _most_steps(problem, given):
     """Return how many steps are affordable where smaller batches would not make up for them."""
     if problem.delta > 0.0 or (given.sampling, given.batch_size, given.max_iter) != (None,) * 3:
         return MOST_STEPS
-    values = problem.shape.n_rows * problem.shape.n_columns * problem.task.n_outputs
+    values = problem.n_rows * problem.n_columns * problem.task.n_outputs
     return min(max(int(2.0 * READ_VALUES / values), FEWEST_STEPS_TO_SAVE_TIME), MOST_STEPS)
 
 
 def release_noise(problem, clip, n_steps):
     """Return the standard deviation, on a mean gradient, of one release worth the whole run."""
-    scale = problem.guarantee.neighbours.rows_moved * clip / problem.shape.n_rows
+    scale = problem.guarantee.neighbours.rows_moved * clip / problem.n_rows
     if problem.delta > 0.0:
         return scale * gaussian_noise_multiplier(problem.guarantee.epsilon, problem.delta)
     # T Laplace steps of epsilon / T, averaged.
@@ -252,10 +252,10 @@ def release_noise(problem, clip, n_steps):
 
 def _batches(problem, given, n_steps):
     """Return (sampling, batch size, passes) for a number of steps."""
-    n, size = problem.shape.n_rows, given.batch_size
+    n, size = problem.n_rows, given.batch_size
     sampling = given.sampling
     if sampling is None:
-        affordable = READ_VALUES / (problem.shape.n_columns * problem.task.n_outputs * n_steps)
+        affordable = READ_VALUES / (problem.n_columns * problem.task.n_outputs * n_steps)
         pure = problem.delta == 0.0
         if size is None and given.max_iter is None and affordable < 0.5 * n and not pure:
             size = min(max(math.ceil(affordable), SMALLEST_BATCH), n)

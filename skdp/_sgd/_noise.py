@@ -9,8 +9,6 @@ import math
 from fractions import Fraction
 from operator import attrgetter
 
-import numpy as np
-
 from skdp.mechanisms._gaussian import sigma_in_steps
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
 from skdp.mechanisms._laplace import scale_in_steps
@@ -18,8 +16,6 @@ from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from skdp.utils._values import FrozenValue
 
 BLOCK_VALUES = 1 << 14
-# What int64 holds, with room for noise.
-LARGEST_STEPS = 2.0**61
 # Covers the rounding of a scale's own computation.
 SLACK = 1.0 + 2.0**-40
 
@@ -86,13 +82,8 @@ class _GridNoise(FrozenValue):
         ndarray of float64
             Of the shape of `values`.
         """
-        vector = values.ravel()
-        steps = np.rint(vector / self.step)
-        if np.abs(steps).max() <= LARGEST_STEPS:
-            noisy = steps.astype(np.int64)
-            noisy += noise
-            return (noisy * self.step).reshape(values.shape)
-        return from_steps(to_steps(vector, self.step) + noise, self.step, values.shape)
+        steps = to_steps(values.ravel(), self.step)
+        return from_steps(steps + noise, self.step, values.shape)
 
 
 class GaussianNoise(_GridNoise):

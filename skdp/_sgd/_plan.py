@@ -120,13 +120,7 @@ class SGDPlan(PlanValue, eq=True):
     @property
     def sampler(self):
         """Which rows go into a step, in words."""
-        batches, n, steps = self.batches, self.batches.n_rows, self.n_steps
-        if isinstance(batches, FullBatches):
-            return f"all rows, in each of {steps} steps"
-        if isinstance(batches, PoissonBatches):
-            rate = batches.rate
-            return f"each row with probability {rate:.4g}, independently, in each of {steps} steps"
-        return f"{batches.size} of {n} rows without replacement, in each of {steps} steps"
+        return f"{self.batches.rule}, in each of {self.n_steps} steps"
 
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""

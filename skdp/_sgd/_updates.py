@@ -112,7 +112,7 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
     def next_sum(rows):
         if walk.taken < update.n_steps:
             return sums.sums(walk.point, rows)
-        weights = walk.result()
+        weights = walk.average
         return sums.gains(start, weights, rows, check.units(weights - start))
 
     means = plan.noisy_means(next_sum, source)
@@ -127,8 +127,8 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
             if after_step is not None:
                 after_step(taken)
     if not check.n_steps:
-        return walk.result()
-    moved = walk.result() - start
+        return walk.average
+    moved = walk.average - start
     return start + check.kept(gains, moved) * moved
 
 
@@ -175,7 +175,7 @@ class Update(FrozenValue):
         """Return the walk that starts at some weights.
 
         Its `point` is where the next gradient is to be taken, ``step(gradient)`` moves on and
-        ``result()`` is the average.
+        `average` is the mean of the last iterates.
         """
         return OPTIMIZERS[self.optimizer](self, self.bounded(weights))
 
@@ -190,7 +190,7 @@ class _Walk:
     def __init__(self, update, start):
         self._update, self.taken = update, 0
         self.iterate = self.point = start
-        self._average = np.zeros_like(start)
+        self.average = np.zeros_like(start)
 
     def step(self, gradient):
         """Move by a gradient taken at `point`."""
@@ -198,11 +198,11 @@ class _Walk:
         self._move(_finite(gradient), self._update.rate(self.taken))
         first = self._update.n_steps - self._update.n_averaged
         if self.taken > first:
-            self._average += (self.iterate - self._average) / (self.taken - first)
+            self.average += (self.iterate - self.average) / (self.taken - first)
 
     def result(self):
         """Return the mean of the last iterates."""
-        return self._average
+        return self.average
 
 
 class _GradientDescent(_Walk):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from skdp._version import __version__
 from skdp.accounting._chain import next_record
-from skdp.accounting._events import ApproximateDP, Event, PureDP, check_readable
+from skdp.accounting._events import Event, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._ledger_view import LedgerView, ledger_records
 from skdp.accounting._state import Cap, Part, Spend, State, Terms
@@ -295,12 +295,12 @@ class PrivacyAccountant(LedgerView):
         >>> accountant.epsilon_remaining, folds.epsilon_remaining
         (1.0, 0.0)
         """
-        epsilon, delta = Cap(epsilon, delta).amounts
+        kept = Cap(epsilon, delta)
+        epsilon, delta = kept.amounts
         terms = self.terms
         if terms.composition != "basic" or terms.max_rows > 1:
             raise ValueError("reserve needs composition='basic' and no groups of rows")
-        event = ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
-        spend = self.charge(event, label=label, epsilon=epsilon, delta=delta)
+        spend = self.charge(kept.event, label=label, epsilon=epsilon, delta=delta)
         name = f"{self._dataset} (reserved at {spend.sequence})"
         part = attach(self._address, name, None, self._user, self._purpose)
         part._open(replace(terms, epsilon=epsilon, delta=delta))

@@ -4,6 +4,7 @@ import math
 from dataclasses import field, replace
 from operator import attrgetter
 
+from skdp.accounting._events import ApproximateDP, Event, PureDP
 from skdp.utils import _validation as checks
 from skdp.utils._values import FrozenValue, checked
 
@@ -17,6 +18,11 @@ class Amounts(FrozenValue):
     delta: float = checked(checks.check_delta)
 
     amounts = property(attrgetter("epsilon", "delta"))
+
+    @property
+    def event(self) -> Event:
+        """That of anything that costs no more."""
+        return ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
 
 class Neighbours(FrozenValue, kw_only=True):
@@ -94,6 +100,8 @@ class Guarantee(FrozenValue, kw_only=True):
     epsilon: float = checked(checks.check_epsilon)
     delta: float = checked(checks.check_delta, default=0.0)
     neighbours: Neighbours = field(default_factory=Neighbours)
+
+    event = Amounts.event
 
     @property
     def relation(self) -> str:

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task
+from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Problem, Settings
 from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.linear_model._planning import Perturbation, quadratic_excess
@@ -30,7 +30,7 @@ class ClippedDescent(Perturbation, kw_only=True):
 
     Parameters
     ----------
-    task : Task
+    problem : Problem
     settings : Settings
         With everything decided, for rows whose norm is given, or is found to be 1.
     sgd : SGDPlan
@@ -40,7 +40,7 @@ class ClippedDescent(Perturbation, kw_only=True):
         Of the weights, by the last steps.
     """
 
-    task: Task
+    problem: Problem
     settings: Settings
     sgd: SGDPlan
     update: Update
@@ -72,17 +72,18 @@ class ClippedDescent(Perturbation, kw_only=True):
         -------
         ndarray of shape (*loss.weights_shape, n_features)
         """
-        own, unit = _in_units(self, rows.unit), rows.unit
+        unit = rows.unit
+        own = self if unit == 1.0 else plan_run(self.problem, self.settings, unit)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
         sums = own.model.sums(rows.X, y, loss, rows.persons)
         told = tell_steps(own.sgd.n_steps, own.settings.max_iter, own.sgd.spent_after)
-        moves = {"after_step": told, "tie": own.settings.tie, "check": own.check}
-        alpha = own.settings.alpha
+        alpha, tie = unit**2 * self.settings.alpha, unit**2 * self.settings.tie
+        moves = {"after_step": told, "tie": tie, "check": own.check}
         return unit * run_sgd(own.sgd, sums, own.update, start / unit, alpha, source, **moves)
 
     def expected_excess(self, problem):
         """Return the summed loss expected above that of weights of the expected norm."""
-        task, n_rows, plan, norm = self.task, problem.n_rows, self.sgd, problem.norm
+        task, n_rows, plan, norm = self.problem.task, problem.n_rows, self.sgd, problem.norm
         # The average over the steps has the noise of one release that is worth all of them, and
         # few steps shrink weights as a penalty does.
         noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
@@ -158,22 +159,7 @@ class ClippedDescent(Perturbation, kw_only=True):
         return math.sqrt(1.0 + math.pi * variance / 8.0) - 1.0
 
 
-def _in_units(fit, unit):
-    """Return the same run, at the same price, for rows that are to be divided by a unit."""
-    if unit == 1.0:
-        return fit
-    model = replace(fit.model, clip=unit * fit.model.clip, constant=unit * fit.model.constant)
-    plan, of = fit.sgd, fit.settings
-    return replace(
-        fit,
-        sgd=plan_sgd(of.sampling, of.batch_size, plan.n_steps, model, plan.guarantee),
-        update=replace(fit.update, eta0=fit.update.eta0 / unit**2),
-        settings=replace(of, alpha=unit**2 * of.alpha, tie=unit**2 * of.tie),
-        check=replace(fit.check, norm=unit * fit.check.norm),
-    )
-
-
-def plan_run(problem, settings):
+def plan_run(problem, settings, unit=1.0):
     """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
 
     Parameters
@@ -181,27 +167,28 @@ def plan_run(problem, settings):
     problem : Problem
     settings : Settings
         With everything decided.
+    unit : float, default=1.0
+        What rows are to be divided by: it is the same run, at the same price, of rows as they are.
 
     Returns
     -------
     ClippedDescent
     """
-    shape, guarantee = problem.shape, problem.guarantee
-    task, n_steps = problem.task, settings.n_steps(shape.n_rows)
+    task, guarantee, n_steps = problem.task, problem.guarantee, settings.n_steps(problem.n_rows)
     model = Linear(
-        n_rows=shape.n_rows,
-        n_columns=shape.n_columns,
+        n_rows=problem.n_rows,
+        n_columns=problem.n_columns,
         n_outputs=task.n_outputs,
-        constant=problem.constant,
-        clip=check_magnitude(settings.clip, "max_grad_norm"),
+        constant=unit * problem.constant,
+        clip=unit * check_magnitude(settings.clip, "max_grad_norm"),
         norm=clip_norm(guarantee.delta),
     )
-    check = task.check(problem.norm, model.n_features, shape.n_rows, settings.alpha)
-    check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps))
+    check = task.check(problem.norm, model.n_features, problem.n_rows, settings.alpha)
+    check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps), norm=unit * check.norm)
     n_taken = n_steps - check.n_steps
-    eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
+    eta0, momentum, averaged = settings.eta0 / unit**2, settings.momentum, max(1, n_taken // 2)
     return ClippedDescent(
-        task=task,
+        problem=problem,
         settings=settings,
         sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
         update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),

@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp._data._bounded import BoundedRows
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, ClippedSums
-from skdp._sgd._defaults import Problem as SGDProblem
-from skdp._sgd._defaults import Task
 from skdp.accounting import Guarantee
 from skdp.linear_model._centre import ClassCentre, MeanCentre
 from skdp.linear_model._planning import Perturbation, Problem
@@ -61,45 +59,38 @@ class RowPlan:
         """Return the number of features of so many columns, the constant one included."""
         return n_columns + (self.constant > 0)
 
-    def problem(self, loss, shape, signal=math.inf):
-        """Return what is public of the bounded rows of a table of some shape.
+    def problem(self, task, shape):
+        """Return what is public of the bounded rows of a table of some shape, for a `Task`.
 
-        The signal is that of one column.
+        The task has the signal of one column, the problem that of all columns.
         """
-        n_features = self.n_features(shape.n_columns)
-        centre = 0.0 if self.centre is None else self.centre.norm / self.constant
+        n_features, centre = self.n_features(shape.n_columns), self.centre
+        signal = task.signal * math.sqrt(min(n_features, MOST_COLUMNS))
         return Problem(
-            loss=loss,
+            task=replace(task, signal=signal),
             n_rows=shape.n_rows,
-            n_features=n_features,
+            n_columns=shape.n_columns,
             norm=self.norm,
-            signal=signal * math.sqrt(min(n_features, MOST_COLUMNS)),
-            centre=centre,
-            by_person=self.left.neighbours.unit == "person",
+            guarantee=self.left,
+            constant=self.constant,
+            centre=0.0 if centre is None else centre.norm / self.constant,
+            centre_deviation=math.inf if centre is None else centre.deviation,
         )
 
     def sgd_problem(self, shape, expected):
         """Return what is public of a run of clipped gradients for a `Task`.
 
-        It has the signal of all columns, and a clip that grows as there is less noise on the mean
-        gradient.
+        Its clip grows as there is less noise on the mean gradient.
         """
-        problem = self.problem(expected.loss, shape, expected.signal)
-        size = problem.n_features * expected.n_outputs
-        noise = vector_noise(self.left, self.left.neighbours.rows_moved).deviation(size)
-        noise *= math.sqrt(size) / shape.n_rows
+        problem = self.problem(expected, shape)
+        noise = vector_noise(self.left, self.left.neighbours.rows_moved).deviation(problem.size)
+        noise *= math.sqrt(problem.size) / shape.n_rows
         share = expected.least_clip * math.sqrt(max(1.0, expected.knee / noise))
         slope = expected.slope * min(share, LARGEST_CLIP)
+        known = {"slope": slope}
         if expected.least_kept and (self.centre is None or self.checking is not None):
-            expected = replace(expected, checked=0.0)
-        return SGDProblem(
-            task=replace(expected, slope=slope, signal=problem.signal),
-            shape=shape,
-            norm=self.norm,
-            guarantee=self.left,
-            constant=self.constant,
-            centre_deviation=math.inf if self.centre is None else self.centre.deviation,
-        )
+            known["checked"] = 0.0
+        return replace(problem, task=replace(problem.task, **known))
 
     def joined(self, mechanism):
         """Return what is charged: the model's mechanism, with what is released beside it."""
@@ -186,15 +177,12 @@ class WeightsFit(MechanismPlan, eq=True):
     weights : Perturbation
     excess : float
         The summed loss, in the units of targets, expected above that of weights of a norm.
-    task : Task, default=None
-        Of weights that are checked.
     """
 
     rows: RowPlan
     problem: Problem
     weights: Perturbation
     excess: float
-    task: Task | None = None
 
     loss = property(attrgetter("problem.loss"))
     sampler = property(attrgetter("weights.sampler"))
@@ -249,7 +237,7 @@ class WeightsFit(MechanismPlan, eq=True):
     def _kept(self, rows, y, start, weights, source):
         """Return the share of the way from the start that explains more than chance."""
         n, unit, moved = rows.n_units, rows.unit, weights - start
-        check = self.task.check(rows.norm, rows.n_features, n, 1.0 / (n * self.weights.C))
+        check = self.problem.task.check(rows.norm, rows.n_features, n, 1.0 / (n * self.weights.C))
         whole = {"clip": LENGTH_OF_GAINS["l1"], "norm": "l1", "persons": rows.persons}
         sums = ClippedSums(rows.X, y, self.loss, constant=unit * rows.constant, **whole)
         gains = sums.gains(start / unit, weights / unit, None, check.units(moved)).ravel()[:3]

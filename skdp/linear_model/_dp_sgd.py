@@ -249,7 +249,6 @@ class PrivateSGDModel(PrivateLinearModel):
         if self.penalty is None:
             settings = replace(settings, alpha=0.0, tie=0.0)
         weights = replace(weights, update=update, settings=settings)
-        problem = rows.problem(task.loss, shape)
         excess = self._units.half**2 * weights.expected_excess(problem)
         return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
 

@@ -142,7 +142,7 @@ class DPLogisticRegression(
         share = split_guarantee(choice.mechanism, rows.left)[1]
         hessian = plan_hessian(choice.problem, share) if total else None
         own = {"hessian": hessian, "kind": choice.mechanism, "largest_weight": max(class_weight)}
-        return _LogisticFit.of(choice, rows, task=expected, **own)
+        return _LogisticFit.of(choice, rows, **own)
 
 
 class _LogisticFit(WeightsFit, eq=True):

@@ -4,21 +4,21 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 from skdp._sgd._defaults import Settings, automatic_settings, release_noise
 from skdp.linear_model import _objective_perturbation, _output_perturbation, _planning
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._standard_errors import split_guarantee
-from skdp.utils._validation import check_choice, check_within
+from skdp.utils._validation import check_within
 
 NESTEROV = Settings("nesterov")
 MECHANISMS = ("output", "objective", "gradient")
 
 # "auto" takes gradients where they are expected to save more than so many nats a row: they are
-# slower, and the better the more noise there is.
-SAVED = 0.02
-# The same beside output perturbation, whose noise is not reduced by curvature.
-LEAST_SAVED = 0.001
+# slower, and the better the more noise there is. The noise of output perturbation is not reduced
+# by curvature.
+SAVED = {"objective": 0.02, "output": 0.001}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +50,13 @@ class Choice:
         return self.excess - max(0.0, self.regularised - lost)
 
 
-def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
+def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False, rival="objective"):
     """Return the mechanism and C that are asked for or expected to cost least.
 
     Parameters
     ----------
     mechanism : {"auto", "output", "objective", "gradient"}
-        "auto" is "objective", or "gradient" if that is expected to cost clearly less. It is not
-        "output": noise on the gradient reaches weights divided by the curvature plus the
-        regularisation, noise on the minimiser is made for the regularisation alone.
+        "auto" is the `rival`, or "gradient" if that is expected to cost clearly less.
     C : float or None
         None is the C at which regularisation and noise are expected to cost least together.
     rows : RowPlan
@@ -67,15 +65,21 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     expected : Task
     with_hessian : bool, default=False
         Whether a share of the guarantee goes to the release of a Hessian.
+    rival : {"objective", "output"}, default="objective"
+        The perturbation that "auto" compares with gradients. It is that of the output only where
+        that of the objective is not proved for the loss: noise on the gradient reaches weights
+        divided by the curvature plus the regularisation, noise on the minimiser is made for the
+        regularisation alone.
 
     Returns
     -------
     Choice
     """
-    names = ("objective", "gradient") if mechanism == "auto" else (mechanism,)
+    names = (rival, "gradient") if mechanism == "auto" else (mechanism,)
     choices = [_choice(name, C, rows, shape, expected, with_hessian) for name in names]
-    saved = {"gradient": SAVED * shape.n_rows}
-    return min(choices, key=lambda choice: choice.excess + saved.get(choice.mechanism, 0.0))
+    cost = attrgetter("excess" if rival == "objective" else "expected")
+    saved = {"gradient": SAVED[rival] * shape.n_rows}
+    return min(choices, key=lambda choice: cost(choice) + saved.get(choice.mechanism, 0.0))
 
 
 def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
@@ -101,7 +105,7 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
         check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
     # The average over the steps has the noise of one release that is worth all of them.
     noise = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
-    of_rows, strength = rows.problem(expected.loss, shape), n_rows * settings.alpha
+    of_rows, strength = rows.problem(expected, shape), n_rows * settings.alpha
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
     excess = _planning.quadratic_excess(of_rows, strength, weights_norm, noise)
     return Choice(
@@ -114,7 +118,7 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
     )
 
 
-def _choice(name, C, rows, shape, expected, with_hessian=False):
+def _choice(name, C, rows, shape, expected, with_hessian):
     own = split_guarantee(name, rows.left)[0] if with_hessian else rows.left
     if name == "gradient":
         alpha = None if C is None else 1.0 / (shape.n_rows * C)
@@ -125,7 +129,7 @@ def _choice(name, C, rows, shape, expected, with_hessian=False):
             expected = replace(expected, least_clip=2.0, checked=0.0)
         return descent_choice(replace(rows, left=own), shape, expected, given)
     functions = {"output": _output_perturbation, "objective": _objective_perturbation}[name]
-    problem = rows.problem(expected.loss, shape, expected.signal)
+    problem = rows.problem(expected, shape)
     # An automatic C leaves no quadratic term to add.
     extra = {"quadratic": 1.0} if C is None and name == "objective" else {}
     if C is None:
@@ -138,31 +142,3 @@ def _choice(name, C, rows, shape, expected, with_hessian=False):
         regularised=0.5 * weights_norm**2 / C,
         plan=partial(getattr(functions, f"plan_{name}_perturbation"), problem, C, own, **extra),
     )
-
-
-def output_or_gradient(mechanism, C, rows, shape, expected):
-    """Return the choice between noise on the minimiser and on gradients.
-
-    Parameters
-    ----------
-    mechanism : {"auto", "output", "gradient"}
-        "auto" takes what is expected to cost less.
-    C : float or None
-        None balances regularisation against noise.
-    rows : RowPlan
-        With the guarantee that is left for the weights.
-    shape : TableShape
-    expected : Task
-
-    Returns
-    -------
-    Choice
-    """
-    check_choice(mechanism, "mechanism", ("auto", "output", "gradient"))
-    output = _choice("output", C, rows, shape, expected)
-    if mechanism != "output":
-        gradient = _choice("gradient", C, rows, shape, expected)
-        saved = output.expected - gradient.expected
-        if mechanism == "gradient" or saved > LEAST_SAVED * shape.n_rows:
-            return gradient
-    return output

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp.accounting import ApproximateDP, PureDP
 from skdp.accounting._gaussian import mean_delta, sum_of_deltas, summed_noise_multiplier
 from skdp.linear_model import _planning
 from skdp.linear_model._newton import minimise
@@ -173,12 +172,10 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     -------
     ObjectivePerturbation
     """
-    epsilon, delta = guarantee.epsilon, guarantee.delta
     _planning.rounding_per_weight(problem, C)
-    if quadratic is None:
-        quadratic = _quadratic(problem, C, guarantee)
+    quadratic = quadratic or _quadratic(problem, C, guarantee)
     moved = C * problem.lipschitz * (1.0 + SLACK)
-    law = "Gaussian" if delta > 0.0 else "Gamma-norm"
+    law = "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
     multiplier, left = _noise_multiplier(problem, C / quadratic, guarantee)
     noise = LinearNoise(law, moved * multiplier, problem.size)
     radius = _radius(problem, C, quadratic, noise.likely_norm)
@@ -194,7 +191,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     output.check_size(problem.size)
     price = Price(
         name=f"Objective perturbation, {law} noise",
-        event=ApproximateDP(epsilon, delta) if delta > 0.0 else PureDP(epsilon),
+        event=guarantee.event,
         guarantee=guarantee,
         scale=noise.scale / C,
         sensitivity=guarantee.neighbours.rows_moved * problem.lipschitz,
@@ -239,8 +236,7 @@ def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
     :math:`\lambda W^2 / 2`. Noise of standard deviation :math:`\sigma` on the summed gradient
     costs as in `quadratic_excess`.
     """
-    if quadratic is None:
-        quadratic = _quadratic(problem, C, guarantee)
+    quadratic = quadratic or _quadratic(problem, C, guarantee)
     strength = quadratic / C
     noise = _deviation(problem, 1.0 / strength, guarantee)
     return _planning.quadratic_excess(problem, strength, weights_norm, noise)

@@ -1,10 +1,11 @@
 """What the plans of all mechanisms share: public constants, and what noise and rounding do."""
 
-import math
+from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._bounded import bounded_additions
+from skdp._sgd import _defaults
 from skdp.base import TableShape, guarantee_of
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -88,37 +89,35 @@ class Perturbation(FrozenValue):
         """Return that of each weight, None where how noise reaches them depends on the data."""
 
 
-class Problem(FrozenValue, kw_only=True):
-    """What is public of the rows that a linear model is fitted to.
+class Problem(_defaults.Problem, kw_only=True):
+    """What is public of the rows that a linear model is fitted to, whichever its mechanism.
+
+    The norm bounds that of a row, the constant feature included.
 
     Parameters
     ----------
-    loss : loss
-        From `skdp._losses`.
-    n_rows, n_features : int
-        The constant feature included.
-    norm : float
-        The bound on a row's norm, the constant feature included.
-    signal : float, default=inf
-        As in `skdp._sgd._defaults.Task`.
     centre : float, default=0.0
         The largest norm of the weights that regularisation pulls to.
-    by_person : bool, default=False
-        Whether the unit is a person, whose gradient and curvature are means of those of rows.
     """
 
-    loss: object
-    n_rows: int
-    n_features: int
-    norm: float
-    signal: float = math.inf
     centre: float = 0.0
-    by_person: bool = False
+
+    loss = property(attrgetter("task.loss"))
+
+    @property
+    def n_features(self):
+        """The number of features, the constant one included."""
+        return self.n_columns + (self.constant > 0)
+
+    @property
+    def by_person(self):
+        """Whether the unit is a person, whose gradient and curvature are means of those of rows."""
+        return self.guarantee.neighbours.unit == "person"
 
     @property
     def size(self):
         """The number of weights."""
-        return math.prod(self.loss.weights_shape) * self.n_features
+        return self.task.n_outputs * self.n_features
 
     @property
     def curvature_rank(self):
@@ -156,7 +155,7 @@ class Problem(FrozenValue, kw_only=True):
         The weights that noise of a standard deviation leads to are then expected to have norms that
         fall as it grows, as under the penalty of clipped gradients.
         """
-        return self.n_rows * self.signal / (noise**2 * self.size)
+        return self.n_rows * self.task.signal / (noise**2 * self.size)
 
 
 def quadratic_excess(problem, strength, weights_norm, noise):

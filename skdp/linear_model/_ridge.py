@@ -68,7 +68,7 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         centred = with_mean_centre(rows, shape.n_rows)
         descent = descent_choice(centred, shape, TASK, least_alpha=alpha / shape.n_rows)
         if mechanism != "gradient":
-            problem, weights = rows.problem(TASK.loss, shape), plan_adassp(rows, shape, alpha)
+            problem, weights = rows.problem(TASK, shape), plan_adassp(rows, shape, alpha)
             excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
             if mechanism != "auto" or excess < descent.expected:
                 excess *= unit

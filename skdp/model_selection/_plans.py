@@ -14,7 +14,6 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
-from skdp.pipeline._planning import stand_in
 
 SELECTIONS = {
     "exponential": mechanisms.ExponentialMechanism,
@@ -175,7 +174,7 @@ class SearchPlan(MechanismPlan):
             name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
         return Price(
             name=name,
-            event=self.branches[0] if is_one else stand_in(self.task.guarantee),
+            event=self.branches[0] if is_one else self.task.guarantee.event,
             guarantee=self.task.guarantee,
             scale=self.noisy.scale,
             # Of one candidate's score, or of all scores where there is no choice.

@@ -8,7 +8,6 @@ from skdp.accounting import ZCDP, Composed, Gaussian, PureDP, get_delta, get_eps
 from skdp.accounting._calibrate import bracket, crossing
 from skdp.accounting._events import is_sampled, leaves, merged
 from skdp.accounting._laws import law
-from skdp.pipeline._planning import stand_in
 
 SCALES = (2.0**-30, 2.0**20)
 
@@ -80,7 +79,7 @@ def dominating(fits):
     if pure < math.inf:
         return PureDP(pure)
     guarantee = fits[0].guarantee
-    return stand_in(replace(guarantee, epsilon=_common_epsilon(fits, guarantee.delta)))
+    return replace(guarantee, epsilon=_common_epsilon(fits, guarantee.delta)).event
 
 
 @dataclass(frozen=True)

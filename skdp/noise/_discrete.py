@@ -162,18 +162,25 @@ def _laplace_block(scale, n, stream, exact):
 def _geometric(scale, leading, stream, exact):
     """``floor(-scale * ln U)`` where `leading` holds the first 63 bits of U.
 
-    The logarithm is taken to be within 4 units in the last place; U itself is known up to
-    ``2**-63`` and its float up to ``2**-53`` relative: together `error` bounds ``|z - true z|``.
+    U itself is known up to ``2**-63`` and its float up to ``2**-53`` relative.
     """
-    u = leading * 2.0**-63
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = -np.log(u)
-        z = scale * log
-        error = scale * (2.0**-52 + 2.0**-49 * log + 2.0**-63 / u)
-    magnitude, open_ = floors(z, error, exact=exact, least=0.0 if scale < 1 else None)
+    options = {"exact": exact, "least": 0.0 if scale < 1 else None}
+    magnitude, open_ = _floors_of_logs(scale, leading * 2.0**-63, 2.0**-52, 2.0**-63, **options)
     if open_.size:
         magnitude[open_] = LazyUniform(leading[open_], 63, stream).floors_of_logs(scale)
     return magnitude
+
+
+def _floors_of_logs(scale, u, error, error_of_u, **options):
+    """Return floors of ``-scale * ln U`` for floats u near U, and the positions in doubt.
+
+    The logarithm is taken to be within 4 units in the last place; `error` bounds what else moves
+    it, but for what moves U itself, which `error_of_u` bounds.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = -np.log(u)
+        errors = scale * (error + 2.0**-49 * log + error_of_u / u)
+        return floors(scale * log, errors, **options)
 
 
 def _gaussian_block(sigma, n, stream, exact):
@@ -193,13 +200,7 @@ def _gaussian_block(sigma, n, stream, exact):
 
 def _geometric_block(scale, n, stream):
     leading = stream.words((n + 1) // 2).view(np.uint32)[:n]
-    u = leading * 2.0**-32
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = -np.log(u)
-        z = scale * log
-        # The logarithm is taken to be within 4 units in the last place; U is known to 2**-32.
-        error = scale * (2.0**-49 * log + (2.0**-32 + 2.0**-50) / u)
-    result, open_ = floors(z, error)
+    result, open_ = _floors_of_logs(scale, leading * 2.0**-32, 0.0, 2.0**-32 + 2.0**-50)
     if not open_.size:
         return result
     further = stream.words(open_.size) >> np.uint64(33)

@@ -115,7 +115,7 @@ class _Draw:
         uniforms = self._uniforms.astype(object)
         result, bits = {}, 63
         while True:
-            with localcontext(_decimal_context(2 * bits + 60)):
+            with localcontext(Context(prec=2 * bits + 60, Emin=MIN_EMIN, Emax=MAX_EMAX)):
                 radius = self._radius_interval(uniforms, x, y, bits)
                 for i in set(index) - result.keys():
                     ends = zip(radius, _normal_interval(x, y, i, bits), strict=True)
@@ -207,10 +207,6 @@ def _chi_square(uniforms, bits):
     """``-2 * sum(ln U)``, from a single logarithm: that of the product."""
     one = Decimal(1 << bits)
     return -2 * math.prod((Decimal(u) / one for u in uniforms), start=Decimal(1)).ln()
-
-
-def _decimal_context(precision):
-    return Context(prec=precision, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def _root(s):

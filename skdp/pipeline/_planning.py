@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting import ApproximateDP, Guarantee, PlannedCharge, PureDP, plan_event
+from skdp.accounting import Guarantee, PlannedCharge, plan_event
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
@@ -70,7 +70,7 @@ def planned_charge(
         epsilon=params["epsilon"], delta=params.get("delta") or 0.0, neighbours=terms.neighbours
     )
     name = name or type(estimator).__name__
-    planned = PlannedCharge(name, stand_in(guarantee.of_rows), guarantee.epsilon, guarantee.delta)
+    planned = PlannedCharge(name, guarantee.of_rows.event, guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)
     same = not unknown or (of_skdp(estimator) and estimator._charge_needs_no_shape())
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
@@ -119,13 +119,6 @@ def _another(label):
 def may_release_nothing(estimator):
     """Say whether a fit releases nothing if its parameters declare everything."""
     return of_skdp(estimator) and getattr(estimator, "_may_release_nothing", False)
-
-
-def stand_in(guarantee):
-    """Return the event of anything that meets a guarantee."""
-    if guarantee.delta == 0.0:
-        return PureDP(guarantee.epsilon)
-    return ApproximateDP(guarantee.epsilon, guarantee.delta)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedH
 from skdp.linear_model._centre import with_check, with_class_centre
 from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_task
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
-from skdp.linear_model._mechanism_choice import output_or_gradient
+from skdp.linear_model._mechanism_choice import choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
-from skdp.utils._validation import check_within
+from skdp.utils._validation import check_choice, check_within
 
 
 class DPLinearSVC(PrivateLinearClassifier):
@@ -99,8 +99,9 @@ class DPLinearSVC(PrivateLinearClassifier):
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
         rows = with_check(rows, shape)
-        choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
-        return WeightsFit.of(choice, rows, task=expected)
+        mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
+        choice = choose_mechanism(mechanism, C, rows, shape, expected, rival="output")
+        return WeightsFit.of(choice, rows)
 
     def _released(self, run, plan):
         return run | {"C_": plan.weights.C}

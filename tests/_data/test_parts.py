@@ -26,11 +26,11 @@ from skdp import (
 from skdp._data._bounded import BoundedRows
 from skdp._data._parts import Rows, most_additions, row_blocks, sum_over
 from skdp.utils import ChunkedArray
+from tests._guarantees import of_rows
 from tests._private import (
     BinaryLogisticLoss,
     ClippedSums,
     MultinomialLogisticLoss,
-    Problem,
     _centred_sums,
     gradient_rounding,
     loss_gradient,
@@ -139,7 +139,7 @@ def test_gradients_of_parts_are_those_in_memory_within_the_rounding_that_is_char
     (X, y), rng = make_table(), np.random.default_rng(2)
     weights = rng.normal(size=(*loss.weights_shape, D + 1))
     one, other = (BoundedRows(table, 1.0, 0.5) for table in (X, in_parts(X, heights)))
-    problem = Problem(loss=loss, n_rows=N, n_features=D + 1, norm=one.norm)
+    problem = of_rows(loss, N, D + 1, one.norm)
     rounding = gradient_rounding(problem, 1.0, np.linalg.norm(weights), penalised=False)
     apart = loss_gradient(loss, one, y, weights) - loss_gradient(loss, other, y, weights)
     assert np.linalg.norm(apart) <= 2.0 * rounding

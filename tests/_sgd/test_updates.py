@@ -29,7 +29,7 @@ def descend(update, start=(0.0, 0.0)):
     walk = update.begin(np.array(start))
     for _ in range(update.n_steps):
         walk.step(CURVATURES * (walk.point - MINIMISER))
-    return walk.result()
+    return walk.average
 
 
 @pytest.mark.parametrize("n_averaged", [1, 50])
@@ -88,7 +88,7 @@ def test_the_result_is_the_mean_of_the_last_iterates(n_averaged):
     for step in range(10):
         walk.step(np.array([1.0, step]))
         iterates.append(walk.iterate.copy())
-    np.testing.assert_allclose(walk.result(), np.mean(iterates[-n_averaged:], axis=0))
+    np.testing.assert_allclose(walk.average, np.mean(iterates[-n_averaged:], axis=0))
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -100,7 +100,7 @@ def test_projection(optimizer):
         walk.step(np.array([-3.0, 4.0]))
         assert np.linalg.norm(walk.point) <= 0.7 * (1 + 1e-12)
         assert np.linalg.norm(walk.iterate) <= 0.7 * (1 + 1e-12)
-    assert np.linalg.norm(walk.result()) <= 0.7 * (1 + 1e-12)
+    assert np.linalg.norm(walk.average) <= 0.7 * (1 + 1e-12)
     np.testing.assert_array_equal(update.bounded(np.array([0.1, 0.2])), [0.1, 0.2])
 
 
@@ -114,4 +114,4 @@ def test_weights_stay_finite_whatever_happens(optimizer, momentum):
     for _ in range(50):
         walk.step(rng.normal(size=2) * 1e200 + 1e50 * walk.point)
         assert np.isfinite(walk.point).all()
-    assert np.isfinite(walk.result()).all() and math.isfinite(np.linalg.norm(walk.result()))
+    assert np.isfinite(walk.average).all() and math.isfinite(np.linalg.norm(walk.average))

@@ -15,7 +15,7 @@ from skdp import (
 )
 from skdp.accounting import get_epsilon
 from skdp.base import TableShape
-from skdp.linear_model._clipped_descent import _in_units
+from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._ridge import TASK
 from skdp.noise import RandomSource
 from tests._guarantees import meet
@@ -66,11 +66,14 @@ def moved(regressor, relation, delta, seed):
     kind = int if regressor in CLASSIFIERS else float
     X, y = 10.0 * rng.normal(size=(12, 2)), rng.choice([0, 1], 12).astype(kind)
     X[1], y[1] = -X[0], y[0]
-    fit = _in_units(descent(regressor, 12, 2, relation, delta), rng.choice([1.0, 3.7]))
-    weights = rng.normal(size=(*fit.task.loss.weights_shape, 3))
+    one = descent(regressor, 12, 2, relation, delta)
+    fit = plan_run(one.problem, one.settings, rng.choice([1.0, 3.7]))
+    weights = rng.normal(size=(*fit.problem.task.loss.weights_shape, 3))
     weights *= rng.choice([0.0, 1.0, 50.0])
     kept = [np.arange(1, 12) if relation == "add_remove" else np.r_[1, 1:12], np.arange(12)]
-    one, other = (fit.model.sums(X[i], y[i], fit.task.loss).sums(weights, None) for i in kept)
+    one, other = (
+        fit.model.sums(X[i], y[i], fit.problem.task.loss).sums(weights, None) for i in kept
+    )
     norm = np.linalg.norm((one - other).ravel(), 1 if delta == 0.0 else 2)
     return norm / fit.sgd.sensitivity
 
@@ -105,7 +108,7 @@ def test_all_steps_are_one_charge_of_the_budget(regressor, relation, delta):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_unit_of_rows_changes_neither_the_price_nor_the_noise_beside_the_clip(delta):
     one = descent(REGRESSORS[0], 1000, 3, delta=delta)
-    other = _in_units(one, 0.3)
+    other = plan_run(one.problem, one.settings, 0.3)
     assert other.sgd.event == one.sgd.event
     assert other.sgd.scale / other.model.clip == pytest.approx(one.sgd.scale / one.model.clip)
     assert other.model.clip == pytest.approx(0.3 * one.model.clip)
@@ -128,7 +131,7 @@ def test_no_norm_that_is_found_leads_out_of_what_the_engine_takes():
     for unit in (2.0**-100, 2.0**100):
         X, y = np.full((4, 3), 0.1 * unit), np.zeros(4)
         rows = BoundedRows(X, 1.0, fit.model.constant, unit)
-        assert np.isfinite(fit.run(fit.task.loss, rows, y, RandomSource(0))).all()
+        assert np.isfinite(fit.run(fit.problem.task.loss, rows, y, RandomSource(0))).all()
     with pytest.raises(ValueError, match="target_bounds"):
         descent(DPPoissonRegressor(target_bounds=(0, 1e30), **params), 100, 3)
 
@@ -259,4 +262,4 @@ def test_noise_that_can_be_drawn_in_the_planned_unit_can_be_in_every_unit(delta)
         except ValueError:
             refused = middle
     for eighths in range(8, 16):
-        _in_units(plan.weights, eighths / 8.0)
+        plan_run(plan.weights.problem, plan.weights.settings, eighths / 8.0)

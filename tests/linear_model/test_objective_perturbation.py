@@ -87,7 +87,8 @@ def test_a_persons_jacobian_has_every_rank_and_its_bound_is_reached():
     objective = LinearObjective(BINARY, bounded, labels, C, 1.0)
     solve = objective.hessian_solver(np.zeros(3))
     found = -np.linalg.slogdet(np.array([solve(unit) for unit in np.eye(3)]))[1]
-    claim = log_jacobian(replace(of_rows(BINARY, 2, 3, 2.0), by_person=True), C)
+    of_persons = replace(of_rows(BINARY, 2, 3, 2.0), guarantee=meet(1.0, unit="person"))
+    claim = log_jacobian(of_persons, C)
     assert found == pytest.approx(claim) and found > 1.5 * log_jacobian(of_rows(BINARY, 2, 3, 2), C)
 
 
@@ -164,7 +165,7 @@ def neighbours(relation, sharp, C, unit="row"):
 
 def densities(relation, epsilon, delta, C, sharp, width, unit="row"):
     problem, quadratic = of_rows(BINARY, 10**6, 2, 1.0), None
-    problem = replace(problem, by_person=unit == "person")
+    problem = replace(problem, guarantee=meet(1.0, unit=unit))
     guarantee = meet(epsilon, delta, relation, unit)
     if C == "auto":
         C, quadratic = automatic_C(problem, 10.0, guarantee), 1.0

@@ -769,10 +769,11 @@ MUTATIONS = [
     Mutation(
         "clip-of-a-unit-at-the-noise-of-another",
         "linear_model._clipped_descent",
-        "_in_units",
+        "plan_run",
         rules.put_for(
-            "plan_sgd(of.sampling, of.batch_size, plan.n_steps, model, plan.guarantee)",
-            "replace(plan, model=model)",
+            "plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee)",
+            "replace(plan_sgd(settings.sampling, settings.batch_size, n_steps, "
+            "replace(model, clip=model.clip / unit), guarantee), model=model)",
         ),
         (
             "linear_model/test_clipped_descent.py::test_neighbours_sums_come_near_the_sensitivity_and_stay_within",
@@ -782,7 +783,7 @@ MUTATIONS = [
     Mutation(
         "search-unpaid-by-gradients",
         "linear_model._data_norm",
-        "RowPlan.sgd_problem",
+        "RowPlan.problem",
         rules.put_for("self.left", "self.whole"),
         (
             "linear_model/test_clipped_descent.py::test_the_search_for_a_norm_is_paid_from_the_same_budget",

@@ -1,5 +1,6 @@
 import math
 import warnings
+from decimal import localcontext
 
 import mpmath
 import numpy as np
@@ -121,6 +122,6 @@ def test_the_radius_from_one_product_encloses_the_sum_of_logarithms(bits):
     uniforms[0], uniforms[1] = 1, 2**bits - 1
     mpmath.mp.prec = 20 * bits
     true = -2 * sum(mpmath.log(mpmath.mpf(int(u)) / 2**bits) for u in uniforms)
-    with norm.localcontext(norm._decimal_context(2 * bits + 60)):
+    with localcontext(prec=2 * bits + 60):
         found = mpmath.mpf(str(norm._chi_square(uniforms, bits)))
     assert abs(found - true) < mpmath.mpf(10) ** (12 - 2 * bits - 60)
