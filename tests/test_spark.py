@@ -61,6 +61,7 @@ def table(spark):
         DPStandardScaler(),
         DPKMeans(n_clusters=2, bounds=(0, 1)),
         DPRidge(target_bounds=(0, 1), mechanism="sufficient_statistics", data_norm="auto"),
+        LOGISTIC,
         DPSGDClassifier(max_iter=2, batch_size=100),
         DPAdditiveClassifier(bounds=(0, 1), interactions=[(0, 1)], n_bins=4),
         make_pipeline(SCALER, LOGISTIC),
