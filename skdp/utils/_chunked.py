@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 from skdp.utils._sources import Parts, Source, dask_parts, parts_of, path_parts, slice_rows
+from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
@@ -29,8 +30,7 @@ class ChunkedArray:
         A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
         group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
-        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition). Numbers; all of the same
-        width. The rows of the first come first.
+        DataFrame. Numbers; all of the same width. The rows of the first come first.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class ChunkedArray:
         self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
         # What calls functions where the chunks are; None where that is here.
-        self.workers = parts.workers and parts.workers(self.borders)
+        self.workers = None if parts.lazy is None else DaskWorkers(parts.lazy, self.borders)
         return self
 
     @classmethod
@@ -197,18 +197,17 @@ class ChunkedArray:
         """
         lazy = self._parts.lazy
         if lazy is None:
-            workers = self.workers and self.workers.mapped(function)
-            return self._viewed([self], partial(_mapped, function), n_columns, dtype, workers)
+            return self._viewed([self], partial(_mapped, function), n_columns, dtype)
         lazy = lazy.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
         return lazy.map_blocks(function, dtype=dtype, **made)
 
-    def _viewed(self, tables, read, n_columns, dtype, workers=None):
+    def _viewed(self, tables, read, n_columns, dtype):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
         chunks = zip(*(table._sources for table in tables), strict=True)
         views = (Source.view(each, read, each[0].shape[0], n_columns, dtype) for each in chunks)
         moved = "".join(table._parts.moved for table in tables)
-        return self._of(Parts(sources=tuple(views), moved=moved, workers=workers))
+        return self._of(Parts(sources=tuple(views), moved=moved))
 
     def _rows(self, rows):
         rows, parts = np.asarray(rows), self._parts
@@ -349,10 +348,9 @@ def as_chunked(X):
     """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
 
     It is one already, a dask array, a dask DataFrame of numbers, a pyarrow dataset, a polars
-    LazyFrame, a checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet
-    files. None of the libraries is imported for anything else. Sums over rows are computed where
-    the blocks of a dask array, or the partitions of a Spark DataFrame, are; what reads rows reads
-    those of a part, and forgets them when the next one is read.
+    LazyFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the libraries is
+    imported for anything else. Sums over rows are computed where the blocks of a dask array are;
+    what reads rows reads those of a part, and forgets them when the next one is read.
 
     Parameters
     ----------

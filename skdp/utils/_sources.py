@@ -1,8 +1,7 @@
 """Tables of other libraries as parts that are read one at a time, each column as its type says.
 
-Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames, and frames of
-Spark, of which `skdp.utils._spark` makes parts. None of the libraries is imported before one of its
-tables, or a path, is here.
+Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames. None of the
+libraries is imported before one of its tables, or a path, is here.
 """
 
 import os
@@ -20,7 +19,6 @@ from skdp.utils._frames import (
     kind_of,
 )
 from skdp.utils._values import FrozenValue
-from skdp.utils._workers import DaskWorkers
 
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
 SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
@@ -88,15 +86,12 @@ class Parts(FrozenValue, kw_only=True, eq=False):
         Why the place of a row could depend on values; empty where it does not.
     lazy : dask array, default=None
         The same table, where dask is to compute with it. Its blocks are what it says.
-    workers : callable, default=None
-        Of the borders of parts: what calls functions where these are.
     """
 
     sources: tuple
     form: object = None
     moved: str = ""
     lazy: object = None
-    workers: object = None
 
 
 def parts_of(X):
@@ -105,10 +100,6 @@ def parts_of(X):
     library = kind.__module__.partition(".")[0]
     if hasattr(kind, "get_fragments"):
         return _dataset_parts(X)
-    if library == "pyspark":
-        from skdp.utils._spark import spark_parts
-
-        return spark_parts(X) if hasattr(kind, "mapInArrow") else None
     if library == "polars" and hasattr(kind, "collect"):
         return _polars_parts(X)
     if library != "dask":
@@ -322,7 +313,7 @@ def dask_parts(X, form=None):
         Source("a block", (height, X.shape[1]), X.dtype, partial(_computed, lazy, i), True)
         for i, height in enumerate(heights)
     )
-    return Parts(sources=tuple(sources), form=form, lazy=lazy, workers=partial(DaskWorkers, lazy))
+    return Parts(sources=tuple(sources), form=form, lazy=lazy)
 
 
 def _computed(array, number):

@@ -1,9 +1,9 @@
 """Functions of the parts of a table, called where the parts are.
 
 `Workers` says what whoever calls them does; what does it is dask, on whatever scheduler is current,
-joblib, with whatever backend is active, or Spark (`skdp.utils._spark`). They get functions, the
-values that go with the rows and small values, and neither accountant nor noise. Each call can be
-made again, so that those of a worker that died are repeated.
+or joblib, with whatever backend is active. They get functions, the values that go with the rows and
+small values, and neither accountant nor noise. Each call can be made again, so that those of a
+worker that died are repeated.
 """
 
 import sys
