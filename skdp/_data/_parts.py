@@ -13,11 +13,12 @@ from functools import partial
 from itertools import chain, pairwise
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.sparse import csr_array, issparse
 
 from skdp._data._containers import canonical_rows
 from skdp.utils import ChunkedArray
-from skdp.utils._workers import JoblibWorkers, added, cut, joined, n_jobs_here, spans
+from skdp.utils._workers import JoblibWorkers, added, cut, joined, spans
 
 BLOCK_BYTES = 1 << 20
 # So many blocks are added one after another. No table has 2**48 rows.
@@ -249,7 +250,7 @@ def _workers(table):
     workers = getattr(X, "workers", None)
     if workers is not None or not isinstance(table, Rows):
         return workers
-    n_jobs = n_jobs_here() if table.borders[-1] * table.shape[1] >= LONG else 1
+    n_jobs = effective_n_jobs(None) if table.borders[-1] * table.shape[1] >= LONG else 1
     if n_jobs == 1:
         return None
     chunked = isinstance(X, ChunkedArray)

@@ -59,9 +59,8 @@ class RawTableModel(PrivateEstimator):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed, except in a
-            ChunkedArray or a dask array.
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
             Labels; of a regressor numbers, which are clipped to `target_bounds`.
         {groups}

@@ -99,6 +99,8 @@ class ChunkedArray:
         self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
+        # Whether each chunk is opened by what is sent in its stead, as a path.
+        self.opens_itself = not any(source.in_memory for source in sources)
         # What calls functions where the chunks are; None where that is here.
         self.workers = None if parts.lazy is None else DaskWorkers(parts.lazy, self.borders)
         return self
@@ -149,7 +151,6 @@ class ChunkedArray:
         side_by_side = {np.hstack: {}, np.concatenate: {"axis": 1}}.get(function) == kwargs
         tables = [as_chunked(table) for table in args[0]] if side_by_side else []
         if len({getattr(table, "borders", None) for table in tables}) != 1:
-            kwargs = {name: _in_memory(value) for name, value in kwargs.items()}
             return function(*map(_in_memory, args), **kwargs)
         width = sum(table.shape[1] for table in tables)
         dtype = np.result_type(*(table.dtype for table in tables))
@@ -173,11 +174,6 @@ class ChunkedArray:
             Each returns a chunk, and raises if it has changed.
         """
         return [partial(_opened, source) for source in self._sources]
-
-    @property
-    def opens_itself(self):
-        """Whether each chunk is opened by what is sent in its stead, as a path."""
-        return not any(source.in_memory for source in self._sources)
 
     def mapped(self, function, n_columns, dtype):
         """Return the table that a function makes of blocks of rows, each row by itself.
@@ -205,7 +201,7 @@ class ChunkedArray:
     def _viewed(self, tables, read, n_columns, dtype):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
         chunks = zip(*(table._sources for table in tables), strict=True)
-        views = (Source.view(each, read, each[0].shape[0], n_columns, dtype) for each in chunks)
+        views = (Source.view(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
         moved = "".join(table._parts.moved for table in tables)
         return self._of(Parts(sources=tuple(views), moved=moved))
 
@@ -234,7 +230,7 @@ class ChunkedArray:
         for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
             if len(own) or not len(rows):
                 read = partial(_taken, own - first)
-                views.append(Source.view([source], read, len(own), self.shape[1], source.dtype))
+                views.append(Source.view([source], read, (len(own), self.shape[1]), source.dtype))
         return self._of(Parts(sources=tuple(views), form=parts.form))
 
     def _open(self, number):
@@ -272,8 +268,11 @@ def _is_path(chunk):
     return isinstance(chunk, str | bytes | os.PathLike)
 
 
-def _source(chunk):
-    """Return the source of a chunk in a ``.npy`` file, in memory, or of an array of its own."""
+def _chunk_parts(chunk):
+    """Return the parts of a table, of a ``.npy`` file, an array in memory or one of its own."""
+    table = as_chunked(chunk)
+    if table is not None:
+        return table._parts
     if _is_path(chunk):
         name = os.path.abspath(os.fsdecode(chunk))
         opening = partial(_mapped_file, name)
@@ -285,7 +284,7 @@ def _source(chunk):
         raise ValueError(
             f"{name} must be a 2-D array of real numbers, got {array.dtype} of shape {array.shape}"
         )
-    return Source(name, array.shape, array.dtype, opening, in_memory)
+    return Parts(sources=(Source(name, array.shape, array.dtype, opening, in_memory),))
 
 
 def _as_array(chunk):
@@ -308,11 +307,7 @@ def _itself(array):
 
 def _all_parts(chunks):
     """Return the parts of a sequence of chunks, of which some may be tables of several."""
-    tables = [as_chunked(chunk) for chunk in chunks]
-    each = [
-        Parts(sources=(_source(chunk),)) if table is None else table._parts
-        for chunk, table in zip(chunks, tables, strict=True)
-    ]
+    each = [_chunk_parts(chunk) for chunk in chunks]
     sources = chain.from_iterable(parts.sources for parts in each)
     return Parts(sources=tuple(sources), moved="".join(parts.moved for parts in each))
 

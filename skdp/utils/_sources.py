@@ -10,14 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from skdp.utils._frames import (
-    checked_blocks,
-    checked_part,
-    columns_of,
-    frame_columns,
-    is_frame,
-    kind_of,
-)
+from skdp.utils._frames import checked_blocks, checked_part, frame_columns, is_frame, kind_of
 from skdp.utils._values import FrozenValue
 
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
@@ -38,7 +31,7 @@ IN_PLACE = set(
 DASK_IN_PLACE = set(
     "Binop Unaryop Projection Drop Assign AsType RenameFrame ColumnsSetter ToFrame Abs Round Clip "
     "Between Isin IsNa NotNull Fillna Where Mask FromPandas FromGraph FromDelayed DelayedsExpr "
-    "FromMap Partitions".split()
+    "FromMap Partitions ArrowStringConversion".split()
 )
 
 
@@ -64,14 +57,13 @@ class Source(FrozenValue, eq=False):
     in_memory: bool = False
 
     @classmethod
-    def view(cls, sources, read, n_rows, n_columns, dtype):
+    def view(cls, sources, read, shape, dtype):
         """Return what a function makes of a slice of rows, and of other sources of these rows.
 
         It is a function of a module too.
         """
-        shape, in_memory = (n_rows, n_columns), any(source.in_memory for source in sources)
-        opening = partial(View, sources, read, shape, dtype)
-        return cls("a view", shape, dtype, opening, in_memory)
+        in_memory = any(source.in_memory for source in sources)
+        return cls("a view", shape, dtype, partial(View, sources, read, shape, dtype), in_memory)
 
 
 class Parts(FrozenValue, kw_only=True, eq=False):
@@ -165,9 +157,7 @@ def _dtype_of(names, types):
             f"{', '.join(others[:5]) or list(names)}: leave such columns out, make numbers of each "
             "of their cells by itself, or load the table into memory"
         )
-    if len(set(types)) == 1 and isinstance(types[0], np.dtype):
-        return types[0]
-    # Of types that are none of numpy's a value may be missing.
+    # A value may be missing, which integers cannot say.
     single = {str(each).lower() for each in types} <= {"float", "float32"}
     return np.dtype(np.float32 if single else np.float64)
 
@@ -292,7 +282,7 @@ def _polars_parts(frame):
 def _collected(frame, shape, dtype):
     rows = frame.collect()
     if len(rows) == shape[0]:
-        yield _matrix(columns_of(rows), len(rows), dtype)
+        yield _matrix(rows.get_columns(), len(rows), dtype)
 
 
 def dask_parts(X, form=None):

@@ -1,21 +1,18 @@
 """Functions of the parts of a table, called where the parts are.
 
-`Workers` says what whoever calls them does; what does it is dask, on whatever scheduler is current,
-or joblib, with whatever backend is active. They get functions, the values that go with the rows and
-small values, and neither accountant nor noise. Each call can be made again, so that those of a
-worker that died are repeated.
+What calls them is dask, on whatever scheduler is current, or joblib, with whatever backend is
+active. Both have the same methods. They get functions, the values that go with the rows and small
+values, and neither accountant nor noise. Each call can be made again, so that those of a worker
+that died are repeated.
 """
 
-import sys
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from itertools import chain, pairwise
 from operator import call
-from typing import Protocol
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib import Parallel, cpu_count, delayed
 from joblib.parallel import get_active_backend
 
 from skdp._version import __version__
@@ -28,53 +25,6 @@ LOST = (
     "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
     "new fit is a new charge"
 )
-
-
-class Workers(Protocol):
-    """What calls functions where the parts of a table are.
-
-    Attributes
-    ----------
-    depth : int
-        How often the runs of a part are halved, for a call of each half.
-    held : callable or None
-        Of calls that return values of each row; it returns these, held where they were computed.
-        None where that is this process's memory.
-    """
-
-    depth: int
-    held: object
-
-    def call(self, number, function, *along, of_part=True):
-        """Return a call that is yet to be made, as the next three take them.
-
-        Linear algebra has one thread meanwhile.
-
-        Parameters
-        ----------
-        number : int
-            Of the part.
-        function : callable
-            Of the part and of what goes with its rows. Pure; it is sent, with whatever it holds.
-        *along : arrays of shape (n_rows, ...), what `held` returned, None, or tuples of such
-        of_part : bool, default=True
-            Whether the part is read; the function gets None for it otherwise.
-        """
-
-    def total(self, calls, then=None):
-        """Return the sum, by halves, of what the calls of each part return, added by halves.
-
-        Or what `then` makes of it, where it was added up.
-
-        Parameters
-        ----------
-        calls : list of lists
-            A part's are those of `spans` of its runs.
-        then : callable, default=None
-        """
-
-    def results(self, calls):
-        """Return a list of what calls return."""
 
 
 def spans(n, depth):
@@ -115,19 +65,6 @@ def joined(values, out):
     return out
 
 
-def n_jobs_here():
-    """Return how many jobs joblib is told to run, 1 within a task of dask's.
-
-    Its own jobs would wait there for the place that it holds.
-    """
-    distributed = sys.modules.get("distributed")
-    if distributed is not None:
-        with suppress(ValueError):
-            distributed.get_worker()
-            return 1
-    return effective_n_jobs(None)
-
-
 class JoblibWorkers:
     """Threads of this process, or joblib's active backend where that has processes.
 
@@ -142,6 +79,14 @@ class JoblibWorkers:
     n_jobs : int
     in_memory : bool
         Whether parts are not to be pickled.
+
+    Attributes
+    ----------
+    depth : int
+        How often the runs of a part are halved, for a call of each half.
+    held : callable or None
+        Of calls that return values of each row; it returns these, held where they were computed.
+        None where that is this process's memory.
     """
 
     held = None
@@ -155,11 +100,35 @@ class JoblibWorkers:
         self.depth = max(0, self._depth + 1 - len(parts).bit_length())
 
     def call(self, number, function, *along, of_part=True):
+        """Return a call that is yet to be made, as the next two take them.
+
+        Linear algebra has one thread meanwhile.
+
+        Parameters
+        ----------
+        number : int
+            Of the part.
+        function : callable
+            Of the part and of what goes with its rows. Pure; it is sent, with whatever it holds.
+        *along : arrays of shape (n_rows, ...), what `held` returned, None, or tuples of such
+        of_part : bool, default=True
+            Whether the part is read; the function gets None for it otherwise.
+        """
         along = cut(along, slice(*self._borders[number : number + 2]))
         part = self._parts[number] if of_part else None
         return partial(_called, __version__, function, part, *along)
 
     def total(self, calls, then=None):
+        """Return the sum, by halves, of what the calls of each part return, added by halves.
+
+        Or what `then` makes of it, where it was added up.
+
+        Parameters
+        ----------
+        calls : list of lists
+            A part's are those of `spans` of its runs.
+        then : callable, default=None
+        """
         if not self.depth:
             # Several parts a call.
             several = spans(len(calls), self._depth)
@@ -169,6 +138,7 @@ class JoblibWorkers:
         return total if then is None else then(total)
 
     def results(self, calls):
+        """Return a list of what calls return."""
         if not self._threads:
             # Targets go by pipes: as files, which joblib would make, they could be left behind.
             pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None)
