@@ -39,10 +39,11 @@ def open_rows(X):
 
 class _DenseRows:
     def __init__(self, X):
-        self._X = X if isinstance(X, ChunkedArray) else np.asarray(X)
-        self._borders, self._tile = Rows(self._X).borders, tile_rows(X.shape[1])
+        X = np.asarray(X) if isinstance(X, np.ndarray) else X
+        self._X, self._borders, self._tile = X, Rows(X).borders, tile_rows(X.shape[1])
         self._block = np.empty((self._tile, X.shape[1]))
-        self._parts = X.parts() if isinstance(X, ChunkedArray) else [lambda: self._X]
+        # None knows this object: a cycle would keep a part in memory.
+        self._parts = X.parts() if isinstance(X, ChunkedArray) else [lambda: X]
         self._number = self._gather = None
 
     def read(self, rows):

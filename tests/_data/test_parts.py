@@ -1,6 +1,8 @@
 """A table is read part by part, and its sums are those of the whole, within a public bound."""
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from skdp import (
     DPStandardScaler,
     DPTargetEncoder,
 )
+from skdp._data._batch_rows import open_rows
 from skdp._data._bounded import BoundedRows
 from skdp._data._parts import Rows, most_additions, row_blocks, sum_over
 from skdp.utils import ChunkedArray
@@ -156,3 +159,17 @@ def test_moments_of_parts_are_those_in_memory_within_the_rounding_that_is_charge
     X, bounds = np.random.default_rng(3).normal(size=(N, D)), (np.full(D, -1.0), np.full(D, 2.0))
     apart = _centred_sums(X, *bounds, 2) - _centred_sums(in_parts(X, heights), *bounds, 2)
     assert np.abs(apart).max() <= 2.0 * (most_additions(4096) + 5) * N * UNIT
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_part_is_forgotten_with_what_read_its_rows(dtype):
+    """Without a search for cycles, which may come after a gigabyte."""
+    gc.disable()
+    try:
+        part = np.ones((10, 2), dtype)
+        reader, forgotten = open_rows(part), weakref.ref(part)
+        assert reader.read(np.array([1, 3])).shape == reader.read(slice(4, 6)).shape == (2, 2)
+        del part, reader
+        assert forgotten() is None
+    finally:
+        gc.enable()
