@@ -234,7 +234,8 @@ def test_a_ledger_that_is_lost_after_the_charge_loses_no_fit(monkeypatch):
         plan = scaler.plan_fit(shape, fit.guarantee)
         source = fit.charge(plan)
         monkeypatch.setattr(type(accountant), "terms", property(None))
-        fit.publish(plan, public=(), **plan.run(COLUMN[:, None], source))
+        released = scaler._released(plan.run(COLUMN[:, None], source), plan)
+        fit.publish(plan, public=(), **released)
     assert scaler.privacy_.epsilon == 1.0
 
 

@@ -92,14 +92,18 @@ def test_a_search_that_cannot_be_paid_makes_no_fit(table, strategy, monkeypatch)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("refit", [True, False])
 def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit, monkeypatch):
-    allowances = []
-    monkeypatch.setattr(
-        "skdp.model_selection._runs.Allowance",
-        lambda *args, **terms: allowances.append(Recorded(*args, **terms)) or allowances[-1],
-    )
+    allowances, rehearsed = [], []
+
+    def recorded(*args, spend, **terms):
+        kept = rehearsed if spend is None else allowances
+        kept.append(Recorded(*args, spend=spend, **terms))
+        return kept[-1]
+
+    monkeypatch.setattr("skdp.model_selection._runs.Allowance", recorded)
     accountant = PrivacyAccountant(1.0, 1e-5)
     make_search(accountant, strategy, refit=refit).fit(*table)
     assert allowances and all(a.drawn == 1 for a in allowances)
+    assert rehearsed and not any(a.drawn for a in rehearsed)
     assert len(accountant.spends) == 1
 
 
