@@ -4,6 +4,7 @@ import pickle
 import struct
 import threading
 import time
+from contextlib import ExitStack
 from functools import partial
 
 import cloudpickle
@@ -265,6 +266,7 @@ def test_workers_get_neither_accountant_nor_noise_and_can_begin_again(
 
 # Workers are threads here: how many chunks they have computed, and the end of their scheduler.
 COMPUTED, ENDS = [], {}
+COMPUTE = dask.compute
 
 
 def watched(block):
@@ -339,6 +341,97 @@ def test_a_sum_that_is_cancelled_publishes_nothing_and_what_was_charged_stays(
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
+def lost_at(numbers, monkeypatch):
+    """Let the computations of these numbers fail, and return the list of all."""
+    computed = []
+
+    def compute(*calls):
+        computed.append(None)
+        if len(computed) - 1 in numbers:
+            raise distributed.client.FutureCancelledError("_of_chunk", "scheduler-connection-lost")
+        return COMPUTE(*calls)
+
+    monkeypatch.setattr(dask, "compute", compute)
+    return computed
+
+
+@pytest.mark.usefixtures("no_rows_here")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPStandardScaler(bounds="auto"),
+        DPSGDClassifier(max_iter=2, batch_size=500),
+        DPLogisticRegression(C=0.1),
+        DPAdditiveClassifier(bounds=(0, 1)),
+    ],
+    ids=str,
+)
+def test_a_fit_goes_on_elsewhere_with_the_noise_that_it_has_drawn(estimator, table, monkeypatch):
+    X, y, _ = table
+    expected = fitted(estimator, in_memory(X), y, None)
+    computed = lost_at([], monkeypatch)
+    fitted(estimator, counted(X, HEIGHTS)[0], y, None)
+    n_sums = len(computed)
+    for numbers in ([0], [1, 2], range(0, 2 * n_sums, 2)):
+        opened, accountant = [], PrivacyAccountant(10.0, 0.1)
+
+        def reopen(opened=opened):
+            opened.append(None)
+            return counted(X, HEIGHTS)[0]
+
+        computed = lost_at(numbers, monkeypatch)
+        lazy = ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen)
+        check_the_same(fitted(estimator, lazy, y, None, accountant=accountant), expected)
+        assert len(opened) == len(computed) - n_sums > 0 and len(accountant.spends) == 1
+
+
+def test_the_rows_of_a_fold_are_found_again(table, monkeypatch):
+    X, y, _ = table
+    rows = np.flatnonzero(np.arange(N) % 3)
+    opened = []
+
+    def reopen():
+        opened.append(None)
+        return counted(X, HEIGHTS)[0]
+
+    lazy = ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen)[rows]
+    lost_at([1], monkeypatch)
+    model = DPStandardScaler(bounds=(0, 1), random_state=0)
+    check_the_same(clone(model).fit(lazy), clone(model).fit(in_memory(X)[rows]))
+    assert opened == [None]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda X: X[:-1],
+        lambda X: X.astype(int),
+        lambda X: X[:, :-1],
+        lambda X: [X],
+        lambda X: np.roll(X, 1, axis=0).reshape(-1, 2),
+    ],
+)
+def test_another_table_is_not_what_was_lost(other, table, monkeypatch):
+    X, y, _ = table
+    heights = (1, *HEIGHTS[1:])
+
+    def reopen():
+        found = other(X[: sum(heights)])
+        return found if isinstance(found, list) else dask.array.from_array(found, chunks=500)
+
+    lazy = ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen)
+    model, accountant = DPStandardScaler(bounds=(0, 1)), PrivacyAccountant(10.0, 0.1)
+    lost_at([1], monkeypatch)
+    with pytest.raises(ValueError, match="did not return the table that was lost"):
+        model.set_params(accountant=accountant).fit(lazy)
+    assert len(accountant.spends) == 1 and not hasattr(model, "privacy_")
+
+
+def test_what_dask_does_not_compute_is_not_opened_again():
+    with pytest.raises(ValueError, match="a table that dask computes"):
+        ChunkedArray([np.zeros((3, 2))], reopen=list)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
 @pytest.mark.parametrize("n_passes", [0, 3])
@@ -354,6 +447,28 @@ def test_a_cluster_that_is_lost_publishes_nothing_and_what_was_charged_stays(n_p
             estimator.set_params(accountant=accountant).fit(lazy, y)
     assert not ENDS and len(accountant.spends) == bool(n_passes)
     assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+@pytest.mark.parametrize("n_computed", [1, 9, 12])
+@pytest.mark.parametrize("estimator", [DPLogisticRegression(), DPAdditiveClassifier(bounds=(0, 1))])
+def test_a_fit_goes_on_on_another_cluster(estimator, n_computed, table):
+    X, y, _ = table
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    accountant, opened = PrivacyAccountant(10.0, 0.1), []
+
+    def connect():
+        opened.append(stack.enter_context(distributed.LocalCluster(processes=False, **settings)))
+        stack.enter_context(distributed.Client(opened[-1]))
+        return of_watched(X)
+
+    with ExitStack() as stack:
+        lazy = ChunkedArray(connect(), reopen=connect)
+        ENDS[n_computed] = partial(opened[0].loop.add_callback, opened[0].scheduler.close)
+        model = fitted(estimator, lazy, y, None, accountant=accountant)
+    assert not ENDS and len(opened) == 2 and len(accountant.spends) == 1
+    check_the_same(model, fitted(estimator, in_memory(X), y, None))
 
 
 def lazy(block, shape, dtype=float):

@@ -3,9 +3,9 @@
 Usage: python docs/benchmarks/cluster_faults.py
 
 All are processes of this machine, and die by SIGKILL while they compute a chunk in the second pass
-after the charge. It prints what the fit raised, how many charges the ledger has, which fitted
-attributes there are, and whether the released values are those of a fit in memory with the same
-noise.
+after the charge; the third fit has another cluster to go on with. It prints what the fit raised,
+how many clusters there were, how many charges the ledger has, which fitted attributes there are,
+and whether the released values are those of a fit in memory with the same noise.
 """
 
 import os
@@ -13,7 +13,7 @@ import signal
 import tempfile
 import time
 import warnings
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import dask.array as da
@@ -28,7 +28,7 @@ N_CHUNKS = 5
 READS = 3 * N_CHUNKS + 2
 
 
-def main(victim):
+def main(victim, goes_on):
     X = np.random.default_rng(0).uniform(size=(4000, 5))
     y = X[:, 0] > 0.5
     with tempfile.TemporaryDirectory() as name:
@@ -44,15 +44,21 @@ def main(victim):
                 time.sleep(1)
             return block
 
-        # To close what has lost its scheduler fails.
-        with (
-            suppress(OSError),
-            SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1}) as cluster,
-            Client(cluster) as client,
-        ):
+        clusters = []
+
+        def connect():
+            cluster = SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1})
+            clusters.append(stack.enter_context(cluster))
+            client = stack.enter_context(Client(cluster))
             number.write_text(str(client.run_on_scheduler(os.getpid)))
             client.wait_for_workers(2)
-            lazy = da.from_array(X, chunks=(800, 5)).map_blocks(killing, dtype=float)
+            return da.from_array(X, chunks=(800, 5)).map_blocks(killing, dtype=float)
+
+        # To close what has lost its scheduler fails.
+        with suppress(OSError), ExitStack() as stack:
+            lazy = connect()
+            if goes_on:
+                lazy = ChunkedArray(lazy, reopen=connect)
             accountant = PrivacyAccountant(10.0, 0.1)
             model, raised = DPLogisticRegression(accountant=accountant, random_state=0), "nothing"
             try:
@@ -60,6 +66,7 @@ def main(victim):
             except RuntimeError as error:
                 raised = error
         print(f"{victim} was killed: {killed.exists()}\nraised: {raised}")
+        print(f"clusters: {len(clusters)}")
     released = [key for key in vars(model) if key.endswith("_")]
     print(f"charges: {len(accountant.spends)}\nattributes: {', '.join(released) or 'none'}")
     if released:
@@ -70,5 +77,5 @@ def main(victim):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for each in ("a worker", "the scheduler"):
-        main(each)
+    for victim, goes_on in (("a worker", False), ("the scheduler", False), ("the scheduler", True)):
+        main(victim, goes_on)

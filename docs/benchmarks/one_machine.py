@@ -1,15 +1,15 @@
 """Fits on one machine: how much faster two cores are than one, and how much memory files take.
 
-Usage: python docs/benchmarks/one_machine.py speed [rows [columns [seconds [name ...]]]]
-       python docs/benchmarks/one_machine.py memory [rows [columns [npy|parquet [name ...]]]]
+Usage: python docs/benchmarks/one_machine.py speed [rows [columns [seconds [kind [name ...]]]]]
+       python docs/benchmarks/one_machine.py memory [rows [columns [kind [name ...]]]]
 
-`speed` fits each estimator by one thread and by two in turn (`joblib.parallel_config`), on an array
-in memory and on a memory map of the same file, and prints the medians of seconds and of processor
-seconds. Other programs may use the machine meanwhile: `others` is the share of its processors that
-they took during the fits that count, which are the quarter in which it was least. `memory` writes a
-folder of files, fits each estimator in a process of its own, by one thread and by two, and prints
-the peak of its memory in MB, the interpreter and its libraries included. Linear algebra has one
-thread.
+The kind of files is npy or parquet. `speed` fits each estimator by one thread, by two and by two
+processes in turn (`joblib.parallel_config`), on an array in memory and on a folder of files, and
+prints the medians of seconds, and how many times faster two are. Other programs may use the machine
+meanwhile: `others` is the share of its processors that they took during the fits that count, which
+are the quarter in which it was least. `memory` writes a folder of files, fits each estimator in a
+process of its own, by one thread and by two, and prints the peak of its memory in MB, the
+interpreter and its libraries included. Linear algebra has one thread.
 """
 
 import os
@@ -34,6 +34,7 @@ N_STEPS = 20
 FILES = 40
 BETWEEN = (-4, 4)
 RUNS = 40
+CONFIGS = [{"n_jobs": 1}, {"n_jobs": 2}, {"n_jobs": 2, "backend": "loky"}]
 
 
 class Histogram:
@@ -90,44 +91,57 @@ def processors():
     return np.array([sum(ticks) - ticks[3] - ticks[4], sum(ticks)]) / a_second
 
 
-def fit(estimator, X, y, n_jobs):
-    """Return seconds, processor seconds and the share of the processors that others took."""
-    before, start, own = processors(), time.perf_counter(), time.process_time()
-    with parallel_config(n_jobs=n_jobs):
+def own_seconds():
+    """Return the seconds that processors were busy with this process and those that it started."""
+    found = 0
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            ticks = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
+            found += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    return found + time.process_time()
+
+
+def fit(estimator, X, y, **config):
+    """Return seconds, and the share of the processors that others took."""
+    before, start, own = processors(), time.perf_counter(), own_seconds()
+    with parallel_config(**config):
         estimator.fit(X, y)
-    seconds, own = time.perf_counter() - start, time.process_time() - own
+    seconds, own = time.perf_counter() - start, own_seconds() - own
     busy, had = processors() - before
-    return seconds, own, max(0.0, busy - own) / max(had, 0.01)
+    return seconds, max(0.0, busy - own) / max(had, 0.01)
 
 
-def compare(estimator, X, y, patience):
-    """Return medians of the runs that others disturbed least, for one thread and for two."""
-    runs, end = {1: [], 2: []}, time.monotonic() + patience
-    estimator.fit(X, y)
-    while len(runs[2]) < 4 or (time.monotonic() < end and len(runs[2]) < RUNS):
-        for n_jobs, measured in runs.items():
-            measured.append(fit(estimator, X, y, n_jobs))
-    best = [sorted(each, key=lambda run: run[2])[: len(each) // 4 + 1] for each in runs.values()]
+def compare(estimator, X, y, patience, configs):
+    """Return medians of the runs that others disturbed least, for each configuration."""
+    for config in configs:
+        fit(estimator, X, y, **config)
+    runs, end = [[] for _ in configs], time.monotonic() + patience
+    while len(runs[-1]) < 4 or (time.monotonic() < end and len(runs[-1]) < RUNS):
+        for config, measured in zip(configs, runs, strict=True):
+            measured.append(fit(estimator, X, y, **config))
+    best = [sorted(each, key=lambda run: run[1])[: len(each) // 4 + 1] for each in runs]
     return [np.median(each, axis=0) for each in best]
 
 
-def speed(n_rows=2_000_000, n_columns=20, patience=20, *names):
+def speed(n_rows=2_000_000, n_columns=20, patience=20, kind="npy", *names):
     with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), n_rows, n_columns, "npy", 1)
-        mapped, y = read(folder)
-        print(f"rows {n_rows}, columns {n_columns}")
-        print("| | one | two | times as fast | processor, one | two | others |")
+        write(Path(folder), n_rows, n_columns, kind, FILES)
+        files, y = read(folder)
+        print(f"rows {n_rows}, columns {n_columns}, {FILES} files of {kind}")
+        print("| | one | two threads | times as fast | two processes | times as fast | others |")
         print("|---|---|---|---|---|---|---|")
-        for where, X in (("memory", np.asarray(mapped)), ("file", mapped)):
+        for where, n_configs in (("memory", 2), ("files", 3)):
+            X = np.asarray(files) if where == "memory" else files
             for name, estimator in estimators(n_rows).items():
                 if not names or name in names:
-                    one, two = compare(estimator, X, y, patience)
-                    others = f"{one[2]:.0%}, {two[2]:.0%}"
-                    print(
-                        f"| {name}, {where} | {one[0]:.2f} | {two[0]:.2f} | {one[0] / two[0]:.2f} "
-                        f"| {one[1]:.2f} | {two[1]:.2f} | {others} |",
-                        flush=True,
-                    )
+                    found = compare(estimator, X, y, patience, CONFIGS[:n_configs])
+                    cells = [f"{found[0][0]:.2f}"]
+                    for seconds, _ in found[1:]:
+                        cells += [f"{seconds:.2f}", f"{found[0][0] / seconds:.2f}"]
+                    cells += ["", ""] * (3 - n_configs)
+                    cells.append(", ".join(f"{others:.0%}" for _, others in found))
+                    print(f"| {name}, {where} | {' | '.join(cells)} |", flush=True)
+            del X
 
 
 def memory(n_rows=10_000_000, n_columns=20, kind="npy", *names):
@@ -148,7 +162,7 @@ def peak(folder, name, n_jobs):
     X, y = read(folder)
     start = time.perf_counter()
     if name != "imports":
-        fit(estimators(len(X))[name], X, y, int(n_jobs))
+        fit(estimators(len(X))[name], X, y, n_jobs=int(n_jobs))
     seconds = time.perf_counter() - start
     # Of this program alone: what `resource` says may be its parent's.
     most = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]

@@ -2,6 +2,7 @@
 
 import os
 from bisect import bisect_left, bisect_right
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain
 from threading import Lock, local
@@ -31,6 +32,11 @@ class ChunkedArray:
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
         group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
         DataFrame. Numbers; all of the same width. The rows of the first come first.
+    reopen : callable, default=None
+        Of a table that dask computes: called if its cluster is lost, it returns the table on
+        another one, which dask uses from then on. A fit asks again for the sum that was
+        interrupted, and keeps the noise that it has drawn. To pass it is to declare that the rows
+        are the same.
 
     Attributes
     ----------
@@ -75,7 +81,7 @@ class ChunkedArray:
 
     ndim = 2
 
-    def __init__(self, chunks):
+    def __init__(self, chunks, *, reopen=None):
         paths = chunks if isinstance(chunks, list | tuple) else [chunks]
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)
@@ -84,7 +90,12 @@ class ChunkedArray:
             parts = None if whole is None else whole._parts
         if parts is None and _is_path(chunks):
             raise ValueError("chunks must be a sequence of arrays and paths, got one path")
-        self._set(parts or _all_parts(chunks))
+        parts = parts or _all_parts(chunks)
+        if reopen is not None:
+            if parts.lazy is None:
+                raise ValueError("reopen is of a table that dask computes, and chunks is none")
+            parts = replace(parts, reopen=reopen)
+        self._set(parts)
 
     def _set(self, parts):
         sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
@@ -102,7 +113,9 @@ class ChunkedArray:
         # Whether each chunk is opened by what is sent in its stead, as a path.
         self.opens_itself = not any(source.in_memory for source in sources)
         # What calls functions where the chunks are; None where that is here.
-        self.workers = None if parts.lazy is None else DaskWorkers(parts.lazy, self.borders)
+        reopen = parts.reopen and partial(_lazy_again, parts.reopen)
+        lazy = parts.lazy
+        self.workers = None if lazy is None else DaskWorkers(lazy, self.borders, reopen)
         return self
 
     @classmethod
@@ -224,7 +237,8 @@ class ChunkedArray:
                 "sort them, and shuffle before a table is written"
             )
         if parts.lazy is not None:
-            return self._of(dask_parts(parts.lazy[rows], parts.form))
+            reopen = parts.reopen and partial(_rows_again, parts.reopen, rows)
+            return self._of(replace(dask_parts(parts.lazy[rows], parts.form), reopen=reopen))
         cuts = np.split(rows, np.searchsorted(rows, self.borders[1:-1]))
         views = []
         for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
@@ -249,6 +263,14 @@ def _in_memory(value):
     if isinstance(value, list | tuple):
         return [_in_memory(each) for each in value]
     return np.asarray(value) if isinstance(value, ChunkedArray) else value
+
+
+def _lazy_again(reopen):
+    return ChunkedArray(reopen())._parts.lazy
+
+
+def _rows_again(reopen, rows):
+    return ChunkedArray(reopen())[rows]
 
 
 def _opened(source):

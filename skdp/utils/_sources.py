@@ -78,12 +78,15 @@ class Parts(FrozenValue, kw_only=True, eq=False):
         Why the place of a row could depend on values; empty where it does not.
     lazy : dask array, default=None
         The same table, where dask is to compute with it. Its blocks are what it says.
+    reopen : callable, default=None
+        Returns the table on another cluster.
     """
 
     sources: tuple
     form: object = None
     moved: str = ""
     lazy: object = None
+    reopen: object = None
 
 
 def parts_of(X):

@@ -6,7 +6,7 @@ values, and neither accountant nor noise. Each call can be made again, so that t
 that died are repeated.
 """
 
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, pairwise
 from operator import call
@@ -20,10 +20,12 @@ from skdp.utils._one_thread import one_thread
 
 # So many calls a job, or up to twice as many: one may take longer than others.
 CALLS_A_JOB = 4
+# What dask raises for a sum that was asked for, and for one that its client cannot ask for.
+LOSSES = {"CancelledError", "FutureCancelledError", "ClosedClientError", "CommClosedError"}
 LOST = (
     "the dask cluster was lost before it had computed a sum: its scheduler ended, or cancelled it. "
     "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
-    "new fit is a new charge"
+    "new fit is a new charge. A table ChunkedArray(..., reopen=...) goes on elsewhere"
 )
 
 
@@ -165,11 +167,24 @@ class Beside:
 
     Parameters
     ----------
-    parts : list of persisted Delayed
+    calls : list of callables
+        What `DaskWorkers.call` returned, of each part.
     """
 
-    def __init__(self, parts):
-        self.parts = parts
+    def __init__(self, calls):
+        self._calls, self._of, self._kept = calls, None, None
+
+    def kept(self, array):
+        """Return a list of what dask keeps for each part of an array, computed once."""
+        from dask import persist
+
+        if self._of is not array:
+            self._kept, self._of = persist(*(call() for call in self._calls)), array
+        return self._kept
+
+
+def _form(array):
+    return array is not None and (array.chunks[0], array.shape, array.dtype)
 
 
 class DaskWorkers:
@@ -184,14 +199,52 @@ class DaskWorkers:
         Whose blocks are what it says.
     borders : tuple of int
         Where chunks begin, and the number of rows.
+    reopen : callable, default=None
+        Returns the same array, elsewhere, when the cluster was lost; what was asked of it last is
+        asked again.
     """
 
     depth = 0
+    held = Beside
 
-    def __init__(self, array, borders):
-        self._array, self._borders, self._chunks, self._sent = array, borders, None, {}
+    def __init__(self, array, borders, reopen=None):
+        self._array, self._borders, self._reopen = array, borders, reopen
+        self._chunks, self._sent = None, {}
 
     def call(self, number, function, *along, of_part=True):
+        return partial(self._delayed, number, function, along, of_part)
+
+    def total(self, calls, then=None):
+        from dask import delayed
+
+        def asked():
+            total = added((call() for (call,) in calls), len(calls))
+            return [total if then is None else delayed(then, pure=False)(total)]
+
+        return self._computed(asked)[0]
+
+    def results(self, calls):
+        calls = list(calls)
+        return self._computed(lambda: [call() for call in calls])
+
+    def _computed(self, asked):
+        """Return what dask computes, and ask for all of it anew where a cluster was lost."""
+        from dask import compute
+
+        while True:
+            try:
+                return list(compute(*asked()))
+            except Exception as error:
+                if type(error).__name__ not in LOSSES:
+                    raise
+                if self._reopen is None:
+                    raise RuntimeError(LOST) from error
+                array = self._reopen()
+                if _form(array) != _form(self._array):
+                    raise ValueError("reopen did not return the table that was lost") from error
+                self._array, self._chunks, self._sent = array, None, {}
+
+    def _delayed(self, number, function, along, of_part):
         from dask import delayed
 
         if self._chunks is None:
@@ -200,30 +253,11 @@ class DaskWorkers:
         call = delayed(partial(_called, __version__, function), pure=False)
         return call(chunk, *(self._part(values, number) for values in along))
 
-    def total(self, calls, then=None):
-        from dask import delayed
-
-        total = added(chain.from_iterable(calls), len(calls))
-        return self.results([total if then is None else delayed(then, pure=False)(total)])[0]
-
-    def results(self, calls):
-        from dask import compute
-
-        try:
-            return list(compute(*calls))
-        except CancelledError as error:
-            raise RuntimeError(LOST) from error
-
-    def held(self, calls):
-        from dask import persist
-
-        return Beside(persist(*calls))
-
     def _part(self, along, number):
         if isinstance(along, tuple):
             return tuple(self._part(values, number) for values in along)
         if along is None or isinstance(along, Beside):
-            return along and along.parts[number]
+            return along and along.kept(self._array)[number]
         if id(along) not in self._sent:
             # Kept with what it was made of, whose id no other array has meanwhile.
             self._sent[id(along)] = along, self._send(along)
