@@ -27,7 +27,10 @@ class TargetScale(FrozenValue):
     half: float
 
     def targets(self, y):
-        return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
+        scaled = np.clip(y, self.low, self.high, dtype=np.float64)
+        scaled -= self.middle
+        scaled /= self.half
+        return scaled
 
 
 class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
