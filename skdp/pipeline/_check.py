@@ -10,7 +10,7 @@ from skdp.pipeline._kinds import REASONS, is_private
 from skdp.pipeline._prices import Price, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
-from skdp.utils._documents import aligned, html_fragment, html_table, html_text
+from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -78,7 +78,7 @@ class StepCost(FrozenValue):
     exact: bool = True
 
 
-class PipelineCheck(FrozenValue):
+class PipelineCheck(PrintedDocument, FrozenValue):
     """What `check_pipeline` found; iterating gives the findings, printing gives all.
 
     Parameters
@@ -137,15 +137,10 @@ class PipelineCheck(FrozenValue):
             price = f"{price} step by step, {joint} as one plan"
         return f"one fit costs {least}{price}"
 
-    def __str__(self):
-        found = [f"  {finding}" for finding in self.findings] or ["  none"]
-        lines = ["Steps", *aligned(self._rows()), "", f"Cost: {self._totals()}"]
-        return "\n".join([*lines, "", "Findings", *found])
-
-    def _repr_html_(self):
-        words = [self._totals(), *(self.findings or ["no findings"])]
-        paragraphs = [f"<p>{html_text(text)}</p>" for text in words]
-        return html_fragment(html_table(self._rows(), caption="Steps"), *paragraphs)
+    def section(self):
+        table = (("step", "estimator", "kind", "epsilon, delta"), *self._rows())
+        notes = (self._totals(), *map(str, self.findings or ["no findings"]))
+        return Section("Steps of the pipeline", tables=(table,), notes=notes)
 
 
 def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):

@@ -128,14 +128,22 @@ class Section(FrozenValue):
 
 
 class PrintedDocument:
-    """An object that a notebook shows as it prints: a title, rows of a name and words, notes."""
+    """An object that is a `Section` where it is printed, and where a notebook shows it."""
+
+    def section(self):
+        """Return it as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
+        raise NotImplementedError
+
+    def __str__(self):
+        return "\n".join(self.section().to_text())
 
     def _repr_html_(self):
-        title, *lines = str(self).splitlines()
-        cells = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines]
-        notes = (f"<p>{html_text(*row)}</p>" for row in cells if len(row) == 1)
-        rows = [row for row in cells if len(row) == 2]
-        return html_fragment(html_table(rows, caption=title), *notes)
+        return html_fragment(self.section().to_html())
 
 
 def _cells(row, named):
