@@ -315,8 +315,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
                 price = fit.spend or plan
                 for part in parts:
                     part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
-        steps = tuple(f"step {name!r}" for name in plan.task.public_steps)
-        public = plan.task.public("the candidates") + steps
+        public = plan.task.public("the candidates")
         fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)
 
     def _check_published(self, method):

@@ -89,7 +89,7 @@ def dp_cross_val_score(
         As in `DPGridSearchCV`.
     {groups}
     public_steps : tuple of str, default=()
-        Names of steps that learn from data which are public.
+        Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
         How many fits run at a time.
     accountant : PrivacyAccountant, default=None

@@ -5,7 +5,7 @@ one such row goes through; the worst branch is the price of the search.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, partial
 
 from skdp import mechanisms
@@ -14,6 +14,7 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
+from skdp.utils._values import FrozenValue
 
 SELECTIONS = {
     "exponential": mechanisms.ExponentialMechanism,
@@ -31,8 +32,7 @@ SELECTION_ALONE, SCORES_ALONE = 0.7, 0.3
 SCORES_TOGETHER = 0.2
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchTask:
+class SearchTask(FrozenValue, kw_only=True):
     """What is asked of a search: all of it is public.
 
     Parameters
@@ -70,7 +70,8 @@ class SearchTask:
     def public(self, tried):
         """Return in words what a statement says was taken to be public."""
         labels = ("the label set",) if self.candidates[0].pipeline.classes is not None else ()
-        return "the numbers of rows and columns", "which rows go where", tried, *labels
+        steps = (f"step {name!r}" for name in self.public_steps)
+        return "the numbers of rows and columns", "which rows go where", tried, *labels, *steps
 
     def run_plans(self, layout, guarantee):
         """Return the plan of every run of a layout, by candidate and split."""
