@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 from skdp.base import terms_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, is_private
-from skdp.pipeline._prices import Price, paid_twice, price_steps, total_price
+from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import PrintedDocument, Section
@@ -40,7 +40,7 @@ class Finding(FrozenValue):
         return f"{self.step}: {self.problem}: {self.message}"
 
 
-class StepCost(FrozenValue):
+class StepCost(Cost, kw_only=True):
     """One step of a pipeline and what one fit of it costs.
 
     Parameters
@@ -53,29 +53,17 @@ class StepCost(FrozenValue):
         As `step_kind` says.
     reason : str
         What that means.
-    epsilon, delta : float
-        The price of a fit for the accountant's unit, 0 where nothing is charged.
-    event : Event or None
-        What is charged.
     columns : str
         The columns that it is given, in words; empty for all.
-    fits : int
-        How often a fit of the whole fits it, at least: 0 in a search, an ensemble or another
-        wrapper.
-    exact : bool
-        Whether that is exactly how often; otherwise it depends on the table or is not known.
+    **cost
+        As of `Cost`.
     """
 
     step: str
     estimator: str
     kind: str
     reason: str
-    epsilon: float = 0.0
-    delta: float = 0.0
-    event: object = None
-    columns: str = ""
-    fits: int = 1
-    exact: bool = True
+    columns: str
 
 
 class PipelineCheck(PrintedDocument, FrozenValue):
@@ -388,6 +376,7 @@ def _cost(step, price):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
-    price = price or Price(fits=step.fits or 0, exact=step.fits is not None)
-    known = {one: getattr(price, one) for one in ("epsilon", "delta", "event", "fits", "exact")}
-    return StepCost(step.title, name, step.kind, REASONS[step.kind], columns=step.columns, **known)
+    cost = price or Cost(fits=step.fits or 0, exact=step.fits is not None)
+    known = {field: getattr(cost, field) for field in Cost.__dataclass_fields__}
+    known |= {"kind": step.kind, "reason": REASONS[step.kind], "columns": step.columns}
+    return StepCost(step=step.title, estimator=name, **known)
