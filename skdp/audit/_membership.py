@@ -319,17 +319,10 @@ def membership_inference(
         labels = np.asarray(y) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
 
-    train_score, test_score = (
-        float(model.score(take_rows(X, rows), take_rows(y, rows)))
-        for rows in (members[codes], ~members[codes])
-    )
-    return MembershipInference(
-        attack=attack,
-        access=access,
-        train_score=train_score,
-        test_score=test_score,
-        **_figures(members, scores, confidence),
-    )
+    found = {"attack": attack, "access": access} | _figures(members, scores, confidence)
+    for name, rows in (("train_score", members[codes]), ("test_score", ~members[codes])):
+        found[name] = float(model.score(take_rows(X, rows), take_rows(y, rows)))
+    return MembershipInference(**found)
 
 
 def _figures(members, scores, confidence):
