@@ -57,16 +57,10 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     if not candidates:
         raise ValueError("there is no candidate: the parameter grid is empty")
     score = default_score(scoring, candidates[0].pipeline.pipe)
-    for pipeline in (candidate.pipeline for candidate in candidates):
-        score.check(pipeline.pipe, pipeline.classes, **rows.shared)
-    return SearchTask(
-        candidates=candidates,
-        shape=(rows.n_units, rows.n_columns),
-        score=score,
-        guarantee=guarantee.of_rows,
-        public_steps=public_steps,
-        **asked,
-    )
+    for own in candidates:
+        score.check(own.pipeline.pipe, own.pipeline.classes, **rows.shared)
+    asked |= {"score": score, "shape": (rows.n_units, rows.n_columns), "public_steps": public_steps}
+    return SearchTask(candidates=candidates, guarantee=guarantee.of_rows, **asked)
 
 
 def _of_published(name):
