@@ -91,6 +91,12 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return values | {"covered": self.covered, "not_covered": self.not_covered}
 
     def section(self):
+        """Return all of it as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
         cost = in_digits(self.epsilon, self.delta)
         # The heading says the first three.
         rows = tuple(self.rows()[3:])

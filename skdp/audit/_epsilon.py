@@ -90,6 +90,12 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         )
 
     def section(self):
+        """Return it as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
         heading = f"Audit of a claim of ({self.epsilon:g}, {self.delta:g})-differential privacy"
         rows = (("method", f"{self.method!r}, {self.runs} fits, by {self.attack}"),)
         assumed = ("Assuming the trade-off curve of a Gaussian mechanism.",) * self.gaussian

@@ -155,6 +155,12 @@ class MembershipInference(PrintedDocument, FrozenValue, eq=False):
         }
 
     def section(self):
+        """Return the figures as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
         scores = f"{self.train_score:.4g}, {self.test_score:.4g} (gap {self.gap:.4g})"
         rows = (
             ("area under the ROC curve", f"{self.auc} (0.5 is guessing)"),

@@ -64,6 +64,12 @@ class Reconstruction(PrintedDocument, FrozenValue, eq=False):
         return {"attack": self.attack} | sizes
 
     def section(self):
+        """Return what is told without anybody's estimate as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
         quartiles = np.quantile(self.estimates, (0.25, 0.5, 0.75))
         rows = (
             ("persons", f"{len(self.estimates)}, from {self.n_answers} answers"),

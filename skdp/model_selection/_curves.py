@@ -47,6 +47,12 @@ class DPScores(PrintedDocument):
         return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
 
     def section(self):
+        """Return the scores as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
         rows = {"mean": (self.mean_, self.mean_noise_), "scores": (self.scores_, self.noise_)}
         words = [(n, f"{np.round(v, 4).tolist()} ± {noise:.2g}") for n, (v, noise) in rows.items()]
         words.append(("guarantee", self.privacy_.section().heading))

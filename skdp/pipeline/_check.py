@@ -126,6 +126,12 @@ class PipelineCheck(PrintedDocument, FrozenValue):
         return f"one fit costs {least}{price}"
 
     def section(self):
+        """Return the steps, their cost and the findings as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
         table = (("step", "estimator", "kind", "epsilon, delta"), *self._rows())
         notes = (self._totals(), *map(str, self.findings or ["no findings"]))
         return Section("Steps of the pipeline", tables=(table,), notes=notes)

@@ -127,16 +127,7 @@ class Section(FrozenValue):
 
 
 class PrintedDocument:
-    """An object that is a `Section` where it is printed, and where a notebook shows it."""
-
-    def section(self):
-        """Return it as a part of a document.
-
-        Returns
-        -------
-        Section
-        """
-        raise NotImplementedError
+    """An object that is its ``section()`` where it is printed, and where a notebook shows it."""
 
     def __str__(self):
         return "\n".join(self.section().to_text())
