@@ -11,8 +11,6 @@ CENTRAL = "central: whoever fits sees the data, the world sees the fitted estima
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
 SEEDED = "YES: whoever knows the seed can take the noise away"
 NO_LEDGER = "none: the release is in no ledger, what else was released must be added to it"
-# What the text leaves to those who check the mathematics or the ledger, and where these find it.
-OF_THE_NOISE = ("noise scale", "sensitivity", "record", "version")
 MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
 
@@ -72,6 +70,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     version: str
     trust_model: str = CENTRAL
 
+    # What the text leaves to those who check the mathematics or the ledger.
+    of_the_noise = ("noise scale", "sensitivity", "record", "version")
     covered = "the public attributes of this fit and what is computed from them: predictions too"
     not_covered = (
         "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
@@ -104,7 +104,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
 
     def __str__(self):
         whole = self.section()
-        rows = (*(row for row in whole.rows if row[0] not in OF_THE_NOISE), MORE)
+        rows = (*(row for row in whole.rows if row[0] not in self.of_the_noise), MORE)
         return "\n".join(replace(whole, rows=rows).to_text())
 
     def rows(self):
