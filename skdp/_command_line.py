@@ -66,30 +66,27 @@ def _parser():
     commands = parser.add_subparsers(required=True, metavar="command")
     ledger = commands.add_parser("ledger", help="look at a ledger; nothing is ever changed")
     actions = ledger.add_subparsers(required=True, metavar="action")
-    show = actions.add_parser("show", help="budget and charges of each data set")
-    verify = actions.add_parser("verify", help="check the hash chain, print the last hash")
-    export = actions.add_parser("export", help="every record, or a page of the budgets (html)")
-    pipeline = commands.add_parser(
-        "price",
-        help="what a fit, a search or a cross-validation costs, before anything is spent",
-        description="The price of an estimator, a pipeline or a search; nothing is fitted.",
-    )
+
+    def add(group, name, run, words):
+        command = group.add_parser(name, help=words, description=words)
+        command.set_defaults(run=run)
+        if group is actions:
+            command.add_argument("ledger", help="a file, or a postgresql:// address")
+        if run is not _export:
+            command.add_argument("--json", action="store_true", help="print JSON")
+        return command
+
+    show = add(actions, "show", _show, "budget and charges of each data set")
+    verify = add(actions, "verify", _verify, "check the hash chain, print the last hash")
+    export = add(actions, "export", _export, "every record, or a page of the budgets (html)")
+    words = "what a fit, a search or a cross-validation will cost; nothing is fitted or spent"
+    pipeline = add(commands, "price", _price, words)
+    words = "what noisy Gaussian steps cost, each on a Poisson-sampled batch"
+    price = add(commands, "epsilon", _epsilon, words)
     pipeline.add_argument("path", metavar="module:object", help="an object, or a function of none")
     pipeline.add_argument("--rows", type=int, help="of the table")
     pipeline.add_argument("--columns", type=int, help="likewise")
     pipeline.add_argument("--folds", type=int, help="of a cross-validation with a fit in each")
-    price = commands.add_parser(
-        "epsilon",
-        help="what noisy steps on Poisson-sampled batches cost",
-        description="The epsilon of Gaussian steps, each on a Poisson-sampled batch.",
-    )
-    ledgers = {show: _show, verify: _verify, export: _export}
-    for command, run in (ledgers | {pipeline: _price, price: _epsilon}).items():
-        command.set_defaults(run=run)
-        if command in ledgers:
-            command.add_argument("ledger", help="a file, or a postgresql:// address")
-        if command is not export:
-            command.add_argument("--json", action="store_true", help="print JSON")
     for command in (show, export):
         command.add_argument("--dataset", help="this data set alone")
         command.add_argument("--user", help="charges of this user alone")

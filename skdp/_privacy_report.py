@@ -8,7 +8,6 @@ from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting._report import BudgetReport
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
-from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
 
 ASSUMPTIONS = (
@@ -18,7 +17,6 @@ ASSUMPTIONS = (
     "by charged releases.",
 )
 NO_AUDIT = "No attack was run. The guarantees rest on their proofs."
-NO_LEDGER = "none: the release is in no ledger, what else was released must be added to it"
 AUDITED = (
     "An attack proves a lower bound: how private a model is, the guarantee says, not the attack."
 )
@@ -141,8 +139,7 @@ class PrivacyReport(FrozenValue):
     __str__ = to_text
 
     def _sections(self):
-        for statement in self.statements:
-            yield Section(f"Guarantee of {statement.estimator}", _statement_rows(statement))
+        yield from (statement.section() for statement in self.statements)
         if self.without_statement:
             words = "says nothing of its privacy: what it learnt from rows is not covered."
             notes = tuple(f"{part} {words}" for part in self.without_statement)
@@ -150,9 +147,8 @@ class PrivacyReport(FrozenValue):
         for budget in self.budgets:
             yield budget.section(f"Budget and ledger of {budget.dataset!r}")
         yield Section("Assumptions", notes=ASSUMPTIONS)
-        found = [line for audit in self.audits for line in str(audit).splitlines()]
-        audited = (AUDITED, *(" ".join(line.split()) for line in found))
-        yield Section("Audit", notes=audited if found else (NO_AUDIT,))
+        yield Section("Audit", notes=(AUDITED if self.audits else NO_AUDIT,))
+        yield from (audit.section() for audit in self.audits)
         made = (("made", self.made), ("by", f"skdp {self.version}"))
         yield Section("About this document", made, notes=(SOURCES,))
 
@@ -204,7 +200,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     >>> report.statements[0].epsilon, report.budgets[0].spent
     (0.5, (0.5, 0.0))
     >>> report.to_markdown().splitlines()[2]
-    '### Guarantee of DPMeanTransformer'
+    '### DPMeanTransformer is (0.5, 0)-differentially private'
     """
     if not sources:
         raise ValueError("name at least one fitted estimator, accountant, statement or report")
@@ -213,7 +209,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     budgets = {(report.dataset, report.head_hash): report for report in reports}
     audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
     for audit in audits:
-        if not hasattr(audit, "to_dict"):
+        if not (hasattr(audit, "to_dict") and hasattr(audit, "section")):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
     return PrivacyReport(
         title=str(title),
@@ -255,16 +251,3 @@ def _parts(estimator):
             return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
     best = getattr(estimator, "best_estimator_", None)
     return [] if best is None else [("best_estimator_", best)]
-
-
-def _statement_rows(statement):
-    seeded = "YES: whoever knows the seed can take the noise away"
-    said = {
-        "seeded": seeded if statement.seeded else "no",
-        "composition": NO_LEDGER if statement.composition == "none" else statement.composition,
-        "record": statement.record or "none: no accountant",
-        "version": f"skdp {statement.version}",
-    }
-    guarantee = f"({in_digits(statement.epsilon, statement.delta)})-differential privacy"
-    # The heading and the guarantee say the first three.
-    return (("guarantee", guarantee), *(dict(statement.rows()[3:]) | said).items())

@@ -1,17 +1,20 @@
 """What a fitted estimator says about the privacy of what it published."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from skdp.accounting._report import RELATION_WORDS
-from skdp.utils._documents import html_fragment, html_table
+from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
 
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
+SEEDED = "YES: whoever knows the seed can take the noise away"
+NO_LEDGER = "none: the release is in no ledger, what else was released must be added to it"
+MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
 
-class PrivacyStatement(FrozenValue):
+class PrivacyStatement(PrintedDocument, FrozenValue):
     """The guarantee that covers a fitted estimator's public attributes and predictions.
 
     Printing gives the promise as text; a notebook shows all of it as HTML, `to_dict` gives JSON
@@ -87,18 +90,22 @@ class PrivacyStatement(FrozenValue):
         values["public"] = list(self.public)
         return values | {"covered": self.covered, "not_covered": self.not_covered}
 
-    def __str__(self):
-        cost = in_digits(self.epsilon, self.delta)
-        lines = [f"{self.estimator} is ({cost})-differentially private"]
-        # The first line says the first three.
-        rows = [row for row in self.rows()[3:] if row[0] not in self.of_the_noise]
-        more = "to_dict() and skdp.privacy_report have the noise and the ledger's hash"
-        rows.append(("more", more))
-        lines += [f"  {name:<12} {words}" for name, words in rows]
-        return "\n".join(lines)
+    def section(self):
+        """Return all of it as a part of a document.
 
-    def _repr_html_(self):
-        return html_fragment(html_table(self.rows(), caption="Privacy statement"))
+        Returns
+        -------
+        Section
+        """
+        cost = in_digits(self.epsilon, self.delta)
+        # The heading says the first three.
+        rows = tuple(self.rows()[3:])
+        return Section(f"{self.estimator} is ({cost})-differentially private", rows)
+
+    def __str__(self):
+        whole = self.section()
+        rows = (*(row for row in whole.rows if row[0] not in self.of_the_noise), MORE)
+        return "\n".join(replace(whole, rows=rows).to_text())
 
     def rows(self):
         """Return each field's label and its value, in words.
@@ -107,16 +114,16 @@ class PrivacyStatement(FrozenValue):
         -------
         list of (str, str)
         """
-        values = self.to_dict()
-        values |= {name: in_digits(values[name]) for name in ("epsilon", "delta")}
-        values["relation"] = RELATION_WORDS[self.relation]
-        return [(name.replace("_", " "), in_words(value)) for name, value in values.items()]
-
-
-def in_words(value):
-    """Return a field's value for people."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return "; ".join(value) or "nothing"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        said = {
+            "epsilon": in_digits(self.epsilon),
+            "delta": in_digits(self.delta),
+            "relation": RELATION_WORDS[self.relation],
+            "noise_scale": f"{self.noise_scale:g}",
+            "sensitivity": f"{self.sensitivity:g}",
+            "composition": NO_LEDGER if self.composition == "none" else self.composition,
+            "public": "; ".join(self.public) or "nothing",
+            "seeded": SEEDED if self.seeded else "no",
+            "record": self.record or "none: no accountant",
+            "version": f"skdp {self.version}",
+        }
+        return [(name.replace("_", " "), words) for name, words in (self.to_dict() | said).items()]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from skdp._data._kinds import container_kinds
-from skdp.utils._documents import html_fragment, html_table
+from skdp.utils._documents import Section, html_fragment
 from skdp.utils._frames import is_frame, names_of
 
 HALVES = ("bounds", "categories")
@@ -93,7 +93,7 @@ class Schema(dict):
         return "{\n" + ",\n".join(parts) + "\n}"
 
     def _repr_html_(self):
-        return html_fragment(*(html_table(self._lines(what), caption=what) for what in self))
+        return html_fragment(*(Section(what, self._lines(what)).to_html() for what in self))
 
 
 def _plain(value):

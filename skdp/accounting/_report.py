@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
-from skdp.utils._documents import Section, barred, html_fragment
+from skdp.utils._documents import PrintedDocument, Section, barred
 from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
 
@@ -45,7 +45,7 @@ def _as_json(value):
     return value.to_json() if isinstance(value, Event) else vars(value)
 
 
-class BudgetReport(FrozenValue):
+class BudgetReport(PrintedDocument, FrozenValue):
     """A data set's budget and what was spent of it.
 
     Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
@@ -182,12 +182,12 @@ class BudgetReport(FrozenValue):
             rows.append((number or "", entry.time, " ".join(words).strip(), *costs))
         return rows
 
-    def section(self, heading: str) -> Section:
+    def section(self, heading: str = "Privacy budget") -> Section:
         """Return it as a part of a document.
 
         Parameters
         ----------
-        heading : str
+        heading : str, default="Privacy budget"
             Of the part.
 
         Returns
@@ -203,9 +203,3 @@ class BudgetReport(FrozenValue):
         notes = (*self.notes, *[SUB_CAPS] * any("cap" in share for share in self.shares[1:]))
         notes = (*notes, f"Head hash if not edited: {self.head_hash}")
         return Section(heading, tuple(self.summary()), tables, notes)
-
-    def __str__(self):
-        return "\n".join(self.section("Privacy budget").to_text())
-
-    def _repr_html_(self):
-        return html_fragment(self.section("Privacy budget").to_html())

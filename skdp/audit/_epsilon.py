@@ -19,7 +19,7 @@ from skdp.audit._outputs import accountants, fit_persons, parameter, relation_in
 from skdp.audit._published import Verdict, as_matrix, distinguish, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
-from skdp.utils._documents import PrintedDocument
+from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
@@ -89,15 +89,17 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
             "one attack found, never how private the estimator is: that is what the claim says."
         )
 
-    def __str__(self):
-        lines = [
-            f"Audit of a claim of ({self.epsilon:g}, {self.delta:g})-differential privacy",
-            f"  {self._words()}",
-            f"  method  {self.method!r}, {self.runs} fits, by {self.attack}",
-        ]
-        if self.gaussian:
-            lines.append("  Assuming the trade-off curve of a Gaussian mechanism.")
-        return "\n".join(lines)
+    def section(self):
+        """Return it as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
+        heading = f"Audit of a claim of ({self.epsilon:g}, {self.delta:g})-differential privacy"
+        rows = (("method", f"{self.method!r}, {self.runs} fits, by {self.attack}"),)
+        assumed = ("Assuming the trade-off curve of a Gaussian mechanism.",) * self.gaussian
+        return Section(heading, rows, notes=(self._words(), *assumed))
 
 
 def audit_epsilon(

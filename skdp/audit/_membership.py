@@ -13,7 +13,7 @@ from skdp._data._persons import read_persons
 from skdp.audit import _scores
 from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, without_accountant
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
-from skdp.utils._documents import PrintedDocument
+from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
@@ -154,22 +154,24 @@ class MembershipInference(PrintedDocument, FrozenValue, eq=False):
             "accuracy": vars(self.accuracy),
         }
 
-    def __str__(self):
-        lines = [
-            f"Membership inference, attack {self.attack!r} on {self.access}",
-            f"  area under the ROC curve  {self.auc}  (0.5 is guessing)",
-        ]
-        for rate, value in self.tpr_at.items():
-            lines.append(f"  found at {rate:.1%} false alarms  {value}")
-        lines += [
-            f"  attack accuracy           {self.accuracy}  (0.5 is guessing)",
-            f"  largest advantage         {self.advantage:.4g}",
-            f"  score on members, others  {self.train_score:.4g}, {self.test_score:.4g}  "
-            f"(gap {self.gap:.4g})",
-            f"  intervals at {self.confidence:.4g} confidence",
-            f"  {self.note}",
-        ]
-        return "\n".join(lines)
+    def section(self):
+        """Return the figures as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
+        scores = f"{self.train_score:.4g}, {self.test_score:.4g} (gap {self.gap:.4g})"
+        rows = (
+            ("area under the ROC curve", f"{self.auc} (0.5 is guessing)"),
+            *((f"found at {rate:.1%} false alarms", str(v)) for rate, v in self.tpr_at.items()),
+            ("attack accuracy", f"{self.accuracy} (0.5 is guessing)"),
+            ("largest advantage", f"{self.advantage:.4g}"),
+            ("score on members, others", scores),
+            ("intervals", f"at {self.confidence:.4g} confidence"),
+        )
+        heading = f"Membership inference, attack {self.attack!r} on {self.access}"
+        return Section(heading, rows, notes=(self.note,))
 
 
 def membership_inference(
@@ -323,17 +325,10 @@ def membership_inference(
         labels = np.asarray(y) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
 
-    train_score, test_score = (
-        float(model.score(take_rows(X, rows), take_rows(y, rows)))
-        for rows in (members[codes], ~members[codes])
-    )
-    return MembershipInference(
-        attack=attack,
-        access=access,
-        train_score=train_score,
-        test_score=test_score,
-        **_figures(members, scores, confidence),
-    )
+    found = {"attack": attack, "access": access} | _figures(members, scores, confidence)
+    for name, rows in (("train_score", members[codes]), ("test_score", ~members[codes])):
+        found[name] = float(model.score(take_rows(X, rows), take_rows(y, rows)))
+    return MembershipInference(**found)
 
 
 def _figures(members, scores, confidence):

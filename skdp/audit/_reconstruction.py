@@ -6,7 +6,7 @@ from scipy.sparse import block_array, csr_array, eye_array
 from sklearn.utils.validation import check_array, column_or_1d
 
 from skdp.audit._tables import as_table
-from skdp.utils._documents import PrintedDocument
+from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._frames import take_rows
 from skdp.utils._values import FrozenValue
 
@@ -63,16 +63,20 @@ class Reconstruction(PrintedDocument, FrozenValue, eq=False):
         sizes = {"n_answers": self.n_answers, "n_persons": len(self.estimates)}
         return {"attack": self.attack} | sizes
 
-    def __str__(self):
-        n, quartiles = len(self.estimates), np.quantile(self.estimates, (0.25, 0.5, 0.75))
-        return "\n".join(
-            [
-                f"Reconstruction by {self.attack}",
-                f"  persons    {n}, from {self.n_answers} answers",
-                "  estimates  quartiles " + ", ".join(f"{each:.4g}" for each in quartiles),
-                "  How many of them are right: success(truth).",
-            ]
+    def section(self):
+        """Return what is told without anybody's estimate as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
+        quartiles = np.quantile(self.estimates, (0.25, 0.5, 0.75))
+        rows = (
+            ("persons", f"{len(self.estimates)}, from {self.n_answers} answers"),
+            ("estimates", "quartiles " + ", ".join(f"{each:.4g}" for each in quartiles)),
         )
+        notes = ("How many of them are right: success(truth).",)
+        return Section(f"Reconstruction by {self.attack}", rows, notes=notes)
 
 
 def linear_reconstruction(queries, answers, *, bounds=(0, 1)):

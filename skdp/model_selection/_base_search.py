@@ -57,16 +57,10 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     if not candidates:
         raise ValueError("there is no candidate: the parameter grid is empty")
     score = default_score(scoring, candidates[0].pipeline.pipe)
-    for pipeline in (candidate.pipeline for candidate in candidates):
-        score.check(pipeline.pipe, pipeline.classes, **rows.shared)
-    return SearchTask(
-        candidates=candidates,
-        shape=(rows.n_units, rows.n_columns),
-        score=score,
-        guarantee=guarantee.of_rows,
-        public_steps=public_steps,
-        **asked,
-    )
+    for own in candidates:
+        score.check(own.pipeline.pipe, own.pipeline.classes, **rows.shared)
+    asked |= {"score": score, "shape": (rows.n_units, rows.n_columns), "public_steps": public_steps}
+    return SearchTask(candidates=candidates, guarantee=guarantee.of_rows, **asked)
 
 
 def _of_published(name):
@@ -315,8 +309,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
                 price = fit.spend or plan
                 for part in parts:
                     part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
-        steps = tuple(f"step {name!r}" for name in plan.task.public_steps)
-        public = plan.task.public("the candidates") + steps
+        public = plan.task.public("the candidates")
         fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)
 
     def _check_published(self, method):

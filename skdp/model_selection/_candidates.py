@@ -17,7 +17,7 @@ from skdp._data._tables import indexable_table, read_target
 from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
-from skdp.pipeline._instances import fitted_params, without_memory
+from skdp.pipeline._instances import fitted_params, with_params
 from skdp.utils._chunked import form_of
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
@@ -250,7 +250,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
                 f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
                 "every fit, from its own total"
             )
-    model = without_memory(clone(estimator).set_params(**clone(params, safe=False)))
+    model = with_params(estimator, params)
     known = {"terms": rows.terms, "columns": rows.columns, "public_steps": public_steps}
     planned = plan_pipeline(model, None, rows.n_columns, **known)
     for step in planned.steps:

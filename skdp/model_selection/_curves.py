@@ -11,7 +11,7 @@ from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
 from skdp.utils._docstrings import documented
-from skdp.utils._documents import PrintedDocument
+from skdp.utils._documents import PrintedDocument, Section
 
 
 class DPScores(PrintedDocument):
@@ -46,15 +46,17 @@ class DPScores(PrintedDocument):
             return "DPScores()"
         return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
 
-    def __str__(self):
-        if not hasattr(self, "privacy_"):
-            return repr(self)
+    def section(self):
+        """Return the scores as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
         rows = {"mean": (self.mean_, self.mean_noise_), "scores": (self.scores_, self.noise_)}
-        lines = [
-            f"  {n:<9}  {np.round(v, 4).tolist()} ± {noise:.2g}" for n, (v, noise) in rows.items()
-        ]
-        guarantee = f"  guarantee  {str(self.privacy_).splitlines()[0]}"
-        return "\n".join(["Noisy scores of cross-validation", *lines, guarantee])
+        words = [(n, f"{np.round(v, 4).tolist()} ± {noise:.2g}") for n, (v, noise) in rows.items()]
+        words.append(("guarantee", self.privacy_.section().heading))
+        return Section("Noisy scores of cross-validation", tuple(words))
 
 
 @documented()
@@ -93,7 +95,7 @@ def dp_cross_val_score(
         As in `DPGridSearchCV`.
     {groups}
     public_steps : tuple of str, default=()
-        Names of steps that learn from data which are public.
+        Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
         How many fits run at a time.
     accountant : PrivacyAccountant, default=None

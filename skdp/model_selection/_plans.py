@@ -5,7 +5,7 @@ one such row goes through; the worst branch is the price of the search.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, partial
 
 from skdp import mechanisms
@@ -14,6 +14,7 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
+from skdp.utils._values import FrozenValue
 
 SELECTIONS = {
     "exponential": mechanisms.ExponentialMechanism,
@@ -31,8 +32,7 @@ SELECTION_ALONE, SCORES_ALONE = 0.7, 0.3
 SCORES_TOGETHER = 0.2
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchTask:
+class SearchTask(FrozenValue, kw_only=True):
     """What is asked of a search: all of it is public.
 
     Parameters
@@ -70,7 +70,8 @@ class SearchTask:
     def public(self, tried):
         """Return in words what a statement says was taken to be public."""
         labels = ("the label set",) if self.candidates[0].pipeline.classes is not None else ()
-        return "the numbers of rows and columns", "which rows go where", tried, *labels
+        steps = (f"step {name!r}" for name in self.public_steps)
+        return "the numbers of rows and columns", "which rows go where", tried, *labels, *steps
 
     def run_plans(self, layout, guarantee):
         """Return the plan of every run of a layout, by candidate and split."""
@@ -89,6 +90,23 @@ class SearchTask:
             return ()
         own, numbers = scaled(self.part(REFIT_SHARE, 0.25), scale), range(len(self.candidates))
         return tuple(self.fit_plan(i, self.shape[0], own) for i in numbers)
+
+    def planned(self, strategy, layout, budget, scale, **released):
+        """Return the plan in which runs have so many times a budget, and the refit of its own.
+
+        Parameters
+        ----------
+        strategy : str
+        layout : Layout
+        budget : Guarantee
+            Of a run.
+        scale : float
+        **released
+            What else a `SearchPlan` has.
+        """
+        runs, refits = self.run_plans(layout, scaled(budget, scale)), self.refits(scale)
+        known = {"task": self, "strategy": strategy, "layout": layout}
+        return SearchPlan(runs=runs, refits=refits, **known, **released)
 
     def part(self, share, delta_share):
         """Return a share of the budget as a guarantee.
@@ -134,10 +152,10 @@ class SearchPlan(MechanismPlan):
         How a candidate is chosen by its raw scores.
     noisy : mechanism
         How scores are released.
-    released_together : int
-        How many noisy scores are released at a time: one a run for random stopping.
     branches : tuple of Event
         What one row can go through.
+    released_together : int, default=1
+        How many noisy scores are released at a time: one a run for random stopping.
     mean_runs : int or None
         The mean number of runs of random stopping.
     set_aside : float
@@ -149,10 +167,10 @@ class SearchPlan(MechanismPlan):
     runs: dict
     layout: object
     noisy: object
-    released_together: int
     branches: tuple
     refits: tuple = ()
     choice: object = None
+    released_together: int = 1
     mean_runs: int | None = None
     set_aside: float = 0.0
     by_person = True
@@ -172,14 +190,11 @@ class SearchPlan(MechanismPlan):
                 choice = f"{self.choice.name} and noisy scores"
             name = f"search over {len(self.layout.of_candidate)} candidates: "
             name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
-        return Price(
-            name=name,
-            event=self.branches[0] if is_one else self.task.guarantee.event,
-            guarantee=self.task.guarantee,
-            scale=self.noisy.scale,
-            # Of one candidate's score, or of all scores where there is no choice.
-            sensitivity=(self.choice or self.noisy).sensitivity,
-        )
+        whole, scale = self.task.guarantee, self.noisy.scale
+        # Of one candidate's score, or of all scores where there is no choice.
+        noise = {"scale": scale, "sensitivity": (self.choice or self.noisy).sensitivity}
+        event = self.branches[0] if is_one else whole.event
+        return Price(name=name, event=event, guarantee=whole, **noise)
 
     @property
     def releases(self):
@@ -227,17 +242,10 @@ def plan_runs(task, strategy, layout):
     if not together:
         stage_scale = fitting_scale(task, lambda s: branches(scale, s, [((), True)]))
     choice, noisy = scoring(stage_scale)
-    return SearchPlan(
-        task=task,
-        strategy=strategy,
-        runs=task.run_plans(layout, scaled(budget, scale)),
-        refits=task.refits(scale),
-        layout=layout,
-        choice=choice,
-        noisy=noisy,
-        released_together=len(task.candidates if chooses else layout.runs),
-        branches=branches(scale, stage_scale, patterns),
-    )
+    n_scores = len(task.candidates if chooses else layout.runs)
+    stage = {"choice": choice, "noisy": noisy, "released_together": n_scores}
+    every = branches(scale, stage_scale, patterns)
+    return task.planned(strategy, layout, budget, scale, branches=every, **stage)
 
 
 def _scoring(task, layout, together, scale):
@@ -323,18 +331,8 @@ def plan_random_stopping(task, layout, mean_runs):
         scoring = partial(_noise, task, 1.0, l1=sensitivity, l2=sensitivity)
         noisy = scoring(fitting_scale(task, lambda s: (branch(scale, scoring(s).event, 0.0),)))
         branches += (branch(scale, noisy.event, 0.0),)
-    return SearchPlan(
-        task=task,
-        strategy="random_stopping",
-        runs=task.run_plans(layout, scaled(first, scale)),
-        refits=task.refits(scale),
-        layout=layout,
-        noisy=noisy,
-        released_together=1,
-        branches=branches,
-        mean_runs=mean_runs,
-        set_aside=run.set_aside,
-    )
+    stage = {"noisy": noisy, "mean_runs": mean_runs, "set_aside": run.set_aside}
+    return task.planned("random_stopping", layout, first, scale, branches=branches, **stage)
 
 
 def _score_of_a_run(run, sensitivity, delta):

@@ -1,13 +1,14 @@
 """What the branches of a plan cost, and the scale at which the worst one fits a budget."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from skdp.accounting import ZCDP, Composed, Gaussian, PureDP, get_delta, get_epsilon, zcdp
 from skdp.accounting._calibrate import bracket, crossing
 from skdp.accounting._events import is_sampled, leaves, merged
 from skdp.accounting._laws import law
+from skdp.utils._values import FrozenValue
 
 SCALES = (2.0**-30, 2.0**20)
 
@@ -82,8 +83,7 @@ def dominating(fits):
     return replace(guarantee, epsilon=_common_epsilon(fits, guarantee.delta)).event
 
 
-@dataclass(frozen=True)
-class RunCost:
+class RunCost(FrozenValue):
     """What one run costs, whichever candidate it draws.
 
     Parameters

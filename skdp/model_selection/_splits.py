@@ -17,10 +17,7 @@ from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
 # By the names of classes; their splits hang on row numbers alone.
-ALLOWED = (
-    *("KFold", "RepeatedKFold", "ShuffleSplit", "LeaveOneOut", "TimeSeriesSplit"),
-    "PredefinedSplit",
-)
+ALLOWED = "KFold RepeatedKFold ShuffleSplit LeaveOneOut TimeSeriesSplit PredefinedSplit".split()
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
 # Of folds of persons: of folds by the same key, those of the others are no folds again.
@@ -28,18 +25,14 @@ PERSON_KEY = 2**31 - 1
 HELD_OUT = 0.25
 
 
-class Membership(NamedTuple):
-    """The numbers of the splits in which a row is trained on, and tested on."""
-
-    train: tuple
-    test: tuple
-
-
 class Pattern(NamedTuple):
-    """The runs, each (candidate, split), that are trained on a row, and whether it is scored."""
+    """In which splits, or in which runs, each (candidate, split), a row is trained on and scored.
 
-    runs: tuple
-    scored: bool
+    Of runs it matters only whether it is scored.
+    """
+
+    trained: tuple
+    scored: tuple | bool
 
 
 class Splits(FrozenValue):
@@ -68,11 +61,11 @@ class Splits(FrozenValue):
 
     @cached_property
     def memberships(self):
-        """Return the distinct ways in which one row takes part.
+        """Return the distinct ways in which one row takes part in splits.
 
         Returns
         -------
-        list of Membership
+        list of Pattern
         """
         half, both = len(self.train), np.zeros((self.n_samples, 2 * len(self.train)), dtype=bool)
         for column, rows in enumerate((*self.train, *self.test)):
@@ -81,7 +74,7 @@ class Splits(FrozenValue):
         whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
         both = both[np.unique(whole, return_index=True)[1]]
         return [
-            Membership(tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:])))
+            Pattern(tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:])))
             for row in both
         ]
 
@@ -123,7 +116,7 @@ class Layout(FrozenValue):
         for train, test in self.splits.memberships:
             train = set(train)
             pattern = Pattern(tuple(run for run in self.runs if run[1] in train), bool(test))
-            kinds = Counter((i, sizes[s]) for i, s in pattern.runs)
+            kinds = Counter((i, sizes[s]) for i, s in pattern.trained)
             found[frozenset(kinds.items()), pattern.scored] = pattern, kinds
 
         def is_most(pattern, kinds):

@@ -7,10 +7,10 @@ from sklearn.base import is_classifier
 from skdp.base import terms_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, is_private
-from skdp.pipeline._prices import Price, paid_twice, price_steps, total_price
+from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
-from skdp.utils._documents import aligned, html_fragment, html_table, html_text
+from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -40,7 +40,7 @@ class Finding(FrozenValue):
         return f"{self.step}: {self.problem}: {self.message}"
 
 
-class StepCost(FrozenValue):
+class StepCost(Cost, kw_only=True):
     """One step of a pipeline and what one fit of it costs.
 
     Parameters
@@ -53,32 +53,20 @@ class StepCost(FrozenValue):
         As `step_kind` says.
     reason : str
         What that means.
-    epsilon, delta : float
-        The price of a fit for the accountant's unit, 0 where nothing is charged.
-    event : Event or None
-        What is charged.
     columns : str
         The columns that it is given, in words; empty for all.
-    fits : int
-        How often a fit of the whole fits it, at least: 0 in a search, an ensemble or another
-        wrapper.
-    exact : bool
-        Whether that is exactly how often; otherwise it depends on the table or is not known.
+    **cost
+        As of `Cost`.
     """
 
     step: str
     estimator: str
     kind: str
     reason: str
-    epsilon: float = 0.0
-    delta: float = 0.0
-    event: object = None
-    columns: str = ""
-    fits: int = 1
-    exact: bool = True
+    columns: str
 
 
-class PipelineCheck(FrozenValue):
+class PipelineCheck(PrintedDocument, FrozenValue):
     """What `check_pipeline` found; iterating gives the findings, printing gives all.
 
     Parameters
@@ -137,15 +125,16 @@ class PipelineCheck(FrozenValue):
             price = f"{price} step by step, {joint} as one plan"
         return f"one fit costs {least}{price}"
 
-    def __str__(self):
-        found = [f"  {finding}" for finding in self.findings] or ["  none"]
-        lines = ["Steps", *aligned(self._rows()), "", f"Cost: {self._totals()}"]
-        return "\n".join([*lines, "", "Findings", *found])
+    def section(self):
+        """Return the steps, their cost and the findings as a part of a document.
 
-    def _repr_html_(self):
-        words = [self._totals(), *(self.findings or ["no findings"])]
-        paragraphs = [f"<p>{html_text(text)}</p>" for text in words]
-        return html_fragment(html_table(self._rows(), caption="Steps"), *paragraphs)
+        Returns
+        -------
+        Section
+        """
+        table = (("step", "estimator", "kind", "epsilon, delta"), *self._rows())
+        notes = (self._totals(), *map(str, self.findings or ["no findings"]))
+        return Section("Steps of the pipeline", tables=(table,), notes=notes)
 
 
 def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
@@ -393,6 +382,7 @@ def _cost(step, price):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
-    price = price or Price(fits=step.fits or 0, exact=step.fits is not None)
-    known = {one: getattr(price, one) for one in ("epsilon", "delta", "event", "fits", "exact")}
-    return StepCost(step.title, name, step.kind, REASONS[step.kind], columns=step.columns, **known)
+    cost = price or Cost(fits=step.fits or 0, exact=step.fits is not None)
+    known = {field: getattr(cost, field) for field in Cost.__dataclass_fields__}
+    known |= {"kind": step.kind, "reason": REASONS[step.kind], "columns": step.columns}
+    return StepCost(step=step.title, estimator=name, **known)

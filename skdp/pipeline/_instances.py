@@ -3,6 +3,7 @@
 import sys
 from inspect import signature
 
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -80,8 +81,9 @@ def fitted_params(model, *names):
     }
 
 
-def without_memory(model):
-    """Take from a clone the memories, which keep rows and make a release again, and return it."""
+def with_params(estimator, params):
+    """Return a clone with other parameters, without memories: they make a release again."""
+    model = clone(estimator).set_params(**clone(params, safe=False))
     return model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
 
 

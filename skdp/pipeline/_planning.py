@@ -1,7 +1,7 @@
 """Plans of whole pipelines: every private step's charge, calibrated together."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
 from numbers import Real
 
@@ -17,6 +17,7 @@ from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
 from skdp.preprocessing._binning import names_in
 from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
@@ -121,8 +122,7 @@ def may_release_nothing(estimator):
     return of_skdp(estimator) and getattr(estimator, "_may_release_nothing", False)
 
 
-@dataclass(frozen=True)
-class PipelinePlan:
+class PipelinePlan(FrozenValue):
     """What the private steps of a pipeline will charge, as a function of the budget.
 
     Parameters

@@ -17,30 +17,42 @@ BUDGET = ("epsilon", "delta", "accountant", "random_state")
 KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 
-class Price(FrozenValue):
-    """What one fit of a step costs, how often it is fitted, and where it is charged.
+class Cost(FrozenValue, kw_only=True):
+    """What one fit of a step costs, and how often a fit of the whole fits it.
 
     Parameters
     ----------
-    event : Event
-        What is charged.
     epsilon, delta : float
-        The price of one fit, for the unit of the terms.
+        The price of a fit for the accountant's unit, 0 where nothing is charged.
+    event : Event or None
+        What is charged.
     fits : int
-        How often it is fitted, at least.
+        How often it is fitted, at least: 0 in a search, an ensemble or another wrapper.
     exact : bool
-        Whether that is exactly how often, and the price is exact.
-    accountant : PrivacyAccountant, handle, Reservation or None
-    terms : Terms
+        Whether that is exactly how often, and what it costs; otherwise it depends on the table or
+        is not known.
     """
 
-    event: object = None
     epsilon: float = 0.0
     delta: float = 0.0
+    event: object = None
     fits: int = 0
     exact: bool = True
-    accountant: object = None
-    terms: object = None
+
+
+class Price(Cost, kw_only=True):
+    """What fits of a private step cost, and where they are charged.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant, handle, Reservation or None
+    terms : Terms
+    **cost
+        As of `Cost`.
+    """
+
+    accountant: object
+    terms: object
 
 
 def price_steps(priced, n_samples):
@@ -55,11 +67,11 @@ def price_steps(priced, n_samples):
         shape = n_samples if step.fits == 1 else None, step.n_features or None
         planned = planned_charge(step.estimator, *shape, **known, name=step.title)
         free = not leaves(planned.event)
-        price = (0.0, 0.0) if free else (planned.epsilon, planned.delta)
+        price = {} if free else {"epsilon": planned.epsilon, "delta": planned.delta}
         exact = free or planned.exact or of_skdp(step.estimator)
-        times = {"fits": step.fits or 0, "exact": exact and step.fits is not None}
+        price |= {"fits": step.fits or 0, "exact": exact and step.fits is not None}
         where = {"accountant": accountant, "terms": terms}
-        prices[step.name] = Price(planned.event, *price, **times, **where)
+        prices[step.name] = Price(event=planned.event, **price, **where)
     return prices
 
 
@@ -97,10 +109,9 @@ def _with_rounds(prices):
             _, counts = runs.setdefault(whole.key, (whole, [0] * len(whole.planned)))
             counts[price.accountant.index] += price.fits
     for whole, counts in runs.values():
-        terms = terms_of(whole.accountant)
-        times = {"fits": whole.new_rounds(counts), "exact": True}
-        price = whole.event, whole.epsilon, whole.delta
-        yield Price(*price, **times, accountant=whole, terms=terms)
+        price = {"event": whole.event, "epsilon": whole.epsilon, "delta": whole.delta}
+        where = {"accountant": whole, "terms": terms_of(whole.accountant)}
+        yield Price(fits=whole.new_rounds(counts), **price, **where)
 
 
 def paid_twice(steps):

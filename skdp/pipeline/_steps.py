@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, with_params
 from skdp.pipeline._kinds import ACCEPTED, held, is_private, output_width, sparsity, step_kind
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -174,11 +173,8 @@ def steps_of_search(step):
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
-    tried = [
-        without_memory(clone(search.estimator).set_params(**clone(params, safe=False)))
-        for params in ({}, *search._candidate_params())
-    ]
-    name = _join(step.name, "estimator")
+    name, every = _join(step.name, "estimator"), ({}, *search._candidate_params())
+    tried = (with_params(search.estimator, params) for params in every)
     return [find_steps(each, None, name, step.before) for each in tried]
 
 

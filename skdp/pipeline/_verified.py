@@ -166,17 +166,14 @@ VERIFIED = {
 }
 
 # Functions, which their condition judges or which are given names alone.
-JUDGED_APART = {
-    *("func", "inverse_func", "kw_args", "inv_kw_args", "feature_names_out"),
-    "feature_name_combiner",
-}
+FUNCTIONS = "func inverse_func kw_args inv_kw_args feature_names_out feature_name_combiner".split()
 
 
 def verified(estimator):
     """Return what was found of an estimator's class if its parameters meet the condition."""
     found = VERIFIED.get(sklearn_name(estimator))
     params = {} if found is None else estimator.get_params(deep=False)
-    plain = all(is_plain(value) for name, value in params.items() if name not in JUDGED_APART)
+    plain = all(is_plain(value) for name, value in params.items() if name not in FUNCTIONS)
     # Those that a condition cannot read scikit-learn will refuse; they were not verified.
     with suppress(TypeError, ValueError):
         return found if found is not None and plain and found.condition(params) else None

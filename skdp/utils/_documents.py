@@ -44,21 +44,20 @@ def markdown_text(text):
     return _MARKDOWN.sub(r"\\\1", printable(text))
 
 
-def html_table(rows, *, caption=None, head=None):
+def html_table(rows, *, head=None):
     """Return a table.
 
     Parameters
     ----------
     rows : iterable of sequences of str
         The first cell of a row names it, where there is no head.
-    caption : str, default=None
     head : sequence of str, default=None
         Names of columns.
     """
-    top = "" if caption is None else f"<caption>{html_text(caption)}</caption>"
+    top = ""
     if head is not None:
         cells = "".join(f'<th scope="col">{html_text(name)}</th>' for name in head)
-        top += f"<thead><tr>{cells}</tr></thead>"
+        top = f"<thead><tr>{cells}</tr></thead>"
     body = "".join(f"<tr>{_cells(row, head is None)}</tr>" for row in rows)
     return f'<div class="skdp-wide"><table>{top}<tbody>{body}</tbody></table></div>'
 
@@ -128,14 +127,13 @@ class Section(FrozenValue):
 
 
 class PrintedDocument:
-    """An object that a notebook shows as it prints: a title, rows of a name and words, notes."""
+    """An object that is its ``section()`` where it is printed, and where a notebook shows it."""
+
+    def __str__(self):
+        return "\n".join(self.section().to_text())
 
     def _repr_html_(self):
-        title, *lines = str(self).splitlines()
-        cells = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines]
-        notes = (f"<p>{html_text(*row)}</p>" for row in cells if len(row) == 1)
-        rows = [row for row in cells if len(row) == 2]
-        return html_fragment(html_table(rows, caption=title), *notes)
+        return html_fragment(self.section().to_html())
 
 
 def _cells(row, named):

@@ -165,6 +165,8 @@ def test_steps_that_learn_for_free_are_refused(accountant, step):
     for names in ((name,), iter([name])):
         search.set_params(public_steps=names, accountant=None).fit(X, y)
         assert f"step {name!r}" in search.privacy_.public
+    scores = dp_cross_val_score(pipe, X, y, public_steps=(name,), cv=2)
+    assert f"step {name!r}" in scores.privacy_.public
 
 
 def test_declared_stateless_and_private_steps_are_taken(accountant):
