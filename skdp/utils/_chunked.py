@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 from skdp.utils._sources import Parts, Source, dask_parts, parts_of, path_parts, slice_rows
-from skdp.utils._workers import DaskWorkers
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
@@ -31,7 +30,8 @@ class ChunkedArray:
         A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
         group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
-        DataFrame. Numbers; all of the same width. The rows of the first come first.
+        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition). Numbers; all of the same
+        width. The rows of the first come first.
     reopen : callable, default=None
         Of a table that dask computes: called if its cluster is lost, it returns the table on
         another one, which dask uses from then on. A fit asks again for the sum that was
@@ -113,9 +113,9 @@ class ChunkedArray:
         # Whether each chunk is opened by what is sent in its stead, as a path.
         self.opens_itself = not any(source.in_memory for source in sources)
         # What calls functions where the chunks are; None where that is here.
-        reopen = parts.reopen and partial(_lazy_again, parts.reopen)
-        lazy = parts.lazy
-        self.workers = None if lazy is None else DaskWorkers(lazy, self.borders, reopen)
+        self.workers = parts.workers and parts.workers(self.borders)
+        if parts.reopen is not None:
+            self.workers.reopen = partial(_lazy_again, parts.reopen)
         return self
 
     @classmethod
@@ -206,17 +206,18 @@ class ChunkedArray:
         """
         lazy = self._parts.lazy
         if lazy is None:
-            return self._viewed([self], partial(_mapped, function), n_columns, dtype)
+            workers = self.workers and self.workers.mapped(function)
+            return self._viewed([self], partial(_mapped, function), n_columns, dtype, workers)
         lazy = lazy.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
         return lazy.map_blocks(function, dtype=dtype, **made)
 
-    def _viewed(self, tables, read, n_columns, dtype):
+    def _viewed(self, tables, read, n_columns, dtype, workers=None):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
         chunks = zip(*(table._sources for table in tables), strict=True)
         views = (Source.view(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
         moved = "".join(table._parts.moved for table in tables)
-        return self._of(Parts(sources=tuple(views), moved=moved))
+        return self._of(Parts(sources=tuple(views), moved=moved, workers=workers))
 
     def _rows(self, rows):
         rows, parts = np.asarray(rows), self._parts
@@ -365,9 +366,10 @@ def as_chunked(X):
     """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
 
     It is one already, a dask array, a dask DataFrame of numbers, a pyarrow dataset, a polars
-    LazyFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the libraries is
-    imported for anything else. Sums over rows are computed where the blocks of a dask array are;
-    what reads rows reads those of a part, and forgets them when the next one is read.
+    LazyFrame, a checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet
+    files. None of the libraries is imported for anything else. Sums over rows are computed where
+    the blocks of a dask array, or the partitions of a Spark DataFrame, are; what reads rows reads
+    those of a part, and forgets them when the next one is read.
 
     Parameters
     ----------

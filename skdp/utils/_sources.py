@@ -1,7 +1,8 @@
 """Tables of other libraries as parts that are read one at a time, each column as its type says.
 
-Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames. None of the
-libraries is imported before one of its tables, or a path, is here.
+Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames, and frames of
+Spark, of which `skdp.utils._spark` makes parts. None of the libraries is imported before one of its
+tables, or a path, is here.
 """
 
 import os
@@ -12,6 +13,7 @@ import numpy as np
 
 from skdp.utils._frames import checked_blocks, checked_part, frame_columns, is_frame, kind_of
 from skdp.utils._values import FrozenValue
+from skdp.utils._workers import DaskWorkers
 
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
 SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
@@ -78,6 +80,8 @@ class Parts(FrozenValue, kw_only=True, eq=False):
         Why the place of a row could depend on values; empty where it does not.
     lazy : dask array, default=None
         The same table, where dask is to compute with it. Its blocks are what it says.
+    workers : callable, default=None
+        Of the borders of parts: what calls functions where these are.
     reopen : callable, default=None
         Returns the table on another cluster.
     """
@@ -86,6 +90,7 @@ class Parts(FrozenValue, kw_only=True, eq=False):
     form: object = None
     moved: str = ""
     lazy: object = None
+    workers: object = None
     reopen: object = None
 
 
@@ -95,6 +100,10 @@ def parts_of(X):
     library = kind.__module__.partition(".")[0]
     if hasattr(kind, "get_fragments"):
         return _dataset_parts(X)
+    if library == "pyspark":
+        from skdp.utils._spark import spark_parts
+
+        return spark_parts(X) if hasattr(kind, "mapInArrow") else None
     if library == "polars" and hasattr(kind, "collect"):
         return _polars_parts(X)
     if library != "dask":
@@ -306,7 +315,7 @@ def dask_parts(X, form=None):
         Source("a block", (height, X.shape[1]), X.dtype, partial(_computed, lazy, i), True)
         for i, height in enumerate(heights)
     )
-    return Parts(sources=tuple(sources), form=form, lazy=lazy)
+    return Parts(sources=tuple(sources), form=form, lazy=lazy, workers=partial(DaskWorkers, lazy))
 
 
 def _computed(array, number):

@@ -1,9 +1,9 @@
 """Functions of the parts of a table, called where the parts are.
 
-What calls them is dask, on whatever scheduler is current, or joblib, with whatever backend is
-active. Both have the same methods. They get functions, the values that go with the rows and small
-values, and neither accountant nor noise. Each call can be made again, so that those of a worker
-that died are repeated.
+What calls them is dask, on whatever scheduler is current, joblib, with whatever backend is active,
+or Spark (`skdp.utils._spark`). All have the same methods. They get functions, the values that go
+with the rows and small values, and neither accountant nor noise. Each call can be made again, so
+that those of a worker that died are repeated.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +17,7 @@ from joblib.parallel import get_active_backend
 
 from skdp._version import __version__
 from skdp.utils._one_thread import one_thread
+from skdp.utils._values import FrozenValue
 
 # So many calls a job, or up to twice as many: one may take longer than others.
 CALLS_A_JOB = 4
@@ -162,25 +163,26 @@ def _called(version, function, part, *along):
         return function(part() if callable(part) else part, *along)
 
 
+class Call(FrozenValue, eq=False):
+    """A call that is yet to be made, of what `JoblibWorkers.call` takes."""
+
+    number: int
+    function: object
+    along: tuple
+    of_part: bool
+
+
 class Beside:
     """Values that go with the rows, each part's where the part is.
 
     Parameters
     ----------
-    calls : list of callables
-        What `DaskWorkers.call` returned, of each part.
+    calls : list of Call
+        Of each part, one that returns them.
     """
 
     def __init__(self, calls):
-        self._calls, self._of, self._kept = calls, None, None
-
-    def kept(self, array):
-        """Return a list of what dask keeps for each part of an array, computed once."""
-        from dask import persist
-
-        if self._of is not array:
-            self._kept, self._of = persist(*(call() for call in self._calls)), array
-        return self._kept
+        self.calls, self.of, self.kept = calls, None, None
 
 
 def _form(array):
@@ -199,33 +201,36 @@ class DaskWorkers:
         Whose blocks are what it says.
     borders : tuple of int
         Where chunks begin, and the number of rows.
-    reopen : callable, default=None
+
+    Attributes
+    ----------
+    reopen : callable or None
         Returns the same array, elsewhere, when the cluster was lost; what was asked of it last is
         asked again.
     """
 
     depth = 0
     held = Beside
+    reopen = None
 
-    def __init__(self, array, borders, reopen=None):
-        self._array, self._borders, self._reopen = array, borders, reopen
-        self._chunks, self._sent = None, {}
+    def __init__(self, array, borders):
+        self._array, self._borders, self._chunks, self._sent = array, borders, None, {}
 
     def call(self, number, function, *along, of_part=True):
-        return partial(self._delayed, number, function, along, of_part)
+        return Call(number, partial(_called, __version__, function), along, of_part)
 
     def total(self, calls, then=None):
         from dask import delayed
 
         def asked():
-            total = added((call() for (call,) in calls), len(calls))
+            total = added((self._delayed(call) for (call,) in calls), len(calls))
             return [total if then is None else delayed(then, pure=False)(total)]
 
         return self._computed(asked)[0]
 
     def results(self, calls):
         calls = list(calls)
-        return self._computed(lambda: [call() for call in calls])
+        return self._computed(lambda: map(self._delayed, calls))
 
     def _computed(self, asked):
         """Return what dask computes, and ask for all of it anew where a cluster was lost."""
@@ -237,31 +242,37 @@ class DaskWorkers:
             except Exception as error:
                 if type(error).__name__ not in LOSSES:
                     raise
-                if self._reopen is None:
+                if self.reopen is None:
                     raise RuntimeError(LOST) from error
-                array = self._reopen()
+                array = self.reopen()
                 if _form(array) != _form(self._array):
                     raise ValueError("reopen did not return the table that was lost") from error
                 self._array, self._chunks, self._sent = array, None, {}
 
-    def _delayed(self, number, function, along, of_part):
+    def _delayed(self, call):
         from dask import delayed
 
         if self._chunks is None:
             self._chunks = self._array.rechunk({1: -1}).to_delayed().ravel().tolist()
-        chunk = self._chunks[number] if of_part else None
-        call = delayed(partial(_called, __version__, function), pure=False)
-        return call(chunk, *(self._part(values, number) for values in along))
+        chunk = self._chunks[call.number] if call.of_part else None
+        return delayed(call.function, pure=False)(chunk, *self._part(call.along, call.number))
 
     def _part(self, along, number):
         if isinstance(along, tuple):
             return tuple(self._part(values, number) for values in along)
         if along is None or isinstance(along, Beside):
-            return along and along.kept(self._array)[number]
+            return along and self._kept(along, number)
         if id(along) not in self._sent:
             # Kept with what it was made of, whose id no other array has meanwhile.
             self._sent[id(along)] = along, self._send(along)
         return self._sent[id(along)][1][number]
+
+    def _kept(self, beside, number):
+        from dask import persist
+
+        if beside.of is not self._array:
+            beside.kept, beside.of = persist(*map(self._delayed, beside.calls)), self._array
+        return beside.kept[number]
 
     def _send(self, values):
         from dask import delayed, persist
