@@ -129,8 +129,10 @@ def test_refits_of_a_growing_table_give_away_who_joined():
 
 
 def test_observed_epochs_give_away_more_than_the_last():
-    """Means over eight targets: they differ by 0.07, with a standard error of 0.02."""
+    """Means over eight targets: 0.59 and 0.53; over eight seeds the first varied by 0.013."""
     X, y = table()
+    # The order of rows in each epoch is that of numpy's global generator.
+    np.random.seed(0)  # noqa: NPY002
     model = SGDClassifier("log_loss", learning_rate="constant", eta0=50.0)
     few, many = (
         [
@@ -141,7 +143,7 @@ def test_observed_epochs_give_away_more_than_the_last():
         ]
         for n in (1, 16)
     )
-    assert np.mean(many) > 0.57 and np.mean(many) > np.mean(few)
+    assert np.mean(many) > 0.54 and np.mean(many) > np.mean(few)
 
 
 def test_a_claim_for_a_sequence_stands_and_a_leaky_one_breaks_it():
