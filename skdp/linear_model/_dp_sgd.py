@@ -249,7 +249,7 @@ class PrivateSGDModel(PrivateLinearModel):
         if self.penalty is None:
             settings = replace(settings, alpha=0.0, tie=0.0)
         weights = replace(weights, update=update, settings=settings)
-        excess = self._units.half**2 * weights.expected_excess(problem)
+        excess = self._units.half**2 * weights.expected_excess
         return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
 
     def _next_part(self):
