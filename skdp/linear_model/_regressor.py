@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import types_of
 from skdp._data._refusals import column_name, no_numbers
-from skdp._data._tables import RowsAndTarget, linear_scores, read_numeric_target, read_table
-from skdp.base import PrivateEstimator, ReadTable
+from skdp._data._tables import linear_scores, read_numeric_target, read_table
+from skdp.base import TableEstimator
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
 from skdp.utils._frames import is_frame, kind_of, names_of
@@ -30,7 +30,7 @@ class TargetScale(FrozenValue):
         return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
 
 
-class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
+class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     """The parameters of linear models, and their fit by their plans.
 
     A model reads by ``_read_target(y, n_rows)`` the classes that there can be, or None, and a
@@ -68,37 +68,13 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     intercept_scaling: float = 0.3
     verbose: int = 0
 
+    _accepts = ("sparse",)
     # Codes of classes are not scaled.
     _units = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 
-    def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
-            block by block.
-        y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
-        {groups}
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        return self._fit(X, y, groups)
-
-    def _read_table(self, X, y=None, reset=True, **declared):
+    def _read(self, X, reset=True):
         self._look_at_types(X)
-        X = read_table(self, X, reset=reset, accept_sparse=True)
-        classes, targets = self._read_target(y, X.shape[0], **declared)
-        return ReadTable(rows=RowsAndTarget(X, targets), shape=self._shape_of(X, classes=classes))
+        return read_table(self, X, reset=reset, accept_sparse=True)
 
     def _look_at_types(self, X):
         """Refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
@@ -136,11 +112,6 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
 
     def _statement(self, plan):
         return {"public": self._assumptions(), "sampler": plan.sampler}
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class PrivateRegressorMixin(RegressorMixin):

@@ -4,10 +4,9 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_samples, read_table
-from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
+from skdp.base import TableEstimator, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._binning import input_names, names_in
 from skdp.stats._quantiles import QuantilePlan
@@ -16,32 +15,14 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, public_inputs
 
 
-class TableTransformer(TransformerMixin, PrivateEstimator):
-    """A transformer of tables that `_read` reads; `_accepts` says of what kinds."""
-
-    _accepts = ()
-
-    def _table(self, X):
-        """Return the table to transform, as it is read."""
-        check_is_fitted(self)
-        return self._read(X, reset=False)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        for kind in self._accepts:
-            setattr(tags.input_tags, kind, True)
-        return tags
-
-
-class PlannedTransformer(TableTransformer):
+class PlannedTransformer(TransformerMixin, TableEstimator):
     """The fit of transformers by their plans.
 
-    They read rows by ``_read(X, reset)``, name in `_public` the parameters that declare something
-    of them, and in `_accepts` the input tags of what they take beside numbers. A pipeline asks
-    three attributes which steps are paid for twice: `_rescales`, whether features are shifted or
-    scaled; `_undoes_scaling`, whether the outcome is the same if they were before (not of one that
-    does not centre); and `_known_range`, whether the range of what comes out is known. What a
-    class does not say is not so.
+    They name in `_public` the parameters that declare something of the rows. A pipeline asks three
+    attributes which steps are paid for twice: `_rescales`, whether features are shifted or scaled;
+    `_undoes_scaling`, whether the outcome is the same if they were before (not of one that does
+    not centre); and `_known_range`, whether the range of what comes out is known. What a class
+    does not say is not so.
     """
 
     delta: float = 0.0
@@ -71,10 +52,6 @@ class PlannedTransformer(TableTransformer):
         {raises}
         """
         return self._fit(X, y, groups)
-
-    def _read_table(self, X, y=None):
-        rows = self._read(X)
-        return ReadTable(rows=rows, shape=self._shape_of(rows))
 
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}

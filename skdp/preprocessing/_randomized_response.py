@@ -1,15 +1,14 @@
 """Local differential privacy: categories that each row reports by randomised response."""
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.base import PrivateFit, PrivateRelease
+from skdp.base import PrivateFit, PrivateRelease, TableEstimator
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._categories import check_categories
-from skdp.preprocessing._planned import TableTransformer
 from skdp.stats._quantiles import epsilon_of_each
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
@@ -45,7 +44,7 @@ class ColumnwiseResponse(MechanismPlan):
         return reports
 
 
-class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
+class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, TableEstimator):
     r"""Report each row's categories by k-ary randomised response.
 
     The release is `transform`: each call charges once, before its noise, and its output is a

@@ -7,8 +7,7 @@ import numpy as np
 from skdp._data._columns import read_columns, split_by_column
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
-from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
-from skdp.base import ReadTable
+from skdp._data._tables import read_numeric_target, read_target
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
 from skdp.preprocessing._categories import Declared, StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -129,14 +128,10 @@ class DPTargetEncoder(PlannedTransformer):
         """
         return self._fit(X, y, groups)
 
-    def _read_table(self, X, y=None):
-        columns, classes = self._read(X), None
+    def _read_target(self, y, n_rows):
         if self.target_bounds is None:
-            classes, target = check_classes(self.classes, read_target(self, y, columns.shape[0]))
-        else:
-            target = read_numeric_target(self, y, columns.shape[0])
-        rows = RowsAndTarget(columns, target)
-        return ReadTable(rows=rows, shape=self._shape_of(columns, classes=classes))
+            return check_classes(self.classes, read_target(self, y, n_rows))
+        return None, read_numeric_target(self, y, n_rows)
 
     def _charge_needs_no_shape(self):
         return True

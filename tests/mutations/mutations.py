@@ -919,19 +919,17 @@ MUTATIONS = [
     ),
     Mutation(
         "scaled-before-the-charge",
-        "linear_model._regressor",
-        "PrivateLinearModel._read_table",
+        "base",
+        "TableEstimator._read_table",
         rules.inserted("X = X / abs(X).max()", "self._read_target"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
-        "linear_model._regressor",
-        "PrivateLinearModel._read_table",
-        rules.inserted(
-            "X, targets = X[[*range(len(y))] * 2], targets[[*range(len(y))] * 2]", "ReadTable"
-        ),
+        "base",
+        "TableEstimator._read_table",
+        rules.inserted("X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]", "RowsAndTarget"),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "a row moves the weights by twice what is priced",
     ),
