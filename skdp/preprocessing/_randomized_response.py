@@ -5,12 +5,11 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.base import PrivateFit, PrivateRelease, TableEstimator
+from skdp.base import PrivateRelease, TableEstimator
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
-from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 
 
@@ -139,21 +138,17 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         ValueError
             If a parameter or the data are not as described.
         """
-        with PrivateFit(self) as fit, FitProgress(self):
-            table = self._read(X)
-            fit.n_units(groups, table.shape[0])
-            plan = self.plan_fit(self._shape_of(table), fit.guarantee)
-            # The statement speaks of `transform`, which charges.
-            fit.charge(NoRelease())
-            fit.publish(
-                plan,
-                public=("the number of rows and columns", "categories"),
-                sampler=plan.sampler,
-                trust_model=LOCAL,
-                categories_=plan.categories,
-            )
-            self._plan, self._fitted_with = plan, self._statement_depends_on()
-        return self
+        return self._fit(X, y, groups)
+
+    def _statement(self, plan):
+        public = "the number of rows and columns", "categories"
+        return {"public": public, "sampler": plan.sampler, "trust_model": LOCAL}
+
+    def _run(self, fit, progress, table, plan, said):
+        # The statement speaks of `transform`, which charges.
+        fit.charge(NoRelease())
+        fit.publish(plan, **said, categories_=plan.categories)
+        self._plan, self._fitted_with = plan, self._statement_depends_on()
 
     def plan_fit(self, shape, guarantee):
         """Return what one `transform` of a table of that shape will release.
