@@ -2,7 +2,6 @@
 
 import math
 from contextlib import suppress
-from functools import partial
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from skdp._data._persons import shares_of
 from skdp._data._tables import read_table
 from skdp.base import TableEstimator
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
+from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
-from skdp.stats._release import plan_within_bounds
 from skdp.utils._validation import public_inputs
 
 
@@ -153,8 +152,8 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     def plan_fit(self, shape, guarantee):
         n_classes = len(self._planned_classes(shape))
         prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
-        moments = partial(ClassMomentsPlan, n_rows=shape.n_rows, n_classes=n_classes, prior=prior)
-        return plan_within_bounds(moments, self.bounds, shape, guarantee)
+        classes = {"n_classes": n_classes, "prior": prior}
+        return plan_columns(self, ClassMomentsPlan, shape, guarantee, **classes)
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}

@@ -9,7 +9,6 @@ from skdp._data._tables import read_samples, read_table
 from skdp.base import TableEstimator, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._binning import input_names, names_in
-from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, public_inputs
@@ -176,21 +175,22 @@ class TransformerPlan(MechanismPlan):
         return self.mechanism.run(X, source, **shared)
 
 
-def plan_column_quantiles(quantiles, bounds, shape, guarantee, kind=QuantilePlan):
-    """Plan from public quantities alone.
+def plan_columns(estimator, kind, shape, guarantee, **fields):
+    """Plan a statistic of columns within an estimator's `bounds`, declared or found.
 
     Parameters
     ----------
-    quantiles : sequence of float
-        In [0, 1].
-    bounds : "auto" or tuple of (low, high)
+    estimator : estimator
+    kind : type
+        Of the statistic's plan, with `n_rows`, and bounds and a guarantee.
     shape : TableShape
     guarantee : Guarantee
-    kind : type, default=QuantilePlan
+    **fields
+        Of the plan, beside these.
 
     Returns
     -------
     WithinBounds
     """
-    plan = partial(kind, quantiles=quantiles, n_rows=shape.n_rows)
-    return plan_within_bounds(plan, bounds, shape, guarantee)
+    plan = partial(kind, n_rows=shape.n_rows, **fields)
+    return plan_within_bounds(plan, estimator.bounds, shape, guarantee)

@@ -6,11 +6,7 @@ import numpy as np
 
 from skdp._data._columns import each_column
 from skdp._data._tables import read_samples
-from skdp.preprocessing._planned import (
-    BoundedColumnsTransformer,
-    CentringTransformer,
-    plan_column_quantiles,
-)
+from skdp.preprocessing._planned import BoundedColumnsTransformer, CentringTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
@@ -109,7 +105,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
 
         def planned(below, above):
             # The middle one costs nothing: two levels of choices hold three quantiles.
-            return plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
+            quantiles = below, 0.5, above
+            return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
         if not is_auto(self.quantile_range):
             return planned(*check_quantile_range(self.quantile_range))
@@ -243,7 +240,7 @@ class DPRobustScaler(CentringTransformer):
         ends = check_quantile_range(self.quantile_range)
         # Three quantiles take as many levels of choices as the two ends alone.
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
-        return plan_column_quantiles(quantiles, self.bounds, shape, guarantee)
+        return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
     def _released(self, run, plan):
         quantiles, ranges = run.released, run.released[-1] - run.released[0]
@@ -346,7 +343,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         check_boolean(self.clip, "clip")
 
         def planned(share):
-            return plan_column_quantiles((share,), self.bounds, shape, guarantee, ScaledByMagnitude)
+            return plan_columns(self, ScaledByMagnitude, shape, guarantee, quantiles=(share,))
 
         if is_auto(self.quantile):
             share = 1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL))
