@@ -138,30 +138,6 @@ class PrivateSGDModel(PrivateLinearModel):
     projection_radius: float | None = None
     partial_fit_rows: str = "any"
 
-    def fit(self, X, y, *, groups=None):
-        """Fit the model from zero weights and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
-            Rows. Data larger than memory are read tile by tile.
-        y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
-        {groups}
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        # It is in no partition with earlier calls of partial_fit.
-        self.__dict__.pop("_partition", None)
-        return self._fit(X, y, groups)
-
     def _go_on(self, X, y, groups, **declared):
         """Fit as a call of partial_fit: from the released weights on, if there are any."""
         begins = not hasattr(self, "coef_")
@@ -258,11 +234,12 @@ class PrivateSGDModel(PrivateLinearModel):
             return self.accountant
         if not hasattr(self.accountant, "partition"):
             raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
-        number, part = divmod(getattr(self, "n_partial_fits_", 0), CALLS_OF_A_PARTITION)
-        if not hasattr(self, "_partition"):
+        calls = getattr(self, "n_partial_fits_", 0)
+        # The first call after a fit is in no partition with those before, nor is that of a copy.
+        if not (calls and hasattr(self, "_partition")):
             self._partition = f"partial_fit {uuid.uuid4().hex}"
-        name = f"{self._partition} {number}"
-        return self.accountant.partition(name, CALLS_OF_A_PARTITION)[part]
+        number, part = divmod(calls, CALLS_OF_A_PARTITION)
+        return self.accountant.partition(f"{self._partition} {number}", CALLS_OF_A_PARTITION)[part]
 
     def __getstate__(self):
         # Two copies that went on in one partition could put different rows into one part.
