@@ -171,9 +171,6 @@ class PrivateSGDModel(PrivateLinearModel):
         del released["data_norm_"]
         return released
 
-    def _charge_needs_no_shape(self):
-        return False
-
     def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):
             value = getattr(self, name)

@@ -97,7 +97,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     def _charge_needs_no_shape(self):
         # How much of epsilon is for the centre depends on the number of rows.
         names = ("data_norm", "mechanism", "C", "alpha")
-        centred = getattr(self, "mechanism", None) == "gradient" and not hasattr(self, "C")
+        centred = getattr(self, "mechanism", "gradient") == "gradient" and not hasattr(self, "C")
         return not centred and not any(is_auto(getattr(self, name, None)) for name in names)
 
     def _scores(self, X):
