@@ -114,10 +114,19 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         return {"public": self._assumptions(), "sampler": plan.sampler}
 
 
-class PrivateRegressorMixin(RegressorMixin):
-    """Targets, which plans take on the scale of the parameter `target_bounds`."""
+class PrivatePredictorMixin:
+    """Of predictors: they answer row by row, and few rows teach them nothing at epsilon 1."""
 
     _row_by_row = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        (tags.classifier_tags or tags.regressor_tags).poor_score = True
+        return tags
+
+
+class PrivateRegressorMixin(PrivatePredictorMixin, RegressorMixin):
+    """Targets, which plans take on the scale of the parameter `target_bounds`."""
 
     @property
     def _units(self):
@@ -132,11 +141,6 @@ class PrivateRegressorMixin(RegressorMixin):
 
     def _assumptions(self):
         return (*super()._assumptions(), "target_bounds")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
 
 
 class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
