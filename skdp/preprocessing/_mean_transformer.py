@@ -176,8 +176,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         choices = {"noise": self.mechanism, "noisy_count": noisy}
         return plan_columns(self, MeanPlan, shape, guarantee, **choices)
 
-    def _released(self, run, plan):
-        return {"mean_": run.released, "bounds_": run.bounds}
+    def _learnt(self, released, low, high, plan):
+        return {"mean_": released}
 
     def expected_error(self, n_samples, n_features=None):
         """Return how far the means will be from those of the clipped values.

@@ -94,13 +94,16 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds.
 
-    Its plan is a `WithinBounds`, and its `_released` makes attributes of what that returns.
+    Its plan is a `WithinBounds`, and its `_learnt` makes attributes of what that returns.
     """
 
     bounds: tuple | dict | str = "auto"
 
     _rescales = _undoes_scaling = True
     _read = read_table
+
+    def _released(self, run, plan):
+        return self._learnt(run.released, *run.bounds, plan) | {"bounds_": run.bounds}
 
     def _clipped(self, X):
         """Return samples within the bounds: what one wild value does to a model is bounded."""

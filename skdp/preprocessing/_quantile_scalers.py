@@ -113,9 +113,9 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL))
         return planned(tail, 1.0 - tail)
 
-    def _released(self, run, plan):
-        (data_min, _, data_max), (first, last) = run.released, map(float, self.feature_range)
-        scale = (last - first) / flat_ranges(data_max - data_min, *run.bounds)
+    def _learnt(self, released, low, high, plan):
+        (data_min, _, data_max), (first, last) = released, map(float, self.feature_range)
+        scale = (last - first) / flat_ranges(data_max - data_min, low, high)
         below, _, above = (100.0 * plan.main.quantiles).tolist()
         return {
             "data_min_": data_min,
@@ -124,7 +124,6 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             "scale_": scale,
             "min_": first - data_min * scale,
             "quantile_range_": (below, above),
-            "bounds_": run.bounds,
         }
 
     def transform(self, X):
@@ -242,12 +241,11 @@ class DPRobustScaler(CentringTransformer):
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
         return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
-    def _released(self, run, plan):
-        quantiles, ranges = run.released, run.released[-1] - run.released[0]
+    def _learnt(self, released, low, high, plan):
+        ranges = flat_ranges(released[-1] - released[0], low, high)
         return {
-            "center_": quantiles[len(quantiles) // 2] if self.with_centering else None,
-            "scale_": flat_ranges(ranges, *run.bounds) if self.with_scaling else None,
-            "bounds_": run.bounds,
+            "center_": released[len(released) // 2] if self.with_centering else None,
+            "scale_": ranges if self.with_scaling else None,
         }
 
 
@@ -351,13 +349,12 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             share = check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0
         return planned(share)
 
-    def _released(self, run, plan):
-        (max_abs,), (low, high) = run.released, run.bounds
+    def _learnt(self, released, low, high, plan):
+        (max_abs,) = released
         return {
             "max_abs_": max_abs,
             "scale_": flat_ranges(max_abs, 0.0, np.maximum(-low, high)),
             "quantile_": 100.0 * float(plan.main.quantiles[0]),
-            "bounds_": run.bounds,
         }
 
     def transform(self, X):

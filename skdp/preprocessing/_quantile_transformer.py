@@ -106,14 +106,12 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             plan = finer
         return plan
 
-    def _released(self, run, plan):
-        low, high = run.bounds
-        quantiles = np.vstack([low, run.released, high])
+    def _learnt(self, released, low, high, plan):
+        quantiles = np.vstack([low, released, high])
         return {
             "quantiles_": quantiles,
             "references_": np.linspace(0.0, 1.0, len(quantiles)),
             "n_quantiles_": len(quantiles),
-            "bounds_": run.bounds,
         }
 
     def transform(self, X):

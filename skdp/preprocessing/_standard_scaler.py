@@ -89,7 +89,7 @@ class DPStandardScaler(CentringTransformer):
         n_moments = 2 if with_std else 1
         return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=n_moments)
 
-    def _released(self, run, plan):
-        mean, variance = run.released
+    def _learnt(self, released, low, high, plan):
+        mean, variance = released
         scale = None if variance is None else np.sqrt(variance)
-        return {"mean_": mean, "var_": variance, "scale_": scale, "bounds_": run.bounds}
+        return {"mean_": mean, "var_": variance, "scale_": scale}
