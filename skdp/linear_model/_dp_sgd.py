@@ -161,15 +161,12 @@ class PrivateSGDModel(PrivateLinearModel):
 
     def _released(self, run, plan):
         """Return the weights and how the run was done; the norm of rows was declared."""
-        settings = plan.weights.settings
-        released = super()._released(run, plan) | {
-            "max_grad_norm_": settings.clip,
-            "n_iter_": settings.max_iter,
-        }
-        for name in ("alpha", "batch_size", "sampling", "eta0", "momentum"):
-            released[f"{name}_"] = getattr(settings, name)
+        settings, names = plan.weights.settings, "alpha batch_size sampling eta0 momentum"
+        done = {f"{name}_": getattr(settings, name) for name in names.split()}
+        done |= {"max_grad_norm_": settings.clip, "n_iter_": settings.max_iter}
+        released = super()._released(run, plan)
         del released["data_norm_"]
-        return released
+        return released | done
 
     def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):
