@@ -73,11 +73,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     _units = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 
     def _read(self, X, reset=True):
-        self._look_at_types(X)
-        return read_table(self, X, reset=reset, accept_sparse=True)
-
-    def _look_at_types(self, X):
-        """Refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
+        """Read rows, refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
         names, large = names_of(X) if is_frame(X) else None, []
         # What comes out of a step as a float is scaled.
         types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
@@ -93,6 +89,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
                 "or DPTableVectorizer(numbers='scaled'); of scaled ones give the norm of a row, "
                 "for example data_norm=n_columns**0.5"
             )
+        return read_table(self, X, reset=reset, accept_sparse=True)
 
     def _charge_needs_no_shape(self):
         # How much of epsilon is for the centre depends on the number of rows.
