@@ -11,10 +11,11 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import by_parts
 from skdp._data._persons import read_persons
-from skdp._data._tables import TableShape, read_array, read_target
+from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee, PrivacyAccountant
@@ -295,6 +296,60 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         """Return the `TableShape` of rows that were read."""
         names = getattr(self, "feature_names_in_", None)
         return TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, **more)
+
+
+class TableEstimator(PrivateEstimator):
+    """An estimator that reads rows by ``_read(X, reset)``, and has answers to samples of them.
+
+    Predictors read what comes with the rows by ``_read_target(y, n_rows)``: the labels of classes,
+    None of a regressor, and codes or targets. `_accepts` holds the input tags of what is read
+    beside numbers in a dense table.
+    """
+
+    _accepts = ()
+
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
+            block.
+        y : array-like of shape (n_samples,)
+            Labels; or targets, which are clipped to `target_bounds`.
+        {groups}
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        {raises}
+        """
+        return self._fit(X, y, groups)
+
+    def _read_table(self, X, y=None, reset=True, **declared):
+        X = self._read(X, reset=reset)
+        classes, y = self._read_target(y, X.shape[0], **declared)
+        rows = X if y is None else RowsAndTarget(X, y)
+        return ReadTable(rows=rows, shape=self._shape_of(X, classes=classes))
+
+    def _read_target(self, y, n_rows):
+        return None, None
+
+    def _table(self, X):
+        """Return the samples to answer, as they are read."""
+        check_is_fitted(self)
+        return self._read(X, reset=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        for kind in self._accepts:
+            setattr(tags.input_tags, kind, True)
+        return tags
 
 
 class PrivateRelease:

@@ -16,10 +16,10 @@ def meet(epsilon, delta=0.0, relation="add_remove", unit="row"):
     return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
 
 
-def of_rows(loss, n_rows, n_features, norm):
+def of_rows(loss, n_rows, n_columns, norm, guarantee=None, constant=0.0):
     task = Task(loss, slope=1.0, curvature=1.0, weights_norm=1.0)
-    guarantee = meet(1.0)
-    return Problem(task=task, n_rows=n_rows, n_columns=n_features, norm=norm, guarantee=guarantee)
+    sizes = {"n_rows": n_rows, "n_columns": n_columns, "norm": norm, "constant": constant}
+    return Problem(task=task, guarantee=guarantee or meet(1.0), **sizes)
 
 
 def plan_weights(mechanism, problem, C, guarantee, **of_task):

@@ -38,7 +38,6 @@ from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.noise._source import Stream
 from skdp.preprocessing._categories import _value_counts
-from skdp.preprocessing._planned import plan_column_quantiles
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins
 from skdp.stats._moments import _centred_sums
@@ -120,7 +119,6 @@ __all__ = [
     "most_additions",
     "pack_symmetric",
     "plan_cell_weights",
-    "plan_column_quantiles",
     "plan_sgd",
     "read_block",
     "read_columns",

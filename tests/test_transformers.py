@@ -21,10 +21,9 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.accounting import Guarantee
-from skdp.base import TableShape
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
-from tests._private import BoundsPlan, _add_bins, plan_column_quantiles
+from tests._private import BoundsPlan, QuantilePlan, _add_bins
 from tests.test_contract import ESTIMATORS
 
 # It reads no names of columns from polars 2.
@@ -235,9 +234,11 @@ def quantiles(wanted):
     """The middle one of some quantiles of two rows, of which one may be the null row."""
 
     def call(epsilon, X):
-        shape = TableShape(n_rows=2, n_columns=1)
-        plan = plan_column_quantiles(wanted, (0, 1), shape, Guarantee(epsilon=epsilon))
-        released = plan.main.run(np.array(X), RandomSource())
+        ends = {"low": np.zeros(1), "high": np.ones(1)}
+        plan = QuantilePlan(
+            quantiles=wanted, n_rows=2, guarantee=Guarantee(epsilon=epsilon), **ends
+        )
+        released = plan.run(np.array(X), RandomSource())
         return released[len(wanted) // 2, 0] < 0.5
 
     return call

@@ -61,7 +61,7 @@ class DenoisedPlan(SGDPlan):
 
     def noisy_means(self, next_sum, source):
         deviation = self.scale / self.batches.expected_size
-        scale, square = WAYS[self.way] * self.model.clip / np.sqrt(self.model.size), None
+        scale, square = WAYS[self.way] * self.clip / np.sqrt(self.problem.size), None
         for taken, noisy in enumerate(super().noisy_means(next_sum, source)):
             if taken >= self.n_gradients:
                 yield noisy

@@ -6,7 +6,9 @@ Usage: python docs/benchmarks/dpsgd_calibration.py
 import itertools
 import time
 
-from skdp._sgd._plan import Linear, plan_sgd
+from skdp._losses._numbers import HuberLoss
+from skdp._sgd._defaults import Problem, Task
+from skdp._sgd._plan import plan_sgd
 from skdp.accounting import Gaussian, Guarantee, Neighbours, PoissonSampled, calibrate
 
 N_ROWS, DELTA = 100_000, 1e-6
@@ -18,11 +20,12 @@ RATES_AND_STEPS += ((0.5, 20), (0.5, 10_000), (1.0, 100))
 
 def measure(relation, epsilon, rate, n_steps):
     """Return the seconds of a plan and by what part its noise exceeds the least."""
-    model = Linear(N_ROWS, 20, 1, 1.0, 1.0, "l2")
     neighbours = Neighbours(relation=relation)
     guarantee = Guarantee(epsilon=epsilon, delta=DELTA, neighbours=neighbours)
+    sizes = {"n_rows": N_ROWS, "n_columns": 20, "norm": 1.0, "constant": 1.0}
+    problem = Problem(task=Task(HuberLoss(), 1.0, 1.0, 1.0), guarantee=guarantee, **sizes)
     start = time.process_time()
-    plan = plan_sgd("poisson", round(rate * N_ROWS), n_steps, model, guarantee)
+    plan = plan_sgd(problem, 1.0, "poisson", round(rate * N_ROWS), n_steps)
     seconds = time.process_time() - start
     rate = plan.batches.rate
     least = calibrate(

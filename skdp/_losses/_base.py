@@ -61,6 +61,12 @@ class ClippableLoss(FrozenValue, ABC):
         """Return the derivative of the summed loss by each score, a new array of their shape."""
 
 
+class LossOfLabels(ClippableLoss):
+    """A loss whose y holds codes of labels."""
+
+    target_bounds = None
+
+
 class BoundedLoss(ClippableLoss):
     """A convex loss, nowhere negative, for perturbation of output, gradients or objective.
 
@@ -99,11 +105,10 @@ class BoundedLoss(ClippableLoss):
         return curvature * direction
 
 
-class LossOfClasses(BoundedLoss):
+class LossOfClasses(LossOfLabels, BoundedLoss):
     """A loss of one score for each class, whose curvature vanishes along their sum."""
 
     n_classes: int
 
-    target_bounds = None
     weights_shape = property(lambda self: (self.n_classes,))
     curvature_rank = property(lambda self: self.n_classes - 1)

@@ -5,20 +5,19 @@ import math
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp, softmax
 
-from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses
+from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses, LossOfLabels
 from skdp.utils._sums import project_on_simplex
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 
-class BinaryLogisticLoss(BoundedLoss):
+class BinaryLogisticLoss(LossOfLabels, BoundedLoss):
     r"""Logistic loss :math:`\ell(s, y) = \ln(1 + e^{s}) - y s` of a score s, y in {0, 1}.
 
     With p the logistic function of s, the residual :math:`p - y` is at most 1 and the curvature
     :math:`p (1 - p)` at most 1/4.
     """
 
-    target_bounds = None
     slope_bound = 1.0
     curvature_bound = 0.25
     residual_error = 8.0 * np.finfo(np.float64).eps
@@ -83,7 +82,7 @@ class MultinomialLogisticLoss(LossOfClasses):
         return product - curvature * product.sum(axis=1, keepdims=True)
 
 
-class BinaryHuberisedHingeLoss(BoundedLoss):
+class BinaryHuberisedHingeLoss(LossOfLabels, BoundedLoss):
     r"""Huberised hinge of a margin z (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.2).
 
     It is 0 for :math:`z > 1 + h`, :math:`1 - z` for :math:`z < 1 - h` and
@@ -97,7 +96,6 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
     """
 
     h: float
-    target_bounds = None
     slope_bound = 1.0
 
     @property
@@ -178,10 +176,9 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         return m
 
 
-class SquaredHingeLoss(ClippableLoss):
+class SquaredHingeLoss(LossOfLabels):
     r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
 
-    target_bounds = None
     curvature_bound = 2.0
     # Of 1 - z, from which on the loss goes along its tangent.
     largest_gap = math.inf
@@ -214,7 +211,7 @@ def _weighted(name):
     return property(lambda self: max(self.weights) * getattr(self.loss, name))
 
 
-class ClassWeightedLoss(BoundedLoss):
+class ClassWeightedLoss(LossOfLabels, BoundedLoss):
     """A loss times a public weight of the row's class; all bounds are those of the largest.
 
     Parameters
@@ -228,7 +225,6 @@ class ClassWeightedLoss(BoundedLoss):
     loss: BoundedLoss
     weights: tuple
 
-    target_bounds = _same("target_bounds")
     weights_shape = _same("weights_shape")
     curvature_rank = _same("curvature_rank")
     n_vertices = _same("n_vertices")
@@ -262,7 +258,7 @@ class ClassWeightedLoss(BoundedLoss):
         return weights if scores.ndim == 1 else weights[:, None]
 
 
-class OneVersusRestLoss(ClippableLoss):
+class OneVersusRestLoss(LossOfLabels):
     """The sum over classes of a two-class loss of the class against the rest; y holds codes.
 
     Parameters
@@ -275,7 +271,6 @@ class OneVersusRestLoss(ClippableLoss):
     loss: ClippableLoss
     n_classes: int
 
-    target_bounds = None
     weights_shape = property(lambda self: (self.n_classes,))
     curvature_bound = _same("curvature_bound")
 

@@ -120,6 +120,16 @@ class Problem(FrozenValue, kw_only=True):
     delta = property(attrgetter("guarantee.delta"))
 
     @property
+    def n_features(self):
+        """The number of features, the constant one included."""
+        return self.n_columns + (self.constant > 0)
+
+    @property
+    def size(self):
+        """The number of weights."""
+        return self.task.n_outputs * self.n_features
+
+    @property
     def most_weights(self):
         """The number of weights, one constant feature included."""
         return (self.n_columns + 1) * self.task.n_outputs

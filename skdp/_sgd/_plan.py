@@ -10,11 +10,11 @@ from operator import attrgetter
 
 from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
+from skdp._sgd._defaults import Problem
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp.accounting import (
     Event,
     Gaussian,
-    Guarantee,
     Laplace,
     PoissonSampled,
     SampledWithoutReplacement,
@@ -24,7 +24,6 @@ from skdp.accounting import (
     get_epsilon,
 )
 from skdp.mechanisms._plan import PlanValue
-from skdp.utils._values import FrozenValue
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
 
@@ -33,60 +32,16 @@ SLACK = 1.0 + 1e-12
 COARSE = {"tolerance": 1e-3, "rtol": 1e-5}
 
 
-class Linear(FrozenValue):
-    """The public measures of a linear model whose rows' gradients are clipped.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Of the table.
-    n_outputs : int
-        How many scores a row has.
-    constant : float
-        The value of the constant feature that carries the intercept; 0 for none.
-    clip : float
-        The bound on the norm of a row's gradient, that of the constant feature included.
-    norm : {"l2", "l1"}
-    """
-
-    n_rows: int
-    n_columns: int
-    n_outputs: int
-    constant: float
-    clip: float
-    norm: str
-
-    @property
-    def n_features(self):
-        """The number of weights of an output."""
-        return self.n_columns + (self.constant != 0.0)
-
-    @property
-    def size(self):
-        """The number of weights."""
-        return self.n_outputs * self.n_features
-
-    def moved(self, rows, batch_bound):
-        """How far some rows move the sum of a batch: by their clips and its rounding, twice."""
-        rounding = sum_rounding(self.n_columns, self.n_outputs, self.clip, batch_bound)
-        return (rows * self.clip + 2.0 * rounding) * SLACK
-
-    def sums(self, X, y, loss, persons=None):
-        """Return the clipped sums of a table; it is read from here on."""
-        clipped = {"constant": self.constant, "clip": self.clip, "norm": self.norm}
-        return ClippedSums(X, y, loss, persons=persons, **clipped)
-
-
 class SGDPlan(PlanValue, eq=True):
     """What a run of noisy gradient steps will do and cost.
 
     Parameters
     ----------
-    guarantee : Guarantee
-        Of a run.
+    problem : Problem
+        With the constant feature as it is in the rows that are read.
+    clip : float
+        The bound on the norm of a row's gradient, that of the constant feature included.
     n_steps : int
-    model : Linear
-        How gradients are clipped.
     batches : batches
         Which rows take part in each step.
     noise : GaussianNoise or LaplaceNoise
@@ -97,13 +52,17 @@ class SGDPlan(PlanValue, eq=True):
         The distance, in the norm of the clip, that the noise on a sum was calibrated to.
     """
 
-    guarantee: Guarantee
+    problem: Problem
+    clip: float
     n_steps: int
-    model: Linear
     batches: object
     noise: object
     step: Event
     sensitivity: float
+
+    guarantee = property(attrgetter("problem.guarantee"))
+    # That of the noise's sensitivity.
+    norm = property(lambda self: "l1" if self.delta == 0.0 else "l2")
 
     @property
     def event(self):
@@ -125,6 +84,11 @@ class SGDPlan(PlanValue, eq=True):
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""
         return get_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
+
+    def sums(self, X, y, loss, persons=None):
+        """Return the clipped sums of a table; it is read from here on."""
+        clipped = {"constant": self.problem.constant, "clip": self.clip, "norm": self.norm}
+        return ClippedSums(X, y, loss, persons=persons, **clipped)
 
     def noisy_means(self, next_sum, source):
         """Yield the noisy mean gradients of the steps.
@@ -148,25 +112,19 @@ class SGDPlan(PlanValue, eq=True):
             yield self.noise.add(next_sum(rows), noise) / self.batches.expected_size
 
 
-def clip_norm(delta):
-    """Return the norm in which gradients are clipped: that of the noise's sensitivity."""
-    return "l1" if delta == 0.0 else "l2"
-
-
-def plan_sgd(sampling, batch_size, n_steps, model, guarantee):
+def plan_sgd(problem, clip, sampling, batch_size, n_steps):
     """Plan a run from public quantities alone.
 
     Parameters
     ----------
+    problem : Problem
+    clip : float
+        The bound on the norm of a row's gradient, that of the constant feature included.
     sampling : {"full", "poisson", "without_replacement"}
         "poisson" needs delta > 0, "without_replacement" delta = 0.
     batch_size : int
         At most the number of rows; expected, under "poisson". Not read under "full".
     n_steps : int
-    model : Linear
-        With the norm that `clip_norm` names.
-    guarantee : Guarantee
-        Of the run.
 
     Returns
     -------
@@ -177,44 +135,48 @@ def plan_sgd(sampling, batch_size, n_steps, model, guarantee):
     ValueError
         If epsilon is too small for noise that can be drawn.
     """
-    partial = _plan_fixed_size if guarantee.delta == 0.0 else _plan_poisson
+    partial = _plan_fixed_size if problem.delta == 0.0 else _plan_poisson
     plan = _plan_full if sampling == "full" else partial
-    parts = plan(batch_size, n_steps, model, guarantee)
-    return SGDPlan(guarantee=guarantee, n_steps=n_steps, model=model, **parts)
+    parts = plan(problem, clip, batch_size, n_steps)
+    return SGDPlan(problem=problem, clip=clip, n_steps=n_steps, **parts)
 
 
-def _plan_full(batch_size, n_steps, model, guarantee):
+def row_moves(problem, clip, rows, batch_bound):
+    """How far some rows move the sum of a batch: by their clips and its rounding, twice."""
+    rounding = sum_rounding(problem.n_columns, problem.task.n_outputs, clip, batch_bound)
+    return (rows * clip + 2.0 * rounding) * SLACK
+
+
+def _plan_full(problem, clip, batch_size, n_steps):
     """T Gaussian steps of multiplier z sqrt(T) cost exactly one of z; Laplace steps epsilon / T."""
-    moved = model.moved(guarantee.neighbours.rows_moved, model.n_rows)
+    guarantee, batches = problem.guarantee, FullBatches(problem.n_rows)
+    moved = row_moves(problem, clip, guarantee.neighbours.rows_moved, batches.largest)
     if guarantee.delta == 0.0:
         step = Laplace(_share(guarantee.epsilon, n_steps))
-        noise = LaplaceNoise(moved / step.epsilon * SLACK, model.size, moved)
+        noise = LaplaceNoise(moved / step.epsilon * SLACK, problem.size, moved)
     else:
         multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
         step = Gaussian(multiplier * (math.sqrt(n_steps) * SLACK))
-        noise = GaussianNoise(step.noise_multiplier * moved * SLACK, model.size, moved)
-    batches = FullBatches(model.n_rows)
+        noise = GaussianNoise(step.noise_multiplier * moved * SLACK, problem.size, moved)
     return {"batches": batches, "noise": noise, "step": step, "sensitivity": moved}
 
 
-def _plan_poisson(batch_size, n_steps, model, guarantee):
+def _plan_poisson(problem, clip, batch_size, n_steps):
     """Poisson-sampled Gaussian steps; z is relative to what one record adds to a sum."""
-    batches = PoissonBatches(model.n_rows, batch_size / model.n_rows)
+    guarantee = problem.guarantee
+    batches = PoissonBatches(problem.n_rows, batch_size / problem.n_rows)
 
     def step(multiplier):
         return PoissonSampled(batches.rate, Gaussian(multiplier))
 
     multiplier = _sufficient(lambda z: step(z) * n_steps, guarantee)
-    one_record = model.moved(1, batches.largest)
-    return {
-        "batches": batches,
-        "noise": GaussianNoise(multiplier * one_record * SLACK, model.size, one_record),
-        "step": step(multiplier),
-        "sensitivity": guarantee.neighbours.rows_moved * one_record,
-    }
+    one_record = row_moves(problem, clip, 1, batches.largest)
+    noise = GaussianNoise(multiplier * one_record * SLACK, problem.size, one_record)
+    moved = guarantee.neighbours.rows_moved * one_record
+    return {"batches": batches, "noise": noise, "step": step(multiplier), "sensitivity": moved}
 
 
-def _plan_fixed_size(batch_size, n_steps, model, guarantee):
+def _plan_fixed_size(problem, clip, batch_size, n_steps):
     r"""Laplace steps on m of n rows without replacement, of epsilon / T each.
 
     A release of :math:`\varepsilon_0` on such a batch is
@@ -222,18 +184,15 @@ def _plan_fixed_size(batch_size, n_steps, model, guarantee):
     theorem 9) if it is :math:`\varepsilon_0`-DP for batches of which one record was replaced,
     under both relations: one record moves the sum by at most twice its clip.
     """
-    batches = FixedSizeBatches(model.n_rows, batch_size)
-    each = _share(guarantee.epsilon, n_steps)
+    n_rows, each = problem.n_rows, _share(problem.guarantee.epsilon, n_steps)
+    batches = FixedSizeBatches(n_rows, batch_size)
     # ln(1 + (e^each - 1) n/m), without overflow.
     most = min(each, 500.0)
-    inner = (math.log1p(math.expm1(most) * (model.n_rows / batch_size)) + (each - most)) / SLACK
-    moved = model.moved(2, batches.largest)
-    return {
-        "batches": batches,
-        "noise": LaplaceNoise(moved / inner * SLACK, model.size, moved),
-        "step": SampledWithoutReplacement(model.n_rows, batch_size, Laplace(0.5 * inner)),
-        "sensitivity": moved,
-    }
+    inner = (math.log1p(math.expm1(most) * (n_rows / batch_size)) + (each - most)) / SLACK
+    moved = row_moves(problem, clip, 2, batches.largest)
+    noise = LaplaceNoise(moved / inner * SLACK, problem.size, moved)
+    step = SampledWithoutReplacement(n_rows, batch_size, Laplace(0.5 * inner))
+    return {"batches": batches, "noise": noise, "step": step, "sensitivity": moved}
 
 
 def _sufficient(event, guarantee):

@@ -106,7 +106,7 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
     """
     if update.n_steps + check.n_steps != plan.n_steps:
         raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
-    features = plan.model.n_columns
+    features = plan.problem.n_columns
     walk, gains = update.begin(np.array(start, dtype=np.float64)), 0.0
 
     def next_sum(rows):
@@ -199,10 +199,6 @@ class _Walk:
         first = self._update.n_steps - self._update.n_averaged
         if self.taken > first:
             self.average += (self.iterate - self.average) / (self.taken - first)
-
-    def result(self):
-        """Return the mean of the last iterates."""
-        return self.average
 
 
 class _GradientDescent(_Walk):

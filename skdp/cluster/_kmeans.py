@@ -21,9 +21,8 @@ from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import counting_mechanism, vector_noise
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, plan_columns
 from skdp.stats import _moments
-from skdp.stats._release import plan_within_bounds
 from skdp.utils import clip_rows
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._sums import split_guarantee
@@ -316,8 +315,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     def plan_fit(self, shape, guarantee):
         k = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
-        plan = partial(KMeansPlan, n_rows=shape.n_rows, n_clusters=k)
-        return plan_within_bounds(plan, self.bounds, shape, guarantee)
+        return plan_columns(self, KMeansPlan, shape, guarantee, n_clusters=k)
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from skdp._data._tables import read_target
 from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp._sgd._defaults import Task
-from skdp.linear_model._regressor import PrivateLinearModel
+from skdp.linear_model._regressor import PrivateLinearModel, PrivatePredictorMixin
 from skdp.utils._validation import check_classes, check_magnitude
 
 # What is expected of weights, times the norm of rows, and of the variance of a score, times its
@@ -24,7 +24,7 @@ USUAL_CURVATURE, HINGE_CURVATURE = 0.15, 0.5
 CHECK = {"chance": 0.4, "least_kept": 0.1}
 
 
-class PrivateClassifierMixin(ClassifierMixin):
+class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
     """Labels, which are those of y or declared by `classes`, and predictions from scores.
 
     Parameters
@@ -41,8 +41,6 @@ class PrivateClassifierMixin(ClassifierMixin):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     """
-
-    _row_by_row = True
 
     def predict(self, X):
         """Return the class with the highest score of each sample.
@@ -90,11 +88,6 @@ class PrivateClassifierMixin(ClassifierMixin):
     def _assumptions(self):
         weights = ("class_weight",) if getattr(self, "class_weight", None) is not None else ()
         return (*super()._assumptions(), *weights, self._known_labels)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
 
 
 class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):

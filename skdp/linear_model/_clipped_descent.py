@@ -10,8 +10,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Problem, Settings
-from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd
+from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings
+from skdp._sgd._plan import SGDPlan, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.linear_model._planning import Perturbation, quadratic_excess
 from skdp.utils._fit_progress import tell_steps
@@ -30,7 +30,6 @@ class ClippedDescent(Perturbation, kw_only=True):
 
     Parameters
     ----------
-    problem : Problem
     settings : Settings
         With everything decided, for rows whose norm is given, or is found to be 1.
     sgd : SGDPlan
@@ -40,7 +39,6 @@ class ClippedDescent(Perturbation, kw_only=True):
         Of the weights, by the last steps.
     """
 
-    problem: Problem
     settings: Settings
     sgd: SGDPlan
     update: Update
@@ -48,13 +46,13 @@ class ClippedDescent(Perturbation, kw_only=True):
     quadratic = 1.0
 
     mechanism = property(attrgetter("sgd"))
-    model = property(attrgetter("sgd.model"))
+    problem = property(attrgetter("sgd.problem"))
     sampler = property(attrgetter("sgd.sampler"))
 
     @property
     def C(self):
         """Inverse regularisation strength, as in scikit-learn."""
-        return 1.0 / (self.model.n_rows * self.settings.alpha)
+        return 1.0 / (self.problem.n_rows * self.settings.alpha)
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the weights of rows in their unit; the rows are read as they are.
@@ -75,15 +73,17 @@ class ClippedDescent(Perturbation, kw_only=True):
         unit = rows.unit
         own = self if unit == 1.0 else plan_run(self.problem, self.settings, unit)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
-        sums = own.model.sums(rows.X, y, loss, rows.persons)
+        sums = own.sgd.sums(rows.X, y, loss, rows.persons)
         told = tell_steps(own.sgd.n_steps, own.settings.max_iter, own.sgd.spent_after)
         alpha, tie = unit**2 * self.settings.alpha, unit**2 * self.settings.tie
         moves = {"after_step": told, "tie": tie, "check": own.check}
         return unit * run_sgd(own.sgd, sums, own.update, start / unit, alpha, source, **moves)
 
-    def expected_excess(self, problem):
-        """Return the summed loss expected above that of weights of the expected norm."""
-        task, n_rows, plan, norm = self.problem.task, problem.n_rows, self.sgd, problem.norm
+    @property
+    def expected_excess(self):
+        """The summed loss expected above that of weights of the expected norm."""
+        problem, plan = self.problem, self.sgd
+        task, n_rows, norm = problem.task, problem.n_rows, problem.norm
         # The average over the steps has the noise of one release that is worth all of them, and
         # few steps shrink weights as a penalty does.
         noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
@@ -126,7 +126,7 @@ class ClippedDescent(Perturbation, kw_only=True):
     def _responses(self, curvature):
         """Yield what a step's noise of size 1 adds to the iterates, from the next on."""
         rate, momentum = self.update.eta0, self.update.momentum
-        kept = 1.0 - rate * (curvature / self.mechanism.model.n_rows + self.settings.alpha)
+        kept = 1.0 - rate * (curvature / self.problem.n_rows + self.settings.alpha)
         current, previous = np.full(len(kept), rate), 0.0
         for _ in range(self.mechanism.n_steps):
             yield current
@@ -174,23 +174,16 @@ def plan_run(problem, settings, unit=1.0):
     -------
     ClippedDescent
     """
-    task, guarantee, n_steps = problem.task, problem.guarantee, settings.n_steps(problem.n_rows)
-    model = Linear(
-        n_rows=problem.n_rows,
-        n_columns=problem.n_columns,
-        n_outputs=task.n_outputs,
-        constant=unit * problem.constant,
-        clip=unit * check_magnitude(settings.clip, "max_grad_norm"),
-        norm=clip_norm(guarantee.delta),
-    )
-    check = task.check(problem.norm, model.n_features, problem.n_rows, settings.alpha)
+    n_steps = settings.n_steps(problem.n_rows)
+    clip = unit * check_magnitude(settings.clip, "max_grad_norm")
+    check = problem.task.check(problem.norm, problem.n_features, problem.n_rows, settings.alpha)
     check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps), norm=unit * check.norm)
     n_taken = n_steps - check.n_steps
     eta0, momentum, averaged = settings.eta0 / unit**2, settings.momentum, max(1, n_taken // 2)
+    own = replace(problem, constant=unit * problem.constant)
     return ClippedDescent(
-        problem=problem,
         settings=settings,
-        sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
+        sgd=plan_sgd(own, clip, settings.sampling, settings.batch_size, n_steps),
         update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
         check=check,
     )

@@ -138,30 +138,6 @@ class PrivateSGDModel(PrivateLinearModel):
     projection_radius: float | None = None
     partial_fit_rows: str = "any"
 
-    def fit(self, X, y, *, groups=None):
-        """Fit the model from zero weights and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
-            Rows. Data larger than memory are read tile by tile.
-        y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
-        {groups}
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        # It is in no partition with earlier calls of partial_fit.
-        self.__dict__.pop("_partition", None)
-        return self._fit(X, y, groups)
-
     def _go_on(self, X, y, groups, **declared):
         """Fit as a call of partial_fit: from the released weights on, if there are any."""
         begins = not hasattr(self, "coef_")
@@ -185,18 +161,12 @@ class PrivateSGDModel(PrivateLinearModel):
 
     def _released(self, run, plan):
         """Return the weights and how the run was done; the norm of rows was declared."""
-        settings = plan.weights.settings
-        released = super()._released(run, plan) | {
-            "max_grad_norm_": settings.clip,
-            "n_iter_": settings.max_iter,
-        }
-        for name in ("alpha", "batch_size", "sampling", "eta0", "momentum"):
-            released[f"{name}_"] = getattr(settings, name)
+        settings, names = plan.weights.settings, "alpha batch_size sampling eta0 momentum"
+        done = {f"{name}_": getattr(settings, name) for name in names.split()}
+        done |= {"max_grad_norm_": settings.clip, "n_iter_": settings.max_iter}
+        released = super()._released(run, plan)
         del released["data_norm_"]
-        return released
-
-    def _charge_needs_no_shape(self):
-        return False
+        return released | done
 
     def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):
@@ -249,7 +219,7 @@ class PrivateSGDModel(PrivateLinearModel):
         if self.penalty is None:
             settings = replace(settings, alpha=0.0, tie=0.0)
         weights = replace(weights, update=update, settings=settings)
-        excess = self._units.half**2 * weights.expected_excess(problem)
+        excess = self._units.half**2 * weights.expected_excess
         return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
 
     def _next_part(self):
@@ -258,11 +228,12 @@ class PrivateSGDModel(PrivateLinearModel):
             return self.accountant
         if not hasattr(self.accountant, "partition"):
             raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
-        number, part = divmod(getattr(self, "n_partial_fits_", 0), CALLS_OF_A_PARTITION)
-        if not hasattr(self, "_partition"):
+        calls = getattr(self, "n_partial_fits_", 0)
+        # The first call after a fit is in no partition with those before, nor is that of a copy.
+        if not (calls and hasattr(self, "_partition")):
             self._partition = f"partial_fit {uuid.uuid4().hex}"
-        name = f"{self._partition} {number}"
-        return self.accountant.partition(name, CALLS_OF_A_PARTITION)[part]
+        number, part = divmod(calls, CALLS_OF_A_PARTITION)
+        return self.accountant.partition(f"{self._partition} {number}", CALLS_OF_A_PARTITION)[part]
 
     def __getstate__(self):
         # Two copies that went on in one partition could put different rows into one part.

@@ -105,19 +105,9 @@ class Problem(_defaults.Problem, kw_only=True):
     loss = property(attrgetter("task.loss"))
 
     @property
-    def n_features(self):
-        """The number of features, the constant one included."""
-        return self.n_columns + (self.constant > 0)
-
-    @property
     def by_person(self):
         """Whether the unit is a person, whose gradient and curvature are means of those of rows."""
         return self.guarantee.neighbours.unit == "person"
-
-    @property
-    def size(self):
-        """The number of weights."""
-        return self.task.n_outputs * self.n_features
 
     @property
     def curvature_rank(self):
@@ -171,7 +161,7 @@ def quadratic_excess(problem, strength, weights_norm, noise):
     return 0.5 * weights_norm**2 * strength + cost * noise * noise
 
 
-def gradient_rounding(problem, C, weights_norm, *, penalised=True):
+def gradient_rounding(problem, C, weights_norm):
     r"""Bound the rounding error of the gradient of an objective at weights of bounded norm.
 
     A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
@@ -187,8 +177,6 @@ def gradient_rounding(problem, C, weights_norm, *, penalised=True):
         The factor of the summed loss.
     weights_norm : float
         The bound on the weights' norm.
-    penalised : bool, default=True
-        Whether the weights themselves are added to the gradient of the loss.
 
     Returns
     -------
@@ -199,7 +187,7 @@ def gradient_rounding(problem, C, weights_norm, *, penalised=True):
     additions = bounded_additions(n_features) + 16
     sums = n_rows * problem.lipschitz * additions
     scores = n_rows * problem.smoothness * (n_features + 4) * weights_norm
-    summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
+    summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * weights_norm)
     return summed + C * n_rows * problem.norm * problem.loss.residual_error
 
 

@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import types_of
 from skdp._data._refusals import column_name, no_numbers
-from skdp._data._tables import RowsAndTarget, linear_scores, read_numeric_target, read_table
-from skdp.base import PrivateEstimator, ReadTable
+from skdp._data._tables import linear_scores, read_numeric_target, read_table
+from skdp.base import TableEstimator
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
 from skdp.utils._frames import is_frame, kind_of, names_of
@@ -33,7 +33,7 @@ class TargetScale(FrozenValue):
         return scaled
 
 
-class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
+class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     """The parameters of linear models, and their fit by their plans.
 
     A model reads by ``_read_target(y, n_rows)`` the classes that there can be, or None, and a
@@ -71,40 +71,12 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     intercept_scaling: float = 0.3
     verbose: int = 0
 
+    _accepts = ("sparse",)
     # Codes of classes are not scaled.
     _units = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 
-    def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
-            block by block.
-        y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
-        {groups}
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        return self._fit(X, y, groups)
-
-    def _read_table(self, X, y=None, reset=True, **declared):
-        self._look_at_types(X)
-        X = read_table(self, X, reset=reset, accept_sparse=True)
-        classes, targets = self._read_target(y, X.shape[0], **declared)
-        return ReadTable(rows=RowsAndTarget(X, targets), shape=self._shape_of(X, classes=classes))
-
-    def _look_at_types(self, X):
-        """Refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
+    def _read(self, X, reset=True):
+        """Read rows, refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
         names, large = names_of(X) if is_frame(X) else None, []
         # What comes out of a step as a float is scaled.
         types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
@@ -120,11 +92,12 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
                 "or DPTableVectorizer(numbers='scaled'); of scaled ones give the norm of a row, "
                 "for example data_norm=n_columns**0.5"
             )
+        return read_table(self, X, reset=reset, accept_sparse=True)
 
     def _charge_needs_no_shape(self):
         # How much of epsilon is for the centre depends on the number of rows.
         names = ("data_norm", "mechanism", "C", "alpha")
-        centred = getattr(self, "mechanism", None) == "gradient" and not hasattr(self, "C")
+        centred = getattr(self, "mechanism", "gradient") == "gradient" and not hasattr(self, "C")
         return not centred and not any(is_auto(getattr(self, name, None)) for name in names)
 
     def _scores(self, X):
@@ -140,16 +113,20 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     def _statement(self, plan):
         return {"public": self._assumptions(), "sampler": plan.sampler}
 
+
+class PrivatePredictorMixin:
+    """Of predictors: they answer row by row, and few rows teach them nothing at epsilon 1."""
+
+    _row_by_row = True
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        (tags.classifier_tags or tags.regressor_tags).poor_score = True
         return tags
 
 
-class PrivateRegressorMixin(RegressorMixin):
+class PrivateRegressorMixin(PrivatePredictorMixin, RegressorMixin):
     """Targets, which plans take on the scale of the parameter `target_bounds`."""
-
-    _row_by_row = True
 
     @property
     def _units(self):
@@ -164,11 +141,6 @@ class PrivateRegressorMixin(RegressorMixin):
 
     def _assumptions(self):
         return (*super()._assumptions(), "target_bounds")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
 
 
 class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):

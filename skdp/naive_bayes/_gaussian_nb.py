@@ -2,18 +2,16 @@
 
 import math
 from contextlib import suppress
-from functools import partial
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import shares_of
-from skdp._data._tables import RowsAndTarget, read_table
-from skdp.base import PrivateEstimator, ReadTable
+from skdp._data._tables import read_table
+from skdp.base import TableEstimator
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
+from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
-from skdp.stats._release import plan_within_bounds
 from skdp.utils._validation import public_inputs
 
 
@@ -66,7 +64,7 @@ def _add_class_moments(sums, u, along):
     sums += of_class @ np.hstack([u, u * u - 0.5, np.ones((len(u), 1))])
 
 
-class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEstimator):
+class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEstimator):
     r"""Gaussian naive Bayes from noisy counts, means and variances of classes.
 
     Values are clipped to `bounds`. One joint release holds the number of rows of each class and
@@ -144,43 +142,18 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
     True
     """
 
+    _read = read_table
+
     delta: float = 1e-6
     bounds: tuple | dict | str = "auto"
     priors: list | np.ndarray | None = None
     classes: list | np.ndarray | None = None
 
-    def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows of numbers. Data larger than memory are read block by block.
-        y : array-like of shape (n_samples,)
-            Labels.
-        {groups}
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        return self._fit(X, y, groups)
-
-    def _read_table(self, X, y=None):
-        X = read_table(self, X)
-        classes, codes = self._read_target(y, X.shape[0])
-        return ReadTable(rows=RowsAndTarget(X, codes), shape=self._shape_of(X, classes=classes))
-
     def plan_fit(self, shape, guarantee):
         n_classes = len(self._planned_classes(shape))
         prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
-        moments = partial(ClassMomentsPlan, n_rows=shape.n_rows, n_classes=n_classes, prior=prior)
-        return plan_within_bounds(moments, self.bounds, shape, guarantee)
+        classes = {"n_classes": n_classes, "prior": prior}
+        return plan_columns(self, ClassMomentsPlan, shape, guarantee, **classes)
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}
@@ -201,8 +174,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes the difference of the second to the first.
         """
-        check_is_fitted(self)
-        X = read_table(self, X, reset=False)
+        X = self._table(X)
         with np.errstate(divide="ignore"):
             start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
         rows, known = Rows(X, block_size(self.theta_.size)), (self.theta_, self.var_, self.bounds_)

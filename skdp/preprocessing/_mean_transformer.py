@@ -11,9 +11,8 @@ from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
-from skdp.preprocessing._planned import BoundedColumnsTransformer
+from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
-from skdp.stats._release import plan_within_bounds
 from skdp.utils._sums import sum_grid
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
@@ -174,11 +173,11 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             )
         if noisy and is_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
-        choices = {"n_rows": shape.n_rows, "noise": self.mechanism, "noisy_count": noisy}
-        return plan_within_bounds(partial(MeanPlan, **choices), self.bounds, shape, guarantee)
+        choices = {"noise": self.mechanism, "noisy_count": noisy}
+        return plan_columns(self, MeanPlan, shape, guarantee, **choices)
 
-    def _released(self, run, plan):
-        return {"mean_": run.released, "bounds_": run.bounds}
+    def _learnt(self, released, low, high, plan):
+        return {"mean_": released}
 
     def expected_error(self, n_samples, n_features=None):
         """Return how far the means will be from those of the clipped values.

@@ -4,44 +4,24 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_samples, read_table
-from skdp.base import PrivateEstimator, ReadTable, TableShape, guarantee_of
+from skdp.base import TableEstimator, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._binning import input_names, names_in
-from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, public_inputs
 
 
-class TableTransformer(TransformerMixin, PrivateEstimator):
-    """A transformer of tables that `_read` reads; `_accepts` says of what kinds."""
-
-    _accepts = ()
-
-    def _table(self, X):
-        """Return the table to transform, as it is read."""
-        check_is_fitted(self)
-        return self._read(X, reset=False)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        for kind in self._accepts:
-            setattr(tags.input_tags, kind, True)
-        return tags
-
-
-class PlannedTransformer(TableTransformer):
+class PlannedTransformer(TransformerMixin, TableEstimator):
     """The fit of transformers by their plans.
 
-    They read rows by ``_read(X, reset)``, name in `_public` the parameters that declare something
-    of them, and in `_accepts` the input tags of what they take beside numbers. A pipeline asks
-    three attributes which steps are paid for twice: `_rescales`, whether features are shifted or
-    scaled; `_undoes_scaling`, whether the outcome is the same if they were before (not of one that
-    does not centre); and `_known_range`, whether the range of what comes out is known. What a
-    class does not say is not so.
+    They name in `_public` the parameters that declare something of the rows. A pipeline asks three
+    attributes which steps are paid for twice: `_rescales`, whether features are shifted or scaled;
+    `_undoes_scaling`, whether the outcome is the same if they were before (not of one that does
+    not centre); and `_known_range`, whether the range of what comes out is known. What a class
+    does not say is not so.
     """
 
     delta: float = 0.0
@@ -71,10 +51,6 @@ class PlannedTransformer(TableTransformer):
         {raises}
         """
         return self._fit(X, y, groups)
-
-    def _read_table(self, X, y=None):
-        rows = self._read(X)
-        return ReadTable(rows=rows, shape=self._shape_of(rows))
 
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
@@ -118,13 +94,16 @@ class PlannedTransformer(TableTransformer):
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds.
 
-    Its plan is a `WithinBounds`, and its `_released` makes attributes of what that returns.
+    Its plan is a `WithinBounds`, and its `_learnt` makes attributes of what that returns.
     """
 
     bounds: tuple | dict | str = "auto"
 
     _rescales = _undoes_scaling = True
     _read = read_table
+
+    def _released(self, run, plan):
+        return self._learnt(run.released, *run.bounds, plan) | {"bounds_": run.bounds}
 
     def _clipped(self, X):
         """Return samples within the bounds: what one wild value does to a model is bounded."""
@@ -199,21 +178,22 @@ class TransformerPlan(MechanismPlan):
         return self.mechanism.run(X, source, **shared)
 
 
-def plan_column_quantiles(quantiles, bounds, shape, guarantee, kind=QuantilePlan):
-    """Plan from public quantities alone.
+def plan_columns(estimator, kind, shape, guarantee, **fields):
+    """Plan a statistic of columns within an estimator's `bounds`, declared or found.
 
     Parameters
     ----------
-    quantiles : sequence of float
-        In [0, 1].
-    bounds : "auto" or tuple of (low, high)
+    estimator : estimator
+    kind : type
+        Of the statistic's plan, with `n_rows`, and bounds and a guarantee.
     shape : TableShape
     guarantee : Guarantee
-    kind : type, default=QuantilePlan
+    **fields
+        Of the plan, beside these.
 
     Returns
     -------
     WithinBounds
     """
-    plan = partial(kind, quantiles=quantiles, n_rows=shape.n_rows)
-    return plan_within_bounds(plan, bounds, shape, guarantee)
+    plan = partial(kind, n_rows=shape.n_rows, **fields)
+    return plan_within_bounds(plan, estimator.bounds, shape, guarantee)

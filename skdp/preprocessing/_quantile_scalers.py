@@ -6,11 +6,7 @@ import numpy as np
 
 from skdp._data._columns import each_column
 from skdp._data._tables import read_samples
-from skdp.preprocessing._planned import (
-    BoundedColumnsTransformer,
-    CentringTransformer,
-    plan_column_quantiles,
-)
+from skdp.preprocessing._planned import BoundedColumnsTransformer, CentringTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
@@ -109,16 +105,17 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
 
         def planned(below, above):
             # The middle one costs nothing: two levels of choices hold three quantiles.
-            return plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
+            quantiles = below, 0.5, above
+            return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
         if not is_auto(self.quantile_range):
             return planned(*check_quantile_range(self.quantile_range))
         tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL))
         return planned(tail, 1.0 - tail)
 
-    def _released(self, run, plan):
-        (data_min, _, data_max), (first, last) = run.released, map(float, self.feature_range)
-        scale = (last - first) / flat_ranges(data_max - data_min, *run.bounds)
+    def _learnt(self, released, low, high, plan):
+        (data_min, _, data_max), (first, last) = released, map(float, self.feature_range)
+        scale = (last - first) / flat_ranges(data_max - data_min, low, high)
         below, _, above = (100.0 * plan.main.quantiles).tolist()
         return {
             "data_min_": data_min,
@@ -127,7 +124,6 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             "scale_": scale,
             "min_": first - data_min * scale,
             "quantile_range_": (below, above),
-            "bounds_": run.bounds,
         }
 
     def transform(self, X):
@@ -243,14 +239,13 @@ class DPRobustScaler(CentringTransformer):
         ends = check_quantile_range(self.quantile_range)
         # Three quantiles take as many levels of choices as the two ends alone.
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
-        return plan_column_quantiles(quantiles, self.bounds, shape, guarantee)
+        return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
-    def _released(self, run, plan):
-        quantiles, ranges = run.released, run.released[-1] - run.released[0]
+    def _learnt(self, released, low, high, plan):
+        ranges = flat_ranges(released[-1] - released[0], low, high)
         return {
-            "center_": quantiles[len(quantiles) // 2] if self.with_centering else None,
-            "scale_": flat_ranges(ranges, *run.bounds) if self.with_scaling else None,
-            "bounds_": run.bounds,
+            "center_": released[len(released) // 2] if self.with_centering else None,
+            "scale_": ranges if self.with_scaling else None,
         }
 
 
@@ -346,7 +341,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         check_boolean(self.clip, "clip")
 
         def planned(share):
-            return plan_column_quantiles((share,), self.bounds, shape, guarantee, ScaledByMagnitude)
+            return plan_columns(self, ScaledByMagnitude, shape, guarantee, quantiles=(share,))
 
         if is_auto(self.quantile):
             share = 1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL))
@@ -354,13 +349,12 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             share = check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0
         return planned(share)
 
-    def _released(self, run, plan):
-        (max_abs,), (low, high) = run.released, run.bounds
+    def _learnt(self, released, low, high, plan):
+        (max_abs,) = released
         return {
             "max_abs_": max_abs,
             "scale_": flat_ranges(max_abs, 0.0, np.maximum(-low, high)),
             "quantile_": 100.0 * float(plan.main.quantiles[0]),
-            "bounds_": run.bounds,
         }
 
     def transform(self, X):

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._data._tables import read_samples
-from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_column_quantiles
+from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
+from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
@@ -93,7 +94,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
         def planned(n_quantiles):
             wanted = np.linspace(0, 1, n_quantiles)[1:-1]
-            return plan_column_quantiles(wanted, self.bounds, shape, guarantee)
+            return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=wanted)
 
         if not is_auto(self.n_quantiles):
             return planned(check_integer(self.n_quantiles, "n_quantiles", 3))
@@ -105,14 +106,12 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             plan = finer
         return plan
 
-    def _released(self, run, plan):
-        low, high = run.bounds
-        quantiles = np.vstack([low, run.released, high])
+    def _learnt(self, released, low, high, plan):
+        quantiles = np.vstack([low, released, high])
         return {
             "quantiles_": quantiles,
             "references_": np.linspace(0.0, 1.0, len(quantiles)),
             "n_quantiles_": len(quantiles),
-            "bounds_": run.bounds,
         }
 
     def transform(self, X):

@@ -1,17 +1,15 @@
 """Local differential privacy: categories that each row reports by randomised response."""
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.base import PrivateFit, PrivateRelease
+from skdp.base import PrivateRelease, TableEstimator
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._categories import check_categories
-from skdp.preprocessing._planned import TableTransformer
 from skdp.stats._quantiles import epsilon_of_each
-from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 
 
@@ -45,7 +43,7 @@ class ColumnwiseResponse(MechanismPlan):
         return reports
 
 
-class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
+class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, TableEstimator):
     r"""Report each row's categories by k-ary randomised response.
 
     The release is `transform`: each call charges once, before its noise, and its output is a
@@ -140,21 +138,17 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
         ValueError
             If a parameter or the data are not as described.
         """
-        with PrivateFit(self) as fit, FitProgress(self):
-            table = self._read(X)
-            fit.n_units(groups, table.shape[0])
-            plan = self.plan_fit(self._shape_of(table), fit.guarantee)
-            # The statement speaks of `transform`, which charges.
-            fit.charge(NoRelease())
-            fit.publish(
-                plan,
-                public=("the number of rows and columns", "categories"),
-                sampler=plan.sampler,
-                trust_model=LOCAL,
-                categories_=plan.categories,
-            )
-            self._plan, self._fitted_with = plan, self._statement_depends_on()
-        return self
+        return self._fit(X, y, groups)
+
+    def _statement(self, plan):
+        public = "the number of rows and columns", "categories"
+        return {"public": public, "sampler": plan.sampler, "trust_model": LOCAL}
+
+    def _run(self, fit, progress, table, plan, said):
+        # The statement speaks of `transform`, which charges.
+        fit.charge(NoRelease())
+        fit.publish(plan, **said, categories_=plan.categories)
+        self._plan, self._fitted_with = plan, self._statement_depends_on()
 
     def plan_fit(self, shape, guarantee):
         """Return what one `transform` of a table of that shape will release.

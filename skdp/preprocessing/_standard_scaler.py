@@ -1,12 +1,9 @@
 """Standardisation with differential privacy."""
 
-from functools import partial
-
 import numpy as np
 
-from skdp.preprocessing._planned import CentringTransformer
+from skdp.preprocessing._planned import CentringTransformer, plan_columns
 from skdp.stats._moments import MomentsPlan
-from skdp.stats._release import plan_within_bounds
 from skdp.utils._validation import is_auto
 
 
@@ -89,10 +86,10 @@ class DPStandardScaler(CentringTransformer):
     def plan_fit(self, shape, guarantee):
         _, with_std = self._switches("with_mean", "with_std")
 
-        moments = partial(MomentsPlan, n_rows=shape.n_rows, n_moments=2 if with_std else 1)
-        return plan_within_bounds(moments, self.bounds, shape, guarantee)
+        n_moments = 2 if with_std else 1
+        return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=n_moments)
 
-    def _released(self, run, plan):
-        mean, variance = run.released
+    def _learnt(self, released, low, high, plan):
+        mean, variance = released
         scale = None if variance is None else np.sqrt(variance)
-        return {"mean_": mean, "var_": variance, "scale_": scale, "bounds_": run.bounds}
+        return {"mean_": mean, "var_": variance, "scale_": scale}

@@ -7,8 +7,8 @@ import numpy as np
 from skdp._data._columns import read_columns, split_by_column
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
-from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
-from skdp.base import ReadTable
+from skdp._data._tables import read_numeric_target, read_target
+from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
 from skdp.preprocessing._categories import Declared, StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -129,14 +129,10 @@ class DPTargetEncoder(PlannedTransformer):
         """
         return self._fit(X, y, groups)
 
-    def _read_table(self, X, y=None):
-        columns, classes = self._read(X), None
+    def _read_target(self, y, n_rows):
         if self.target_bounds is None:
-            classes, target = check_classes(self.classes, read_target(self, y, columns.shape[0]))
-        else:
-            target = read_numeric_target(self, y, columns.shape[0])
-        rows = RowsAndTarget(columns, target)
-        return ReadTable(rows=rows, shape=self._shape_of(columns, classes=classes))
+            return check_classes(self.classes, read_target(self, y, n_rows))
+        return None, read_numeric_target(self, y, n_rows)
 
     def _charge_needs_no_shape(self):
         return True
@@ -146,13 +142,12 @@ class DPTargetEncoder(PlannedTransformer):
 
     def plan_fit(self, shape, guarantee):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
-        outcomes = _check_outcomes(self.target_bounds, self.classes, shape.classes)
-        charged, rest = [], guarantee
+        outcomes = self._outcomes(shape)
+        found, rest = None, guarantee
         if self.categories is None:
             first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
             own = replace(guarantee, epsilon=first)
-            discovery = StabilityThreshold(n_columns=shape.n_columns, guarantee=own)
-            charged.append(discovery)
+            discovery = found = StabilityThreshold(n_columns=shape.n_columns, guarantee=own)
             rest = replace(guarantee, epsilon=second, delta=0.0)
             # Each discovered category has a row at least.
             n_cells = shape.n_columns * shape.n_rows
@@ -164,11 +159,21 @@ class DPTargetEncoder(PlannedTransformer):
         return TargetPlan(
             discovery=discovery,
             noise=noise,
-            mechanism=one_charge((*charged, noise), guarantee),
+            mechanism=one_charge((found, noise), guarantee),
             outcomes=outcomes,
             smooth=smooth,
             n_features_out=shape.n_columns * len(outcomes.of_interest),
         )
+
+    _planned_classes = PrivateClassifierMixin._planned_classes
+
+    def _outcomes(self, shape):
+        """Return what a target's weights are of, from the parameters and y's label set."""
+        if self.target_bounds is None:
+            return Outcomes(0.0, 1.0, self._planned_classes(shape))
+        if self.classes is not None:
+            raise ValueError("give target_bounds for a continuous target, or classes, not both")
+        return Outcomes(*check_target_bounds(self.target_bounds), None)
 
     def transform(self, X):
         """Replace categories by their encodings.
@@ -279,18 +284,6 @@ def _add_weights(sums, values, target, shares, labels, outcomes, n_rows):
     known = codes >= 0
     for k, weight in enumerate(outcomes.weights(target, n_rows, 1.0 if shares is None else shares)):
         sums[:, k] += np.bincount(codes[known], weight[known], len(labels))
-
-
-def _check_outcomes(target_bounds, classes, labels):
-    """Return what a target's weights are of, from the parameters and y's label set."""
-    if target_bounds is not None:
-        if classes is not None:
-            raise ValueError("give target_bounds for a continuous target, or classes, not both")
-        return Outcomes(*check_target_bounds(target_bounds), None)
-    labels = classes if labels is None else labels
-    if labels is None:
-        raise ValueError("the classes of y are not known: declare classes, or target_bounds")
-    return Outcomes(0.0, 1.0, check_classes(classes, np.asarray(labels))[0])
 
 
 def _shrunk_means(sums, variance, smooth):

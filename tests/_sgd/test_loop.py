@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from skdp._sgd._plan import Linear, clip_norm, plan_sgd
+from skdp._sgd._plan import plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.noise import RandomSource
-from tests._guarantees import meet
+from tests._guarantees import meet, of_rows
 from tests._private import BinaryLogisticLoss, HuberLoss
 
 N, D = 200, 3
@@ -19,8 +19,8 @@ def make_table(seed=0):
 
 
 def make_plan(epsilon=1.0, sampling="full", n_steps=25, delta=1e-6, clip=1.0):
-    model = Linear(N, D, 1, 0.5, clip, clip_norm(delta))
-    return plan_sgd(sampling, 20, n_steps, model, meet(epsilon, delta))
+    problem = of_rows(HuberLoss(), N, D, 1.0, meet(epsilon, delta), constant=0.5)
+    return plan_sgd(problem, clip, sampling, 20, n_steps)
 
 
 def make_update(n_steps=25, eta0=0.5):
@@ -30,9 +30,7 @@ def make_update(n_steps=25, eta0=0.5):
 def run(plan, table, alpha=0.0, start=None, seed=0, after_step=None, update=None):
     start = np.zeros(D + 1) if start is None else start
     update = update or make_update(plan.n_steps)
-    return run_sgd(
-        plan, plan.model.sums(*table), update, start, alpha, RandomSource(seed), after_step
-    )
+    return run_sgd(plan, plan.sums(*table), update, start, alpha, RandomSource(seed), after_step)
 
 
 def test_without_noise_it_is_gradient_descent():
@@ -80,7 +78,7 @@ def run_checked(y, sampling, start, epsilon, seed):
         plan = make_plan(epsilon, sampling, 50 + n_checked, clip=2.0)
         check = Check(n_checked, norm=1.5, residual=0.5, chance=0.02)
         given = make_update(50, eta0=0.1), start, 0.0, RandomSource(seed)
-        sums = plan.model.sums(X, y, HuberLoss())
+        sums = plan.sums(X, y, HuberLoss())
         weights.append(run_sgd(plan, sums, *given, check=check))
     return weights
 
@@ -113,7 +111,7 @@ def test_a_whole_run_with_shared_noise(sampling, monkeypatch):
     X[0] = [1e3, -1e3, 5.0]
     other = X.copy()
     other[0] = 0.0
-    others, moved, seen = plan.model.sums(other, y, loss), [], []
+    others, moved, seen = plan.sums(other, y, loss), [], []
     sums = type(others).sums
 
     def compared(self, weights, rows):
@@ -129,4 +127,4 @@ def test_a_whole_run_with_shared_noise(sampling, monkeypatch):
     assert len(moved) == 40 and seen.any()
     assert np.all(moved[seen] <= plan.sensitivity) and np.max(moved) > 0.99
     # Where the row is not in the batch nothing moves, but for rounding.
-    assert np.all(moved[~seen] <= plan.sensitivity - plan.model.clip)
+    assert np.all(moved[~seen] <= plan.sensitivity - plan.clip)

@@ -17,7 +17,7 @@ from scipy.stats import kstest, norm
 
 from skdp._sgd._batches import FixedSizeBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd
+from skdp._sgd._plan import SGDPlan, plan_sgd, row_moves
 from skdp.accounting import (
     Gaussian,
     Laplace,
@@ -27,7 +27,7 @@ from skdp.accounting import (
     zcdp_to_epsilon,
 )
 from skdp.noise import RandomSource
-from tests._guarantees import meet
+from tests._guarantees import meet, of_rows
 from tests._private import BinaryLogisticLoss, HuberLoss, MultinomialLogisticLoss
 
 DELTA = 1e-5
@@ -49,8 +49,10 @@ def make_plan(
     clip=1.0,
     relation="add_remove",
 ):
-    model = Linear(n_rows, n_columns, n_outputs, constant, clip, clip_norm(delta))
-    return plan_sgd(sampling, batch_size, n_steps, model, meet(epsilon, delta, relation))
+    loss = HuberLoss() if n_outputs == 1 else MultinomialLogisticLoss(n_outputs)
+    guarantee = meet(epsilon, delta, relation)
+    problem = of_rows(loss, n_rows, n_columns, 1.0, guarantee, constant)
+    return plan_sgd(problem, clip, sampling, batch_size, n_steps)
 
 
 def with_noise_of(plan, factor):
@@ -107,11 +109,11 @@ def test_replacement_moves_a_sum_by_two_clips():
 
 def test_a_sum_moves_by_clips_and_by_the_rounding_of_both_sums():
     """With so many rows that rounding is no trifle beside the clip."""
-    model = Linear(10**7, 5, 1, constant=0.3, clip=0.7, norm="l2")
-    rounding = sum_rounding(5, 1, 0.7, model.n_rows)
+    problem = of_rows(HuberLoss(), 10**7, 5, 1.0, constant=0.3)
+    rounding = sum_rounding(5, 1, 0.7, problem.n_rows)
     assert rounding > 1e-6
     for rows in (1, 2):
-        assert model.moved(rows, model.n_rows) >= rows * 0.7 + 2.0 * rounding
+        assert row_moves(problem, 0.7, rows, problem.n_rows) >= rows * 0.7 + 2.0 * rounding
 
 
 def test_noise_of_the_full_batch_in_closed_form():
@@ -139,7 +141,7 @@ def worst_step_loss(plan, scale, relation):
     The record has gradient C, its neighbour is null or has -C; the law of the noisy sum is a
     mixture of two Laplace distributions on the line, and the ratio is largest at infinity.
     """
-    share, clip = plan.batches.size / plan.batches.n_rows, plan.model.clip
+    share, clip = plan.batches.size / plan.batches.n_rows, plan.clip
     y = np.linspace(-200 * scale, 200 * scale, 4001)
 
     def log_density(offset):
@@ -202,7 +204,7 @@ def test_shuffled_batches_are_caught():
 
 
 def noisy_means(plan, X, y, loss, weights):
-    sums = plan.model.sums(X, y, loss)
+    sums = plan.sums(X, y, loss)
     means = plan.noisy_means(lambda rows: sums.sums(weights, rows), RandomSource(5))
     return np.array(list(means))
 
@@ -239,11 +241,11 @@ def mutated(plan, kind):
 
 def assert_divided_by_the_expected_size(plan):
     """Without noise to speak of, the mean gradient of equal rows follows the batch's size."""
-    n, d = plan.model.n_rows, plan.model.n_columns
+    n, d = plan.problem.n_rows, plan.problem.n_columns
     X, y = np.ones((n, d)), np.zeros(n)
-    weights = np.full(plan.model.n_features, 100.0)
+    weights = np.full(plan.problem.n_features, 100.0)
     means = noisy_means(plan, X, y, BinaryLogisticLoss(), weights)
-    sizes = np.linalg.norm(means, axis=1) * plan.batches.expected_size / plan.model.clip
+    sizes = np.linalg.norm(means, axis=1) * plan.batches.expected_size / plan.clip
     assert np.std(sizes) > 0.5 * math.sqrt(plan.batches.expected_size)
     assert np.max(np.abs(sizes - np.round(sizes))) < 1e-3
 
@@ -260,9 +262,9 @@ def assert_noise_has_the_scale(plan):
 
     About 3e4 values: 6 standard deviations of the estimates.
     """
-    n, shape = plan.model.n_rows, (plan.model.n_outputs, plan.model.n_features)
-    X, y = np.zeros((n, plan.model.n_columns)), np.zeros(n, dtype=int)
-    means = noisy_means(plan, X, y, _ZeroLoss(plan.model.n_outputs), np.zeros(shape))
+    n, shape = plan.problem.n_rows, (plan.problem.task.n_outputs, plan.problem.n_features)
+    X, y = np.zeros((n, plan.problem.n_columns)), np.zeros(n, dtype=int)
+    means = noisy_means(plan, X, y, _ZeroLoss(plan.problem.task.n_outputs), np.zeros(shape))
     noise = means.reshape(len(means), -1) * plan.batches.expected_size / plan.scale
     if isinstance(plan.step, Laplace):
         noise /= math.sqrt(2.0)
@@ -312,12 +314,12 @@ def two_worlds_bound(plan, draws=100_000, level=1e-6):
     Phi(Phi^-1(alpha) + mu) (Dong, Roth and Su 2022).
     """
     worlds = []
-    for number, moved in enumerate((0.0, plan.model.clip)):
+    for number, moved in enumerate((0.0, plan.clip)):
         stream = RandomSource(number).stream()
         values = np.full(draws, moved)
         noise = np.fromiter((x[0] for x in plan.noise.draw(draws, stream)), np.int64, draws)
         worlds.append(plan.noise.add(values, noise))
-    threshold = 0.5 * plan.model.clip
+    threshold = 0.5 * plan.clip
     alpha, beta = np.mean(worlds[0] > threshold), np.mean(worlds[1] <= threshold)
     high = [beta_law.ppf(1 - level / 2, k * draws + 1, draws - k * draws) for k in (alpha, beta)]
     return norm.ppf(1 - high[1]) - norm.ppf(high[0])
@@ -343,12 +345,12 @@ def random_rows(rng, n, d):
 def largest_move(plan, loss, make_targets, sums_of, relation, trials=120):
     """Brute force: the largest distance of the sums of neighbours over the sensitivity."""
     rng = np.random.default_rng(0)
-    n, d, shape = plan.model.n_rows, plan.model.n_columns, (*loss.weights_shape, -1)
-    order = 1 if plan.model.norm == "l1" else 2
+    n, d, shape = plan.problem.n_rows, plan.problem.n_columns, (*loss.weights_shape, -1)
+    order = 1 if plan.norm == "l1" else 2
     largest = 0.0
     for _ in range(trials):
         X, y = random_rows(rng, n, d), make_targets(rng, n)
-        weights = rng.normal(size=plan.model.size).reshape(shape) * rng.choice([0.1, 10.0, 1e4])
+        weights = rng.normal(size=plan.problem.size).reshape(shape) * rng.choice([0.1, 10.0, 1e4])
         other, targets = X.copy(), y.copy()
         one = sums_of(plan, X, y, loss, weights, None)
         if relation == "replace_one":
@@ -361,23 +363,23 @@ def largest_move(plan, loss, make_targets, sums_of, relation, trials=120):
 
 
 def sums_as_they_are(plan, X, y, loss, weights, rows):
-    return plan.model.sums(X, y, loss).sums(weights, rows)
+    return plan.sums(X, y, loss).sums(weights, rows)
 
 
 def sums_clipped_as_a_whole(plan, X, y, loss, weights, rows):
-    loose = ClippedSums(X, y, loss, constant=plan.model.constant, clip=1e20)
+    loose = ClippedSums(X, y, loss, constant=plan.problem.constant, clip=1e20)
     total = loose.sums(weights, rows)
-    return total * min(1.0, plan.model.clip * plan.model.n_rows / np.linalg.norm(total))
+    return total * min(1.0, plan.clip * plan.problem.n_rows / np.linalg.norm(total))
 
 
 def sums_clipped_without_the_intercept(plan, X, y, loss, weights, rows):
     X, y = (X, y) if rows is None else (X[rows], y[rows])
     X = np.clip(X, -1e100, 1e100)
     norms = np.linalg.norm(X, axis=1)
-    scores = X @ weights[..., :-1].T + plan.model.constant * weights[..., -1]
+    scores = X @ weights[..., :-1].T + plan.problem.constant * weights[..., -1]
     residual = loss.residual(np.clip(scores, -1e6, 1e6), y)
-    residual *= np.minimum(1.0, plan.model.clip / np.maximum(np.abs(residual) * norms, 1e-300))
-    return np.append(residual @ X, plan.model.constant * residual.sum())
+    residual *= np.minimum(1.0, plan.clip / np.maximum(np.abs(residual) * norms, 1e-300))
+    return np.append(residual @ X, plan.problem.constant * residual.sum())
 
 
 LOSSES = [

@@ -71,9 +71,7 @@ def moved(regressor, relation, delta, seed):
     weights = rng.normal(size=(*fit.problem.task.loss.weights_shape, 3))
     weights *= rng.choice([0.0, 1.0, 50.0])
     kept = [np.arange(1, 12) if relation == "add_remove" else np.r_[1, 1:12], np.arange(12)]
-    one, other = (
-        fit.model.sums(X[i], y[i], fit.problem.task.loss).sums(weights, None) for i in kept
-    )
+    one, other = (fit.sgd.sums(X[i], y[i], fit.problem.task.loss).sums(weights, None) for i in kept)
     norm = np.linalg.norm((one - other).ravel(), 1 if delta == 0.0 else 2)
     return norm / fit.sgd.sensitivity
 
@@ -110,8 +108,8 @@ def test_a_unit_of_rows_changes_neither_the_price_nor_the_noise_beside_the_clip(
     one = descent(REGRESSORS[0], 1000, 3, delta=delta)
     other = plan_run(one.problem, one.settings, 0.3)
     assert other.sgd.event == one.sgd.event
-    assert other.sgd.scale / other.model.clip == pytest.approx(one.sgd.scale / one.model.clip)
-    assert other.model.clip == pytest.approx(0.3 * one.model.clip)
+    assert other.sgd.scale / other.sgd.clip == pytest.approx(one.sgd.scale / one.sgd.clip)
+    assert other.sgd.clip == pytest.approx(0.3 * one.sgd.clip)
 
 
 @pytest.mark.parametrize("regressor", REGRESSORS)
@@ -130,7 +128,7 @@ def test_no_norm_that_is_found_leads_out_of_what_the_engine_takes():
     fit = descent(DPRidge(target_bounds=(0, 1), **params), 100, 3)
     for unit in (2.0**-100, 2.0**100):
         X, y = np.full((4, 3), 0.1 * unit), np.zeros(4)
-        rows = BoundedRows(X, 1.0, fit.model.constant, unit)
+        rows = BoundedRows(X, 1.0, fit.problem.constant, unit)
         assert np.isfinite(fit.run(fit.problem.task.loss, rows, y, RandomSource(0))).all()
     with pytest.raises(ValueError, match="target_bounds"):
         descent(DPPoissonRegressor(target_bounds=(0, 1e30), **params), 100, 3)

@@ -616,7 +616,7 @@ MUTATIONS = [
     Mutation(
         "sum-rounding-unpaid",
         "_sgd._plan",
-        "Linear.moved",
+        "row_moves",
         rules.term_dropped("2.0 * rounding"),
         ("_sgd/test_plan.py::test_a_sum_moves_by_clips_and_by_the_rounding_of_both_sums",),
         "a sum in floating point moves further than the clip",
@@ -649,7 +649,7 @@ MUTATIONS = [
         "fixed-batches-replace-one-row",
         "_sgd._plan",
         "_plan_fixed_size",
-        rules.argument_put("moved", 0, "1"),
+        rules.argument_put("row_moves", 2, "1"),
         ("_sgd/test_plan.py::test_pure_regime_on_the_worst_pair",),
         "without replacement a row takes another's place in a batch",
     ),
@@ -771,9 +771,9 @@ MUTATIONS = [
         "linear_model._clipped_descent",
         "plan_run",
         rules.put_for(
-            "plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee)",
-            "replace(plan_sgd(settings.sampling, settings.batch_size, n_steps, "
-            "replace(model, clip=model.clip / unit), guarantee), model=model)",
+            "plan_sgd(own, clip, settings.sampling, settings.batch_size, n_steps)",
+            "replace(plan_sgd(own, clip / unit, settings.sampling, settings.batch_size, n_steps), "
+            "clip=clip)",
         ),
         (
             "linear_model/test_clipped_descent.py::test_neighbours_sums_come_near_the_sensitivity_and_stay_within",
@@ -919,19 +919,17 @@ MUTATIONS = [
     ),
     Mutation(
         "scaled-before-the-charge",
-        "linear_model._regressor",
-        "PrivateLinearModel._read_table",
+        "base",
+        "TableEstimator._read_table",
         rules.inserted("X = X / abs(X).max()", "self._read_target"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
-        "linear_model._regressor",
-        "PrivateLinearModel._read_table",
-        rules.inserted(
-            "X, targets = X[[*range(len(y))] * 2], targets[[*range(len(y))] * 2]", "ReadTable"
-        ),
+        "base",
+        "TableEstimator._read_table",
+        rules.inserted("X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]", "RowsAndTarget"),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "a row moves the weights by twice what is priced",
     ),

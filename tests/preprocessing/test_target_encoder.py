@@ -56,6 +56,13 @@ def test_huge_epsilon_equals_sklearn(kind, delta, smooth):
     assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
 
 
+def test_many_classes_are_not_taken_for_numbers():
+    """Of a list of labels scikit-learn would warn that each is there once."""
+    X, y = np.zeros((90, 1)), np.arange(90) % 30
+    encoder = DPTargetEncoder(categories=[0]).fit(X, y)
+    assert encoder.target_type_ == "multiclass" and len(encoder.encodings_) == 30
+
+
 def test_discovered_categories_equal_declared_ones_at_huge_epsilon():
     X, score = make_table()
     params = {"target_bounds": (-1, 4)}
