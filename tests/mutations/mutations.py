@@ -172,7 +172,7 @@ MUTATIONS = [
     Mutation(
         "an-allowance-used-again",
         "accounting._reservation",
-        "Allowance.charge",
+        "Allowance._paid",
         rules.statement_dropped("self._left.pop()"),
         ("accounting/test_reservation.py::test_an_allowance_is_used_once",),
         "a fit that was paid for once is made twice",
