@@ -121,7 +121,7 @@ class PlannedCharge(FrozenValue):
         price = claimed_price(event, epsilon, delta, terms.relation)
         if terms.max_rows == 1:
             return price
-        cost = get_epsilon(event, delta, relation=terms.relation, group_size=terms.max_rows)
+        cost = get_epsilon(event, delta, **terms.options)
         # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
         group = group_event(ApproximateDP(*price), terms.max_rows)
         return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)

@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 
 from skdp.accounting._chain import NOTHING
-from skdp.accounting._composition import claimed_price, composition_rule, is_proved
+from skdp.accounting._composition import RULES, claimed_price, is_proved
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Amounts, Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -27,7 +27,7 @@ class NotCopied:
 class Terms(Amounts, Neighbours):
     """What a data set's budget was opened with; only the cap can change."""
 
-    composition: str = "basic"
+    composition: str = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
 
@@ -37,7 +37,8 @@ class Terms(Amounts, Neighbours):
         super().__post_init__()
         if self.missing_ids == "distinct" and self.unit != "person":
             raise ValueError("missing_ids='distinct' goes with unit='person'")
-        composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
+        if (self.rdp_order is not None) != (self.composition == "rdp"):
+            raise ValueError("give rdp_order with composition='rdp', and with no other composition")
 
     @property
     def neighbours(self):
@@ -57,7 +58,7 @@ class Terms(Amounts, Neighbours):
     @property
     def rule(self):
         """The rule by which charges add up."""
-        return composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
+        return RULES[self.composition](self)
 
 
 class Part(FrozenValue):
