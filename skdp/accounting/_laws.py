@@ -36,8 +36,8 @@ class Law(FrozenValue, kw_only=True, eq=False):
     epsilon, delta : float
         The release is (epsilon, delta)-DP. No epsilon makes `delta` smaller, so that epsilon is
         the least one where delta is 0.
-    rho, rho_delta : float
-        It is rho_delta-approximate rho-zCDP.
+    rho : float
+        It is delta-approximate rho-zCDP.
     grouped : callable
         k to an event for a group of k records that costs no less, or to None if none is known. Of
         additive noise it is the event whose release moves by k times as much.
@@ -57,7 +57,6 @@ class Law(FrozenValue, kw_only=True, eq=False):
     epsilon: float = math.inf
     delta: float = 0.0
     rho: float = math.inf
-    rho_delta: float = 0.0
     grouped: Callable = lambda k: None
     pairs: Callable | None = None
     renyi: Callable = lambda: lambda order: math.inf
@@ -119,7 +118,6 @@ def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
         epsilon=epsilon,
         delta=delta,
         rho=div.pure_rho(epsilon),
-        rho_delta=delta,
         grouped=grouped,
         pairs=lambda: (_pairs.response(epsilon, num_categories, delta),),
         renyi=lambda: lambda order: div.response_renyi(epsilon, order, num_categories),
@@ -226,14 +224,13 @@ def _exponential(e: ev.ExponentialMechanism, relation):
     )
 
 
-def _concentrated(rho, rho_delta=0.0, **known):
+def _concentrated(rho, delta=0.0, **known):
     """The law of what is known to be zCDP alone."""
     return Law(
-        delta=rho_delta,
+        delta=delta,
         rho=rho,
-        rho_delta=rho_delta,
-        curve=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=rho_delta)),
-        inverse=lambda delta: zcdp_to_epsilon(rho, delta, rho_delta) if delta > 0.0 else math.inf,
+        curve=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta)),
+        inverse=lambda at: zcdp_to_epsilon(rho, at, delta) if at > 0.0 else math.inf,
         **known,
     )
 
@@ -255,11 +252,11 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
     """Of pure events alone a release that is stated to be as pure as all together."""
     parts = ev.leaves(e)
     pure = sum_up((n, law(part, relation).pure) for part, n in parts.items())
-    rho, rho_delta = composed_zcdp(parts, relation)
+    rho, delta = composed_zcdp(parts, relation)
     return replace(
         stated(pure) if pure < math.inf else Law(),
+        delta=delta,
         rho=rho,
-        rho_delta=rho_delta,
         renyi=lambda: partial(composed_rdp, parts, relation),
     )
 
@@ -277,8 +274,8 @@ def _group_zcdp(part, relation, k):
     grouped = group_event(part, k)
     own = law(part if grouped is None else grouped, relation)
     if grouped is not None:
-        return own.rho, own.rho_delta
-    return (k * k * own.rho, 0.0) if own.rho_delta == 0.0 else (math.inf, 1.0)
+        return own.rho, own.delta
+    return (k * k * own.rho, 0.0) if own.delta == 0.0 else (math.inf, 1.0)
 
 
 def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
