@@ -391,9 +391,11 @@ class ReservedStep(_PlannedRelease, FrozenValue):
 
     def _paid(self, price, event, label, seeded):
         """Draw on a round, or charge a new one."""
-        whole = self.reservation
+        whole, book = self.reservation, self.reservation.accountant
         step = f"{self.planned.name} ({label})" if label else self.planned.name
-        return whole.accountant._draw(whole, self.index, event, step, seeded)
+        asked = book._spend(whole.event, f"{whole.label}, from {step}", seeded)
+        body = {"name": whole.key, "step": self.index, "steps": len(whole.planned)}
+        return book._book(asked, whole.epsilon, whole.delta, body, book._spend(event, step, seeded))
 
     def __repr__(self):
         return f"ReservedStep({self.planned.name!r}, {self.reservation!r})"
