@@ -151,23 +151,28 @@ class Draw(Spend):
 
 def read_entries(records, kind):
     """Return the `Spend` or the `Draw` that each record of kind "charge" or "draw" holds."""
-    return tuple(_read_entry(record) for record in records if record.kind == kind)
+    return tuple(_read(_read_entry, record) for record in records if record.kind == kind)
+
+
+def _read(reader, record):
+    """Return what is read of a record; LedgerError if it holds what no accountant writes."""
+    try:
+        return reader(record)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
 
 
 def _read_entry(record):
     known = {"sequence": record.sequence, "hash": record.hash}
-    try:
-        body = {name: value for name, value in record.body.items() if name != "reservation"}
-        body["event"] = _cached_event(body["event"])
-        if record.kind == "draw":
-            return Draw(**body, epsilon=0.0, delta=0.0, **known)
-        part = body.pop("part")
-        spend = Spend(**body, part=None if part is None else Part(**part), **known)
-        if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
-            raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
-        return spend
-    except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+    body = {name: value for name, value in record.body.items() if name != "reservation"}
+    body["event"] = _cached_event(body["event"])
+    if record.kind == "draw":
+        return Draw(**body, epsilon=0.0, delta=0.0, **known)
+    part = body.pop("part")
+    spend = Spend(**body, part=None if part is None else Part(**part), **known)
+    if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
+        raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
+    return spend
 
 
 def _check_names(names, what):
@@ -257,11 +262,8 @@ class State(FrozenValue):
         """
         state = self
         for record in records:
-            try:
-                state = replace(state._after(record), position=(record.sequence, record.hash))
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                text = f"record {record.sequence} cannot be read: {error}"
-                raise LedgerError(text) from error
+            known = _read(state._after, record)
+            state = replace(known, position=(record.sequence, record.hash))
         return state
 
     def _after(self, record):
