@@ -274,17 +274,14 @@ def _tilted(grid, tilt):
 
 
 def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float) -> float:
-    """Upper bound on epsilon at delta of the composition of all events.
+    """Upper bound on epsilon at a delta above 0 of the composition of all events.
 
     Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
     bound is no larger than what another one costs needs no transform.
     """
     directions = _directions(parts, relation)
     pure = max(_most(direction) for direction in directions)
-    if delta <= 0.0 and any(law(part, relation).pure == math.inf for part in parts):
-        # Tails that are left out as too light to matter are no atoms that are not there.
-        return math.inf
-    if delta <= 0.0 or pure == 0.0:
+    if pure == 0.0:
         return pure
     if sum(parts.values()) > _MAX_RELEASES:
         return math.inf
