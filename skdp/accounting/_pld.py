@@ -7,9 +7,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from skdp.accounting import _events as ev
 from skdp.accounting._advanced import total_delta
-from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.accounting._laws import law
-from skdp.accounting._pairs import LossPair
+from skdp.accounting._pairs import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.utils._rounding import sum_up
 from skdp.utils._values import FrozenValue
 
@@ -34,7 +33,7 @@ class _Plan(FrozenValue):
 
 
 class _Part(FrozenValue):
-    pair: LossPair
+    pair: object
     count: int
     low: float
     high: float

@@ -187,7 +187,7 @@ MUTATIONS = [
     ),
     Mutation(
         "losses-rounded-down",
-        "accounting._grid",
+        "accounting._pairs",
         "_upper_share",
         rules.result_times(0.0),
         ("accounting/test_pld.py::test_between_a_certified_lower_bound_and_little_more",),
@@ -195,7 +195,7 @@ MUTATIONS = [
     ),
     Mutation(
         "infinite-loss-forgotten",
-        "accounting._grid",
+        "accounting._pairs",
         "discretise",
         rules.put_for("pair.p_inf", "0.0"),
         ("accounting/test_golden.py::test_never_below_the_truth",),
