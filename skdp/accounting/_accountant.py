@@ -190,21 +190,14 @@ class PrivacyAccountant(LedgerView):
         """
         return self._book(self._spend(event, label, seeded), epsilon, delta)
 
-    def _draw(self, reservation, step, event, label, seeded):
-        """Run a step of a reservation, on a round that is charged or on a new one.
+    def _book(self, asked, epsilon, delta, step=None, ran=None):
+        """Charge what is asked, unless it is a round whose step can run on one charged before.
 
         Returns
         -------
         Spend
-            The charge of the round.
+            The charge; of a step of a reservation, that of its round.
         """
-        asked = self._spend(reservation.event, f"{reservation.label}, from {label}", seeded)
-        body = {"name": reservation.key, "step": step, "steps": len(reservation.planned)}
-        price = reservation.epsilon, reservation.delta
-        return self._book(asked, *price, body, self._spend(event, label, seeded))
-
-    def _book(self, asked, epsilon, delta, step=None, ran=None):
-        """Charge what is asked, unless it is a round whose step can run on one charged before."""
         spend = free = None
         whose = {} if step is None else {"reservation": step}
 

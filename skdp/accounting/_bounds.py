@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from scipy.optimize import brentq, minimize_scalar
 
@@ -152,11 +152,10 @@ def _epsilon(counts, delta_, relation, method, tolerance):
 
 
 def _is_non_private(part):
-    if isinstance(part, ev.RandomStopping):
-        return any(_is_non_private(leaf) for leaf in ev.leaves(part.event))
-    if ev.is_sampled(part):
-        return part.sampling_rate > 0.0 and _is_non_private(ev.merged(part.event))
-    return isinstance(part, ev.NonPrivate)
+    if not hasattr(part, "event"):
+        return isinstance(part, ev.NonPrivate)
+    runs = getattr(part, "sampling_rate", 1.0) > 0.0
+    return runs and any(map(_is_non_private, ev.leaves(part.event)))
 
 
 def _check(event, relation, method, tolerance, group_size):
@@ -394,10 +393,8 @@ def trade_off(
     0.7405
     """
     check_within(alpha, "alpha", 0.0, 1.0)
-    options = {"relation": relation, "method": method, "tolerance": tolerance}
-
-    def curve(eps):
-        return get_delta(event, eps, group_size=group_size, **options)
+    options = dict(relation=relation, method=method, tolerance=tolerance, group_size=group_size)
+    curve = partial(get_delta, event, **options)
 
     def first(eps):
         return 1.0 - curve(eps) - math.exp(eps) * alpha
@@ -405,7 +402,7 @@ def trade_off(
     def second(eps):
         return math.exp(-eps) * (1.0 - curve(eps) - alpha)
 
-    smallest = (get_epsilon(event, d, group_size=group_size, **options) for d in (0.0, 1e-9))
+    smallest = (get_epsilon(event, d, **options) for d in (0.0, 1e-9))
     far = min(700.0, *smallest)
     near = min(far, -math.log(alpha)) if alpha > 0.0 else far
     return max(0.0, _largest(first, near), _largest(second, far))

@@ -21,11 +21,8 @@ from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._laws import gdp, group_event, rdp, zcdp
 from skdp.utils._rounding import sum_up
-from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters, check_real
+from skdp.utils._validation import check_delta, check_privacy_parameters, check_real
 from skdp.utils._values import FrozenValue
-
-FILTERS = ("basic", "zcdp", "rdp", "gdp")
-SCHEDULES = ("advanced", "pld", "auto")
 
 # Orders of a bound that is quick to add up; any of them is valid for a schedule.
 QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
@@ -102,20 +99,13 @@ class _Sum(FrozenValue):
 
 
 class _Rule(FrozenValue):
-    """The declaration of a rule, and what an event costs alone under it."""
+    """The terms whose charges add up by a rule, and what an event costs alone under them."""
 
-    composition: str
-    relation: str
-    group_size: int
-    rdp_order: float | None = None
-
-    @property
-    def neighbours(self):
-        return {"relation": self.relation, "group_size": self.group_size}
+    terms: object
 
     def single_epsilon(self, event, delta):
         """Return the epsilon of an event by itself."""
-        return get_epsilon(event, delta, **self.neighbours)
+        return get_epsilon(event, delta, **self.terms.options)
 
 
 class _Summed(_Rule):
@@ -163,10 +153,10 @@ class BasicComposition(_Summed):
         """
         if delta is not None:
             price = self.single_epsilon(event, check_delta(delta))
-            if price < math.inf or self.group_size == 1:
+            if price < math.inf or self.terms.max_rows == 1:
                 return price, float(delta)
         # Several rows of an (epsilon, delta)-DP release have a larger delta of their own.
-        parts = leaves(group_event(event, self.group_size) or Composed(())).items()
+        parts = leaves(group_event(event, self.terms.max_rows) or Composed(())).items()
         delta = min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
         price = self.single_epsilon(event, delta)
         if price < math.inf:
@@ -224,15 +214,15 @@ class AdditiveFilter(_Summed, _PricedAtCap):
     def cost(self, spend):
         """Return what one spend adds to a total."""
         delta = 0.0
-        if self.composition == "zcdp":
-            cost, delta = zcdp(spend.event, **self.neighbours)
-        elif self.composition == "rdp":
-            cost = rdp(spend.event, self.rdp_order, **self.neighbours)
+        if self.terms.composition == "zcdp":
+            cost, delta = zcdp(spend.event, **self.terms.options)
+        elif self.terms.composition == "rdp":
+            cost = rdp(spend.event, self.terms.rdp_order, **self.terms.options)
         else:
-            cost = gdp(spend.event, **self.neighbours) ** 2
+            cost = gdp(spend.event, **self.terms.options) ** 2
         if cost == math.inf:
             raise ValueError(
-                f"the event has no finite cost under composition={self.composition!r}: "
+                f"the event has no finite cost under composition={self.terms.composition!r}: "
                 f"{spend.event}"
             )
         return _Sum(Fraction(cost), Fraction(delta), ((spend.epsilon, spend.delta),))
@@ -242,10 +232,10 @@ class AdditiveFilter(_Summed, _PricedAtCap):
         if not total.prices:
             return 0.0, 0.0
         cost, delta = _ceil(total.cost), _ceil(total.delta)
-        if self.composition == "zcdp":
+        if self.terms.composition == "zcdp":
             epsilon = zcdp_to_epsilon(cost, cap[1], delta)
-        elif self.composition == "rdp":
-            epsilon = rdp_to_epsilon(cost, self.rdp_order, cap[1])
+        elif self.terms.composition == "rdp":
+            epsilon = rdp_to_epsilon(cost, self.terms.rdp_order, cap[1])
         else:
             epsilon = gdp_to_epsilon(math.sqrt(cost) * (1 + 1e-15), cap[1])
         if len(total.prices) == 1 and total.prices[0][1] <= cap[1]:
@@ -316,25 +306,25 @@ class FixedSchedule(_PricedAtCap):
     def _is_within(self, schedule, cap):
         summed = _summed(schedule, cap[1]) <= exact(cap[0])
         # "pld" refuses an event whose loss distribution is not known, whatever its price.
-        if summed and self.composition != "pld":
+        if summed and self.terms.composition != "pld":
             return True
         if self._quick_epsilon(schedule.events, cap[1]) <= cap[0]:
             return True
         return self._epsilon_by_method(schedule, cap[1]) <= cap[0] or summed
 
     def _quick_epsilon(self, counts, delta):
-        if delta == 0.0 or self.composition != "auto":
+        if delta == 0.0 or self.terms.composition != "auto":
             return math.inf
-        costs = (n * _rdp_at_quick_orders(e, **self.neighbours) for e, n in counts.items())
+        costs = (n * _rdp_at_quick_orders(e, **self.terms.options) for e, n in counts.items())
         return min(map(rdp_to_epsilon, sum(costs), QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon_by_method(self, schedule, delta):
         # A release by itself costs what its own curve says.
-        method = "auto" if schedule.events.total() == 1 else self.composition
+        method = "auto" if schedule.events.total() == 1 else self.terms.composition
         events, prices = schedule.key
         event = Composed(tuple(part * count for part, count in events))
-        epsilon = get_epsilon(event, delta, method=method, **self.neighbours)
-        if self.composition in ("advanced", "auto"):
+        epsilon = get_epsilon(event, delta, method=method, **self.terms.options)
+        if self.terms.composition in ("advanced", "auto"):
             pairs = ((*price, count) for price, count in sorted(prices))
             epsilon = min(epsilon, advanced_epsilon(pairs, delta))
         return epsilon
@@ -358,27 +348,7 @@ def _distinct(schedules):
     return tuple({schedule.key: schedule for schedule in schedules}.values())
 
 
-def composition_rule(composition, relation, group_size=1, rdp_order=None):
-    """Return the rule by which a ledger's charges add up.
-
-    Parameters
-    ----------
-    composition : str
-        One of `FILTERS` or `SCHEDULES`.
-    relation : {"add_remove", "replace_one"}
-    group_size : int, default=1
-        The number of rows protected together.
-    rdp_order : float, default=None
-        The order of "rdp", above 1; None for the others.
-
-    Raises
-    ------
-    ValueError
-        If there is no such composition, or an order is given or missing.
-    """
-    check_choice(composition, "composition", FILTERS + SCHEDULES)
-    if (rdp_order is not None) != (composition == "rdp"):
-        raise ValueError("give rdp_order with composition='rdp', and with no other composition")
-    filters = {"basic": BasicComposition} | dict.fromkeys(FILTERS[1:], AdditiveFilter)
-    rule = filters.get(composition, FixedSchedule)
-    return rule(composition, relation, group_size, rdp_order)
+# The rules by name: filters, and what holds for a schedule that was fixed beforehand.
+SCHEDULES = dict.fromkeys(("advanced", "pld", "auto"), FixedSchedule)
+FILTERS = {"basic": BasicComposition} | dict.fromkeys(("zcdp", "rdp", "gdp"), AdditiveFilter)
+RULES = FILTERS | SCHEDULES

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from scipy.special import ndtri_exp
 
-from skdp.accounting._grid import discretise, log_moments
-from skdp.accounting._pairs import LossPair
+from skdp.accounting._pairs import LossPair, discretise, log_moments
 from skdp.utils import _rounding as rounding
 
 UP = 1.0 + 1e-13

@@ -65,6 +65,11 @@ class Neighbours(FrozenValue, kw_only=True):
         return 1 if self.relation == "add_remove" else 2
 
     @property
+    def options(self) -> dict:
+        """What functions of events take of it: the relation, and how many rows change together."""
+        return {"relation": self.relation, "group_size": self.max_rows}
+
+    @property
     def of_rows(self) -> "Neighbours":
         """Those of a row alone, where these are of a group of rows."""
         return replace(self, unit="row", max_rows=1) if self.unit == "group" else self

@@ -36,12 +36,11 @@ class Law(FrozenValue, kw_only=True, eq=False):
     epsilon, delta : float
         The release is (epsilon, delta)-DP. No epsilon makes `delta` smaller, so that epsilon is
         the least one where delta is 0.
-    rho, rho_delta : float
-        It is rho_delta-approximate rho-zCDP.
-    moved : callable
-        k to the event whose release moves by k times as much; None if its noise is not additive.
+    rho : float
+        It is delta-approximate rho-zCDP.
     grouped : callable
-        k to an event for a group of k records that costs no less, or to None if none is known.
+        k to an event for a group of k records that costs no less, or to None if none is known. Of
+        additive noise it is the event whose release moves by k times as much.
     pairs : callable
         Returns a tuple of `LossPair`, one for each direction or a single symmetric one; None
         where no privacy loss distribution is known.
@@ -58,8 +57,6 @@ class Law(FrozenValue, kw_only=True, eq=False):
     epsilon: float = math.inf
     delta: float = 0.0
     rho: float = math.inf
-    rho_delta: float = 0.0
-    moved: Callable | None = None
     grouped: Callable = lambda k: None
     pairs: Callable | None = None
     renyi: Callable = lambda: lambda order: math.inf
@@ -121,7 +118,6 @@ def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
         epsilon=epsilon,
         delta=delta,
         rho=div.pure_rho(epsilon),
-        rho_delta=delta,
         grouped=grouped,
         pairs=lambda: (_pairs.response(epsilon, num_categories, delta),),
         renyi=lambda: lambda order: div.response_renyi(epsilon, order, num_categories),
@@ -150,7 +146,7 @@ def _gaussian(e: ev.Gaussian, relation):
     z = e.noise_multiplier
     return Law(
         rho=0.5 / z**2 * UP,
-        moved=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
+        grouped=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
         pairs=lambda: (_pairs.gaussian(1.0 / z),),
         renyi=lambda: lambda order: 0.5 * order / z**2,
         curve=lambda: partial(delta_of_mu, 1.0 / z),
@@ -163,7 +159,7 @@ def _laplace(e: ev.Laplace, relation):
     return replace(
         stated(e.epsilon),
         rho=div.laplace_rho(e.epsilon),
-        moved=lambda k: ev.Laplace(sum_up([(k, e.epsilon)])),
+        grouped=lambda k: ev.Laplace(sum_up([(k, e.epsilon)])),
         pairs=lambda: (_pairs.laplace(e.epsilon),),
         renyi=lambda: partial(div.laplace_renyi, e.epsilon),
         curve=lambda: up_to(e.epsilon, lambda at: -math.expm1(0.5 * (at - e.epsilon))),
@@ -182,7 +178,7 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
 
     return replace(
         whole,
-        moved=lambda k: replace(e, sensitivity=e.sensitivity * k),
+        grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
         pairs=lambda: (pair(),),
         renyi=renyi if e.sensitivity < 100_000 else whole.renyi,
         curve=lambda: up_to(epsilon, partial(_atoms_delta, pair())),
@@ -195,7 +191,7 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     rho = 0.5 * (e.sensitivity / e.sigma) ** 2
     whole = _concentrated(
         rho * UP,
-        moved=lambda k: replace(e, sensitivity=e.sensitivity * k),
+        grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
         renyi=lambda: lambda order: 0.5 * order * (e.sensitivity / e.sigma) ** 2,
     )
     if e.sigma > _LARGEST_SIGMA or e.sensitivity > _LARGEST_SENSITIVITY:
@@ -228,14 +224,13 @@ def _exponential(e: ev.ExponentialMechanism, relation):
     )
 
 
-def _concentrated(rho, rho_delta=0.0, **known):
+def _concentrated(rho, delta=0.0, **known):
     """The law of what is known to be zCDP alone."""
     return Law(
-        delta=rho_delta,
+        delta=delta,
         rho=rho,
-        rho_delta=rho_delta,
-        curve=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=rho_delta)),
-        inverse=lambda delta: zcdp_to_epsilon(rho, delta, rho_delta) if delta > 0.0 else math.inf,
+        curve=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta)),
+        inverse=lambda at: zcdp_to_epsilon(rho, at, delta) if at > 0.0 else math.inf,
         **known,
     )
 
@@ -257,11 +252,11 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
     """Of pure events alone a release that is stated to be as pure as all together."""
     parts = ev.leaves(e)
     pure = sum_up((n, law(part, relation).pure) for part, n in parts.items())
-    rho, rho_delta = composed_zcdp(parts, relation)
+    rho, delta = composed_zcdp(parts, relation)
     return replace(
         stated(pure) if pure < math.inf else Law(),
+        delta=delta,
         rho=rho,
-        rho_delta=rho_delta,
         renyi=lambda: partial(composed_rdp, parts, relation),
     )
 
@@ -279,8 +274,8 @@ def _group_zcdp(part, relation, k):
     grouped = group_event(part, k)
     own = law(part if grouped is None else grouped, relation)
     if grouped is not None:
-        return own.rho, own.rho_delta
-    return (k * k * own.rho, 0.0) if own.rho_delta == 0.0 else (math.inf, 1.0)
+        return own.rho, own.delta
+    return (k * k * own.rho, 0.0) if own.delta == 0.0 else (math.inf, 1.0)
 
 
 def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
@@ -304,8 +299,7 @@ def scaled(event: ev.Event, k: float) -> ev.Event:
         return ev.Composed(tuple(scaled(part, k) for part in event.events))
     if isinstance(event, ev.Repeated):
         return replace(event, event=scaled(event.event, k))
-    moved = law(event, "add_remove").moved
-    return event if moved is None else moved(k)
+    return law(event, "add_remove").grouped(k) if isinstance(event, ev.ADDITIVE) else event
 
 
 def group_event(event, k):
@@ -322,8 +316,7 @@ def group_event(event, k):
         if None in parts.values() or may_fail_with_others(parts):
             return None
         return ev.Composed(tuple(parts[p] * count for p, count in ev.leaves(event).items()))
-    own = law(event, "add_remove")
-    return (own.moved or own.grouped)(k)
+    return law(event, "add_remove").grouped(k)
 
 
 def group_delta(epsilon: float, delta: float, k: int) -> float:

@@ -75,8 +75,7 @@ class LedgerView(NotCopied):
         terms = self._now().terms
         event = Composed(tuple(spend.event for spend in self.spends))
         delta = terms.delta if delta is None else delta
-        options = {"relation": terms.relation, "group_size": terms.max_rows}
-        return get_epsilon(event, delta, method=method, **options)
+        return get_epsilon(event, delta, method=method, **terms.options)
 
     def verify(self) -> str:
         """Check the ledger's hash chain and return the hash of its last record.

@@ -7,9 +7,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from skdp.accounting import _events as ev
 from skdp.accounting._advanced import total_delta
-from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.accounting._laws import law
-from skdp.accounting._pairs import LossPair
+from skdp.accounting._pairs import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.utils._rounding import sum_up
 from skdp.utils._values import FrozenValue
 
@@ -21,20 +20,8 @@ _MAX_WIDTH = 600.0
 _MAX_RELEASES = 10**9
 
 
-class _Plan(FrozenValue):
-    """How one direction is composed: grid step, tilt, and window of the total loss; losses
-    above `cut` are as good as infinite."""
-
-    step: float
-    tilt: float
-    low: float
-    high: float
-    log_tail: float
-    cut: float
-
-
 class _Part(FrozenValue):
-    pair: LossPair
+    pair: object
     count: int
     low: float
     high: float
@@ -45,6 +32,7 @@ class _Total(FrozenValue):
     """The total loss of one direction: P-masses on a grid, and what lies beyond it.
 
     Round-off of one release adds about c e^(-tilt epsilon) to delta, where `log_round_off` is ln c.
+    `width` is that of the window that a transform was made for.
     """
 
     step: float
@@ -52,6 +40,7 @@ class _Total(FrozenValue):
     masses: np.ndarray
     beyond: float
     log_round_off: float = -math.inf
+    width: float = math.inf
 
     def epsilon(self, delta):
         """The least epsilon at delta, -d delta / d e^epsilon being constant between losses."""
@@ -181,8 +170,8 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
     return step
 
 
-def _plan(parts, tilt, epsilon, delta, tolerance, order):
-    """The grid's step, and a window of the total loss with ln P(loss > its upper end).
+def _window(parts, tilt, epsilon, delta):
+    """The ends of a window of the total loss, and ln P(loss > its upper end).
 
     Above it P has at most delta * 1e-9. What leaves the window on one side comes back on the
     other: on the lower side that is 1e-12 of the tilted mass; on the upper side the window
@@ -202,8 +191,7 @@ def _plan(parts, tilt, epsilon, delta, tolerance, order):
     returned = min(most, float(np.min((upper - here + 28.0) / spread)))
     high = min(max(high, low, low + returned - 0.5 * (low + epsilon)), most)
     log_tail = float(np.min(moments - tilts * high)) if high < most else -math.inf
-    step = _step(parts, order - 1.0, epsilon, tolerance, high - low)
-    return _Plan(step, tilt, low, high, log_tail, max(epsilon, low) + 0.5 * _MAX_WIDTH)
+    return low, high, log_tail
 
 
 def _power(values, count):
@@ -217,41 +205,47 @@ def _power(values, count):
     return result
 
 
-def _compose(parts, plan):
-    """The total loss inside the window."""
-    grids = [discretise(part.pair, plan.step, part.low, part.high) for part in parts]
+def _compose(parts, tilt, epsilon, delta, tolerance, order):
+    """The total loss inside a window, by a transform; far above epsilon it is as good as infinite.
+
+    The grid is as fine as the tolerance asks for at a Renyi order.
+    """
+    low, high, log_tail = _window(parts, tilt, epsilon, delta)
+    step = _step(parts, order - 1.0, epsilon, tolerance, high - low)
+    grids = [discretise(part.pair, step, part.low, part.high) for part in parts]
     # The grid reaches below the least loss by up to one step a release, mostly far less.
     total = sum(part.count for part in parts)
-    start = math.floor(plan.low / plan.step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
-    stop = math.ceil(plan.high / plan.step) + 2
-    if plan.log_tail == -math.inf:
+    start = math.floor(low / step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
+    stop = math.ceil(high / step) + 2
+    if log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
     length = next_fast_len(stop - start + 1, real=True)
     log_total, offset, log_kept, product = 0.0, 0, 0.0, 1.0
     for part, grid in zip(parts, grids, strict=True):
-        tilted, log_moment = _tilted(grid, plan.tilt)
+        tilted, log_moment = _tilted(grid, tilt)
         folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
         product = product * _power(rfft(folded, length), part.count)
         log_total += part.count * log_moment
         offset += part.count * grid.first
         log_kept += part.count * math.log1p(-min(grid.infinite, 1.0 - 1e-16))
     density = np.roll(irfft(product, length), -((start - offset) % length))
-    losses = plan.step * np.arange(start, start + length)
-    log_weight = log_total - plan.tilt * losses
+    losses = step * np.arange(start, start + length)
+    log_weight = log_total - tilt * losses
     with np.errstate(over="ignore"):
         masses = np.maximum(density, 0.0) * np.exp(np.minimum(log_weight, 700.0))
     # Round-off far below the tilted mean is blown up; a probability is at most 1.
     masses = np.minimum(masses, 1.0)
-    beyond = -math.expm1(log_kept) + math.exp(min(0.0, plan.log_tail))
+    beyond = -math.expm1(log_kept) + math.exp(min(0.0, log_tail))
     round_off = math.exp(1e-14 * (total + 1e4))
-    reach = min(plan.high - plan.low, 1.0 / max(plan.tilt, 1e-300)) / plan.step + 1.0
+    reach = min(high - low, 1.0 / max(tilt, 1e-300)) / step + 1.0
     noise = math.log(2.0**-52 * float(density.max()) * reach)
-    kept = np.abs(losses - plan.cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
+    cut = max(epsilon, low) + 0.5 * _MAX_WIDTH
+    kept = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
     if not kept.all():
-        beyond += float(masses[losses > plan.cut].sum())
+        beyond += float(masses[losses > cut].sum())
         losses, masses = losses[kept], masses[kept]
-    losses = _raised(losses, parts)
-    return _Total(plan.step, losses, masses * round_off, beyond * round_off, log_total + noise)
+    masses, beyond = masses * round_off, beyond * round_off
+    return _Total(step, _raised(losses, parts), masses, beyond, log_total + noise, high - low)
 
 
 def _compose_directly(parts, step, delta):
@@ -274,17 +268,14 @@ def _tilted(grid, tilt):
 
 
 def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float) -> float:
-    """Upper bound on epsilon at delta of the composition of all events.
+    """Upper bound on epsilon at a delta above 0 of the composition of all events.
 
     Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
     bound is no larger than what another one costs needs no transform.
     """
     directions = _directions(parts, relation)
     pure = max(_most(direction) for direction in directions)
-    if delta <= 0.0 and any(law(part, relation).pure == math.inf for part in parts):
-        # Tails that are left out as too light to matter are no atoms that are not there.
-        return math.inf
-    if delta <= 0.0 or pure == 0.0:
+    if pure == 0.0:
         return pure
     if sum(parts.values()) > _MAX_RELEASES:
         return math.inf
@@ -312,8 +303,7 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
     # Round-off is far below a large delta also without the whole tilt, and the window shorter.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
     for _ in range(8):
-        plan = _plan(coarse, tilt, epsilon, delta, tolerance, order)
-        found = _compose(coarse, plan)
+        found = _compose(coarse, tilt, epsilon, delta, tolerance, order)
         bare = found.epsilon(delta)
         if bare == math.inf:
             # Too much lies beyond the window, or of huge losses none is left within it.
@@ -322,7 +312,7 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
         best = min(best, found.epsilon(delta - noise))
         if best == 0.0:
             return best
-        if 0.0 < bare <= found.losses[0] + plan.step:
+        if 0.0 < bare <= found.losses[0] + found.step:
             tilt, epsilon = 0.25 * tilt, 0.0
         elif 1e-5 * delta < noise < last_noise and tilt > 0.01:
             tilt, epsilon, last_noise = 0.5 * tilt, 0.5 * bare, noise
@@ -330,8 +320,7 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
             break
         else:
             order = 1.0 + found.slope(bare, delta)
-            wanted = _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low)
-            if plan.step <= 1.5 * wanted:
+            if found.step <= 1.5 * _step(coarse, order - 1.0, bare, tolerance, found.width):
                 return best
             epsilon = bare
     return min(best, _direct_epsilon(coarse, delta, tolerance))
@@ -402,8 +391,7 @@ def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
     """delta of one direction; the step is lowered while it is too coarse for the answer."""
     order, total = 1.0 + tilt, sum(part.count for part in coarse)
     for _ in range(3):
-        plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
-        composed = _compose(coarse, plan)
+        composed = _compose(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
         noise = composed.noise(total, tilt, epsilon)
         found = min(1.0, composed.delta(epsilon) + noise)
         if noise > 1e-4 * found:
@@ -411,7 +399,7 @@ def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
         if found == 0.0:
             break
         order = 1.0 + composed.slope(epsilon, found)
-        if plan.step <= 1.5 * _step(coarse, order - 1.0, epsilon, tolerance, plan.high - plan.low):
+        if composed.step <= 1.5 * _step(coarse, order - 1.0, epsilon, tolerance, composed.width):
             break
     return found
 

@@ -121,7 +121,7 @@ class PlannedCharge(FrozenValue):
         price = claimed_price(event, epsilon, delta, terms.relation)
         if terms.max_rows == 1:
             return price
-        cost = get_epsilon(event, delta, relation=terms.relation, group_size=terms.max_rows)
+        cost = get_epsilon(event, delta, **terms.options)
         # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
         group = group_event(ApproximateDP(*price), terms.max_rows)
         return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)
@@ -188,7 +188,55 @@ def _words(steps, charge):
     return f"{whole} that was charged as one, ({price}) together"
 
 
-class Allowance(NotCopied):
+class _PlannedRelease(NotCopied):
+    """One release of a plan, in the place of an estimator's accountant.
+
+    A subclass has what is `planned`, the `terms`, and `_paid(price, event, label, seeded)`, which
+    returns the charge that pays for it.
+    """
+
+    def charge(
+        self,
+        event: Event,
+        *,
+        label: str = "",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        seeded: bool = False,
+    ) -> Spend:
+        """Make the release; the parameters are those of `PrivacyAccountant.charge`.
+
+        Parameters
+        ----------
+        event : Event
+            What is to be released.
+        label : str, default=""
+            Who releases it.
+        epsilon, delta : float, default=None
+            What the release is calibrated to; None takes what was planned.
+        seeded : bool, default=False
+            Whether its noise can be reproduced.
+
+        Returns
+        -------
+        Spend
+            This release and its own price, with the position and hash of the charge that pays.
+
+        Raises
+        ------
+        ValueError
+            If the release is not covered by what was planned.
+        BudgetExceededError
+            If an allowance was used before, or the budget cannot pay for another round.
+        LedgerError
+            If another round must be charged and the ledger cannot be used.
+        """
+        price = self.planned.price(event, epsilon, delta, self.terms)
+        spend = self._paid(price, event, label, seeded)
+        return replace(spend, label=label, event=event, epsilon=price[0], delta=price[1])
+
+
+class Allowance(_PlannedRelease):
     """A planned release that is already paid for, and can be made once.
 
     It takes the place of an estimator's accountant where the caller has charged a whole plan.
@@ -217,49 +265,14 @@ class Allowance(NotCopied):
         """What the plan cost, in words."""
         return _words(self.steps, self.spend)
 
-    def charge(
-        self,
-        event: Event,
-        *,
-        label: str = "",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        seeded: bool = False,
-    ) -> Spend:
-        """Use the allowance; the parameters are those of `PrivacyAccountant.charge`.
-
-        Parameters
-        ----------
-        event : Event
-            What is to be released.
-        label : str, default=""
-            Who releases it.
-        epsilon, delta : float, default=None
-            What the release is calibrated to; None takes what was planned.
-        seeded : bool, default=False
-            Whether its noise can be reproduced.
-
-        Returns
-        -------
-        Spend
-            This release and its own price, with the position and hash of the plan's charge.
-
-        Raises
-        ------
-        ValueError
-            If the release is not covered by what was planned.
-        BudgetExceededError
-            If the allowance was used before.
-        """
-        price = self.planned.price(event, epsilon, delta, self.terms)
+    def _paid(self, price, event, label, seeded):
         try:
             self._left.pop()
         except IndexError:
             total = (self.planned.epsilon, self.planned.delta)
             raise BudgetExceededError(price, (0.0, 0.0), total) from None
-        spend = Spend(label, event, *price, bool(seeded), "", __version__)
-        names = ("time", "part", "sequence", "hash", "user", "purpose") if self.spend else ()
-        return replace(spend, **{name: getattr(self.spend, name) for name in names})
+        spend = self.spend or Spend(label, event, *price, seeded, "", "")
+        return replace(spend, seeded=bool(seeded), version=__version__)
 
     def __repr__(self):
         state = "unused" if self._left else "used"
@@ -350,7 +363,7 @@ class Reservation(NotCopied, FrozenValue):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
 
 
-class ReservedStep(NotCopied, FrozenValue):
+class ReservedStep(_PlannedRelease, FrozenValue):
     """One step of a reservation, in the place of an estimator's accountant.
 
     Parameters
@@ -376,28 +389,13 @@ class ReservedStep(NotCopied, FrozenValue):
         """What the plan costs, in words."""
         return _words(len(self.reservation.planned), self.reservation)
 
-    def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
-        """Draw on a round, or charge a new one; as `PrivacyAccountant.charge`.
-
-        Returns
-        -------
-        Spend
-            This release and its own price, with the position and hash of the round's charge.
-
-        Raises
-        ------
-        ValueError
-            If the release is not covered by what was planned.
-        BudgetExceededError
-            If the budget cannot pay for another round.
-        LedgerError
-            If the ledger cannot be used.
-        """
-        price = self.planned.price(event, epsilon, delta, self.terms)
-        whole = self.reservation
+    def _paid(self, price, event, label, seeded):
+        """Draw on a round, or charge a new one."""
+        whole, book = self.reservation, self.reservation.accountant
         step = f"{self.planned.name} ({label})" if label else self.planned.name
-        spend = whole.accountant._draw(whole, self.index, event, step, seeded)
-        return replace(spend, label=label, event=event, epsilon=price[0], delta=price[1])
+        asked = book._spend(whole.event, f"{whole.label}, from {step}", seeded)
+        body = {"name": whole.key, "step": self.index, "steps": len(whole.planned)}
+        return book._book(asked, whole.epsilon, whole.delta, body, book._spend(event, step, seeded))
 
     def __repr__(self):
         return f"ReservedStep({self.planned.name!r}, {self.reservation!r})"

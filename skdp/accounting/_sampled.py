@@ -221,7 +221,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     if rate == 0.0:
         return stated(0.0)
     if rate == 1.0:
-        return replace(inner, moved=None, grouped=lambda k: None)
+        return replace(inner, grouped=lambda k: None)
     is_poisson = isinstance(e, ev.PoissonSampled)
     is_replaced = is_poisson and relation == "replace_one"
     # ln(1 + q (e^epsilon - 1)) (Balle, Barthe and Gaboardi 2018); for additive noise under Poisson

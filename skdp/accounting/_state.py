@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 
 from skdp.accounting._chain import NOTHING
-from skdp.accounting._composition import claimed_price, composition_rule, is_proved
+from skdp.accounting._composition import RULES, claimed_price, is_proved
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Amounts, Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -27,7 +27,7 @@ class NotCopied:
 class Terms(Amounts, Neighbours):
     """What a data set's budget was opened with; only the cap can change."""
 
-    composition: str = "basic"
+    composition: str = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
 
@@ -37,7 +37,8 @@ class Terms(Amounts, Neighbours):
         super().__post_init__()
         if self.missing_ids == "distinct" and self.unit != "person":
             raise ValueError("missing_ids='distinct' goes with unit='person'")
-        composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
+        if (self.rdp_order is not None) != (self.composition == "rdp"):
+            raise ValueError("give rdp_order with composition='rdp', and with no other composition")
 
     @property
     def neighbours(self):
@@ -57,7 +58,7 @@ class Terms(Amounts, Neighbours):
     @property
     def rule(self):
         """The rule by which charges add up."""
-        return composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
+        return RULES[self.composition](self)
 
 
 class Part(FrozenValue):
@@ -150,23 +151,28 @@ class Draw(Spend):
 
 def read_entries(records, kind):
     """Return the `Spend` or the `Draw` that each record of kind "charge" or "draw" holds."""
-    return tuple(_read_entry(record) for record in records if record.kind == kind)
+    return tuple(_read(_read_entry, record) for record in records if record.kind == kind)
+
+
+def _read(reader, record):
+    """Return what is read of a record; LedgerError if it holds what no accountant writes."""
+    try:
+        return reader(record)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
 
 
 def _read_entry(record):
     known = {"sequence": record.sequence, "hash": record.hash}
-    try:
-        body = {name: value for name, value in record.body.items() if name != "reservation"}
-        body["event"] = _cached_event(body["event"])
-        if record.kind == "draw":
-            return Draw(**body, epsilon=0.0, delta=0.0, **known)
-        part = body.pop("part")
-        spend = Spend(**body, part=None if part is None else Part(**part), **known)
-        if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
-            raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
-        return spend
-    except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+    body = {name: value for name, value in record.body.items() if name != "reservation"}
+    body["event"] = _cached_event(body["event"])
+    if record.kind == "draw":
+        return Draw(**body, epsilon=0.0, delta=0.0, **known)
+    part = body.pop("part")
+    spend = Spend(**body, part=None if part is None else Part(**part), **known)
+    if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
+        raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
+    return spend
 
 
 def _check_names(names, what):
@@ -256,11 +262,8 @@ class State(FrozenValue):
         """
         state = self
         for record in records:
-            try:
-                state = replace(state._after(record), position=(record.sequence, record.hash))
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                text = f"record {record.sequence} cannot be read: {error}"
-                raise LedgerError(text) from error
+            known = _read(state._after, record)
+            state = replace(known, position=(record.sequence, record.hash))
         return state
 
     def _after(self, record):

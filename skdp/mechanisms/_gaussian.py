@@ -164,7 +164,6 @@ class GaussianMechanism(_grid.GridMechanism):
 
     @classmethod
     def _with_multiplier(cls, multiplier, sensitivity, delta):
-        delta = check_within(delta, "delta", 0.0, 1.0, "()")
         epsilon = get_epsilon(Gaussian(multiplier), delta)
         return cls(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 

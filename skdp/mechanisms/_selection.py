@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from skdp import noise as samplers
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
-from skdp.accounting import PureDP
 from skdp.mechanisms import _grid
 from skdp.noise import SourceLike
 from skdp.utils import _validation as checks
@@ -251,6 +250,14 @@ class PermuteAndFlip(_Selection):
     _choose = staticmethod(permute_and_flip)
 
 
+# Whose price the index has that is largest with a noise; but for Laplace noise its law too.
+_OF_NOISE: dict = {
+    "gumbel": ExponentialMechanism,
+    "laplace": PermuteAndFlip,
+    "exponential": PermuteAndFlip,
+}
+
+
 class ReportNoisyMax(_Selection):
     """Add noise to each score and return the index of the largest; nothing else is released.
 
@@ -296,20 +303,17 @@ class ReportNoisyMax(_Selection):
     1
     """
 
-    noise: str = checked(
-        checks.check_choice, default="gumbel", choices=("gumbel", "laplace", "exponential")
-    )
+    noise: str = checked(checks.check_choice, default="gumbel", choices=_OF_NOISE)
 
     name: ClassVar[str] = "Report noisy max"
+
+    _event = property(lambda self: _OF_NOISE[self.noise]._event)
+    _choose = property(lambda self: _OF_NOISE[self.noise]._choose)
 
     def __post_init__(self):
         super().__post_init__()
         if self.noise == "laplace":
             self._laplace_grid()
-
-    @property
-    def _event(self):
-        return ExponentialMechanismEvent if self.noise == "gumbel" else PureDP
 
     def expected_error(self, confidence: float = 0.95, size: int = 2) -> float:
         bound = super().expected_error(confidence, size)
@@ -326,10 +330,6 @@ class ReportNoisyMax(_Selection):
         step, scale = self._laplace_grid()
         noise = samplers.discrete_laplace(scale, scores.size, stream)
         return np.argmax(_grid.to_steps(scores, step) + noise)
-
-    @property
-    def _choose(self):
-        return choose_exponentially if self.noise == "gumbel" else permute_and_flip
 
     def _laplace_grid(self):
         """Step and scale in steps: rounding moves the difference of two scores by one at most."""

@@ -58,15 +58,14 @@ class Stream(_ExistsOnce):
 
     Without a seed each request reads its own block from the operating system and nothing is kept
     between requests, so that there is no state to repeat after a fork and none to share among
-    threads. With one the bits follow from it and the number of the stream.
+    threads. With one the bits follow from it.
     """
 
     __slots__ = ("_bits", "_pid", "_source")
 
-    def __init__(self, source, seed=None, number=0):
-        self._source, self._pid, self._bits = source, os.getpid(), None
-        if seed is not None:
-            self._bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,)))
+    def __init__(self, source, seed=None):
+        self._source, self._pid = source, os.getpid()
+        self._bits = None if seed is None else np.random.PCG64(seed)
 
     def words(self, n):
         """Return `n` independent uniform integers of 64 bits.
@@ -141,12 +140,11 @@ class RandomSource(_ExistsOnce):
     dtype('uint64')
     """
 
-    __slots__ = ("_lock", "_next", "_pid", "_seed")
+    __slots__ = ("_lock", "_pid", "_seeds")
 
     def __init__(self, random_state=None):
-        self._seed = _check_seed(random_state)
+        self._seeds = _seeds_from(random_state)
         self._lock = threading.Lock()
-        self._next = 0
         self._pid = os.getpid()
         if self.seeded:
             warnings.warn(
@@ -158,7 +156,7 @@ class RandomSource(_ExistsOnce):
 
     @property
     def seeded(self):
-        return self._seed is not None
+        return self._seeds is not None
 
     def __repr__(self):
         return f"RandomSource(seeded={self.seeded})"
@@ -180,9 +178,7 @@ class RandomSource(_ExistsOnce):
             return Stream(self)
         _refuse_after_fork(self._pid)
         with self._lock:
-            number = self._next
-            self._next += 1
-        return Stream(self, self._seed, number)
+            return Stream(self, self._seeds.spawn(1)[0])
 
 
 # What stands for a source where a `random_state` is taken.
@@ -211,7 +207,7 @@ def as_source(random_state: SourceLike) -> RandomSource:
     return random_state if isinstance(random_state, RandomSource) else RandomSource(random_state)
 
 
-def _check_seed(random_state):
+def _seeds_from(random_state):
     if random_state is None:
         return None
     is_integer = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
@@ -220,7 +216,7 @@ def _check_seed(random_state):
             f"random_state must be None or an integer >= 0, got {random_state!r}; generators are "
             "not accepted, because their state can be copied"
         )
-    return int(random_state)
+    return np.random.SeedSequence(int(random_state))
 
 
 def _refuse_after_fork(pid):

@@ -22,7 +22,7 @@ from skdp.accounting import (
     get_epsilon,
     rdp_to_epsilon,
 )
-from skdp.accounting._composition import composition_rule
+from skdp.accounting._state import Terms
 
 BUDGET = (3.0, 1e-5)
 COMPOSITIONS = [
@@ -312,7 +312,7 @@ def test_a_price_does_not_let_through_what_the_method_cannot_compose():
 
 
 def test_the_worst_parts_of_a_schedule_are_those_of_all_choices():
-    rule = composition_rule("auto", "add_remove")
+    rule = Terms(1.0, 0.0, "auto").rule
     rng = random.Random(0)
     for _ in range(40):
         totals = []
@@ -340,6 +340,6 @@ def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
         return joined(schedules)
 
     monkeypatch.setattr(_composition, "_joined", counted)
-    rule = composition_rule("auto", "add_remove")
+    rule = Terms(1.0, 0.0, "auto").rule
     two = [rule.cost(Spend("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
     assert len(rule.worst(two * 20, 20)) == 21

@@ -208,8 +208,8 @@ def test_an_event_that_would_not_be_read_back_is_refused(path, event):
         lambda: accountant.charge(event, epsilon=0.1, delta=0.0),
         lambda: accountant.charge(event, delta=1e-6),
         lambda: accountant.can_afford(event, epsilon=0.1, delta=0.0),
-        lambda: accountant._draw(reservation, 0, event, "", False),
-        lambda: accountant._draw(in_plan, 0, PureDP(0.1), "", False),
+        lambda: reservation.steps[0]._paid((0.1, 0.0), event, "", False),
+        lambda: in_plan.steps[0]._paid((0.1, 0.0), PureDP(0.1), "", False),
     ):
         with pytest.raises(ValueError):
             use()

@@ -16,8 +16,8 @@ from skdp.accounting import (
     _bounds,
     _calibrate,
     _gaussian,
-    _grid,
     _laws,
+    _pairs,
     _pld,
     _rdp,
     _sampled,
@@ -91,7 +91,7 @@ def halve_the_upper_tail(monkeypatch):
 
 
 def round_losses_down(monkeypatch):
-    monkeypatch.setattr(_grid, "_upper_share", lambda p, q, g, step: np.zeros_like(p))
+    monkeypatch.setattr(_pairs, "_upper_share", lambda p, q, g, step: np.zeros_like(p))
 
 
 def ignore_counts(monkeypatch):

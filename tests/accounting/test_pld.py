@@ -22,8 +22,8 @@ from skdp.accounting import (
     get_epsilon,
 )
 from skdp.accounting._events import leaves
-from skdp.accounting._grid import discretise
 from skdp.accounting._laws import law
+from skdp.accounting._pairs import discretise
 from skdp.accounting._pld import pld_epsilon
 
 

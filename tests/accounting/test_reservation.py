@@ -24,7 +24,7 @@ from skdp.accounting import (
     chain_end,
     plan_event,
 )
-from skdp.accounting._reservation import covering_gaussian
+from skdp.accounting._reservation import ReservedStep, covering_gaussian
 from skdp.accounting._state import Rounds
 from skdp.exceptions import BudgetExceededError, LedgerError
 from tests._processes import Child
@@ -212,7 +212,7 @@ def test_a_rule_that_counts_wrongly_is_caught(monkeypatch, method, mutant):
 
 def test_a_round_that_is_not_charged_is_caught(monkeypatch):
     monkeypatch.setattr(
-        PrivacyAccountant, "_draw", lambda self, whole, *args: self._spend(*args[1:])
+        ReservedStep, "_paid", lambda self, _, *args: self.reservation.accountant._spend(*args)
     )
     with pytest.raises(AssertionError):
         run_steps([0, 1], 2)

@@ -20,8 +20,8 @@ from skdp.accounting import (
 )
 from skdp.accounting._advanced import optimal_epsilon
 from skdp.accounting._events import leaves
-from skdp.accounting._grid import compose_directly
 from skdp.accounting._laws import law
+from skdp.accounting._pairs import compose_directly
 from skdp.accounting._pld import pld_epsilon
 
 RELATIONS = ("add_remove", "replace_one")

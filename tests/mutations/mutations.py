@@ -172,7 +172,7 @@ MUTATIONS = [
     Mutation(
         "an-allowance-used-again",
         "accounting._reservation",
-        "Allowance.charge",
+        "Allowance._paid",
         rules.statement_dropped("self._left.pop()"),
         ("accounting/test_reservation.py::test_an_allowance_is_used_once",),
         "a fit that was paid for once is made twice",
@@ -187,7 +187,7 @@ MUTATIONS = [
     ),
     Mutation(
         "losses-rounded-down",
-        "accounting._grid",
+        "accounting._pairs",
         "_upper_share",
         rules.result_times(0.0),
         ("accounting/test_pld.py::test_between_a_certified_lower_bound_and_little_more",),
@@ -195,7 +195,7 @@ MUTATIONS = [
     ),
     Mutation(
         "infinite-loss-forgotten",
-        "accounting._grid",
+        "accounting._pairs",
         "discretise",
         rules.put_for("pair.p_inf", "0.0"),
         ("accounting/test_golden.py::test_never_below_the_truth",),
@@ -381,7 +381,7 @@ MUTATIONS = [
         "one-stream-for-all",
         "noise._source",
         "RandomSource.stream",
-        rules.statement_dropped("self._next += 1"),
+        rules.put_for("self._seeds.spawn(1)[0]", "self._seeds"),
         ("noise/test_source.py::test_seeded_streams_are_the_spawned_ones",),
         "two releases of a seeded fit share their noise",
     ),
