@@ -178,7 +178,7 @@ def check_bounds(bounds, n_features, name="bounds"):
 
 
 def check_classes(classes, y):
-    """Return (classes, codes): sorted labels and the position of each y among them.
+    """Return (classes, codes): sorted labels and the position of each y among them, of few bytes.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def check_classes(classes, y):
         # Which of equal zeros is found, and so its sign, is decided by single rows.
         if classes.dtype.kind == "f":
             classes += 0.0
-        return classes, np.searchsorted(classes, y)
+        return classes, np.searchsorted(classes, y).astype(_code_type(classes))
     classes = np.asarray(classes)
     missing = classes.dtype.kind == "f" and np.isnan(classes).any()
     if classes.ndim != 1 or missing or len(set(map(type, classes.tolist()))) != 1:
@@ -215,10 +215,16 @@ def check_classes(classes, y):
     if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
     blocks = (y[rows] for rows in gen_batches(len(y), BLOCK_LABELS))
-    codes = np.concatenate([category_codes(block, classes) for block in blocks])
+    kind = _code_type(classes)
+    codes = np.concatenate([category_codes(block, classes).astype(kind) for block in blocks])
     if (codes < 0).any():
         raise ValueError("y holds labels that are not among the declared classes")
     return classes, codes
+
+
+def _code_type(classes):
+    # A byte a row is what is held, and sent to where the rows are, if there are few classes.
+    return np.min_scalar_type(-len(classes))
 
 
 def check_increasing(value, name, low, high, least=0.0):
