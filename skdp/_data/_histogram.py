@@ -17,6 +17,9 @@ _MAGIC_WORD = int(np.float64(_MAGIC).view(np.int64))
 # The bits of a fraction of four units or more.
 _FAR = (1 << _FRACTION_BITS) - 4
 
+# Of columns that are longer, what is made is mapped into memory anew each time.
+MOST_ROWS = 1 << 14
+
 
 def uniform_edges(low, high, n_bins):
     """Return the edges of equal bins, as `numpy.histogram_bin_edges` has them."""
@@ -145,7 +148,8 @@ def _blocks(X, least_values):
 
     There are as many values as counts: adding the counts of a block takes as long.
     """
-    return Rows.of(X).sized(max(block_size(X.shape[1]), least_values // X.shape[1]))
+    size = min(MOST_ROWS, 4 * block_size(X.shape[1]))
+    return Rows.of(X).sized(max(size, least_values // X.shape[1]))
 
 
 class _Bins:
