@@ -13,19 +13,29 @@ from skdp.utils._validation import check_integer, is_auto
 # What the cells of single columns have of the squares of a row's weights, beside the trees. This
 # and the numbers of trees were chosen on training rows, see docs/forests.md.
 MAIN_SHARE = 0.2
-# With delta = 0 noise grows with the number of trees: one for so many n epsilon, and at least ten.
-N_TREES, PURE_ROWS, FEWEST_TREES = 300, 500, 10
+# With delta = 0 noise grows with the number of trees: one for so many n epsilon, at least five.
+N_TREES, PURE_ROWS, FEWEST_TREES = 300, 500, 5
+PURE_MAIN_SHARE = 0.5
+# And few rows are left in a leaf: a number is cut where its noisy counts have such a part below.
+PURE_CUTS = 0.25, 0.75
 MOST_TREES = 4000
 
 
-def random_tree(terms, depth, draws):
-    """Return a tree of random columns; bins are cut at random, labels and gaps thrown."""
+def random_tree(terms, depth, draws, cuts=None):
+    """Return a tree of random columns; bins are cut at random, labels and gaps thrown.
+
+    With `cuts`, two numbers, a part of the rows between them is below a cut, by noisy counts.
+    """
     columns, sides = draws.randint(len(terms), size=(1 << depth) - 1), []
     for j in columns:
         n_bins = len(terms[j].counts) - 1
         sides.append(draws.randint(2, size=n_bins + 1))
         if not terms[j].columns[0].is_label:
-            sides[-1][:n_bins] = np.arange(n_bins) >= draws.randint(1, max(n_bins, 2))
+            first = draws.randint(1, max(n_bins, 2))
+            if cuts and n_bins > 1:
+                below = np.cumsum(terms[j].counts[:-1])
+                first = 1 + np.abs(below[:-1] - draws.uniform(*cuts) * below[-1]).argmin()
+            sides[-1][:n_bins] = np.arange(n_bins) >= first
     return tree_of(terms, columns, sides)
 
 
@@ -42,12 +52,13 @@ class ForestPlan(TreePlan):
     n_trees: int
     seed: int
 
-    main_share = MAIN_SHARE
+    main_share = property(lambda self: PURE_MAIN_SHARE if self.budget.pure else MAIN_SHARE)
     _choice_shares = {}
 
     def _joined(self, terms, *fit):
         draws = check_random_state(self.seed)
-        return None, [random_tree(terms, self.depth, draws) for _ in range(self.n_trees)]
+        cuts = PURE_CUTS if self.budget.pure else None
+        return None, [random_tree(terms, self.depth, draws, cuts) for _ in range(self.n_trees)]
 
 
 class PrivateForest(PrivateTrees):
@@ -57,7 +68,7 @@ class PrivateForest(PrivateTrees):
     ----------
     n_estimators : int or "auto", default="auto"
         The number of random trees, at most 4000. "auto" is 300; with delta = 0, where noise grows
-        with it, one for each 500 / epsilon rows, from 10 to 300.
+        with it, one for each 500 / epsilon rows, from 5 to 300.
     max_depth : int, default=3
         How many tests lead to a leaf, from 1 to 12.
     structure_seed : int, default=0

@@ -37,12 +37,15 @@ class Block(FrozenValue, eq=False, kw_only=True):
         Of each of the term's finest cells, the block's cell.
     counts : ndarray of float
         Noisy counts of the block's cells, or a bound on them.
+    is_ordered : bool, default=False
+        Whether neighbours are alike; the last cell, of what is missing, has none.
     """
 
     term: int
     weight: float
     groups: np.ndarray
     counts: np.ndarray
+    is_ordered: bool = False
 
     @property
     def size(self):
@@ -115,6 +118,16 @@ class Layout:
         result[: other.size] = factors[:, None] * weights
         return result
 
+    def roughness(self, weights):
+        """Return the gradient of half the sum of squared differences of neighbours' weights."""
+        result = np.zeros_like(weights)
+        for block, start in zip(self.blocks, self.starts, strict=False):
+            if block.is_ordered:
+                bins = slice(start, start + block.size - 1)
+                rises = np.diff(weights[bins], axis=0, prepend=weights[bins][:1])
+                result[bins] = rises - np.append(rises[1:], 0.0 * rises[:1], axis=0)
+        return result
+
     @property
     def diagonal(self):
         """The second moment of each feature, from noisy counts."""
@@ -131,11 +144,12 @@ class Layout:
         return min(float(n_rows), MARGIN * largest)
 
 
-def main_layout(terms, n_rows, clearness=1e12):
-    """Return the blocks of the constant and of each column at several resolutions.
+def main_layout(terms, n_rows, clearness=1e12, *, coarser=True):
+    """Return the blocks of the constant and of each column, of numbers at several resolutions.
 
     Of the squares of the weights each has the same part, if noise is small beside the rows
-    (`clearness`, n mu). Else a column gets the less, the less it varies.
+    (`clearness`, n mu). Else a column gets the less, the less it varies. Without `coarser` numbers
+    have the finest resolution alone.
     """
     constant_share = 1.0 / (len(terms) + 1)
     parts = np.sqrt([clearness / ROWS_FOR_ALL + term.variety for term in terms])
@@ -143,11 +157,13 @@ def main_layout(terms, n_rows, clearness=1e12):
     constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}
     blocks = [Block(term=-1, weight=dyadic_weight(math.sqrt(constant_share)), **constant)]
     for j, (term, share) in enumerate(zip(terms, shares, strict=True)):
-        groups = resolutions(len(term.counts), coarser=not term.columns[0].is_label)
+        ordered = not term.columns[0].is_label
+        groups = resolutions(len(term.counts), coarser=coarser and ordered)
         weight = dyadic_weight(math.sqrt(share / len(groups)))
         for group in groups:
             counts = np.bincount(group, weights=term.counts)
-            blocks.append(Block(term=j, weight=weight, groups=group, counts=counts))
+            own = Block(term=j, weight=weight, groups=group, counts=counts, is_ordered=ordered)
+            blocks.append(own)
     return Layout(blocks)
 
 

@@ -176,6 +176,8 @@ PURE_CELLS_SHARE = 0.15
 # A column of numbers has so many standard deviations of a count's noise spread evenly over its
 # bounds, beside its noisy counts: where noise hides these, its bins have equal widths.
 EVEN_NOISES = 2.0
+# Where one level is counted, no bin needs more than this part of the rows, however large noise is.
+LARGEST_BIN = 1 / 6
 
 
 class ColumnsPlan(PlanValue):
@@ -264,6 +266,14 @@ class ColumnsPlan(PlanValue):
     def _cells_noise(self):
         return self._noise_of_counts(len(self.levels))
 
+    @property
+    def _one_level(self):
+        return len(self.levels) == 1
+
+    def _halvings(self, least, fewest=1):
+        """Return how often a range is halved, so that a cell holds as many rows on average."""
+        return int(np.clip(round(math.log2(self.n_rows / least)), fewest, LEVELS))
+
     def _noise_of_counts(self, n_levels):
         of_row = sum(1 if column.is_label else n_levels for column in self.columns) + self.n_others
         squares = of_row * self._moved
@@ -300,8 +310,9 @@ class ColumnsPlan(PlanValue):
 
     def _counted(self, columns, table, source, persons=None):
         """Return a term for each column, its bins made from noisy counts of cells."""
-        edges = [finest_edges(column) for column in columns]
-        exact = exact_counts(columns, edges, table, shares_of(persons))
+        coarsest, finest, even = self.levels[0], 1 << self.levels[-1], not self._one_level
+        edges = [finest_edges(column, finest, even=even) for column in columns]
+        exact = exact_counts(columns, edges, table, shares_of(persons), coarsest=coarsest)
         noise = self._cells_noise
         noisy = noise.release(np.concatenate(exact).astype(np.float64), random_state=source)
         noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
@@ -313,9 +324,11 @@ class ColumnsPlan(PlanValue):
         if not column.is_label:
             missing = counts[-1]
             total = self.n_rows - missing
-            masses = nearest_masses(consistent_counts(noisy[:-1], total), total)
+            finest = consistent_counts(noisy[:-1], total, self.levels[0])
+            masses = nearest_masses(finest, total)
             even = EVEN_NOISES * scale / len(masses)
-            starts = merged_cells(masses + even, self.n_bins, scale)
+            least = min(scale, LARGEST_BIN * self.n_rows) if self._one_level else scale
+            starts = merged_cells(masses + even, self.n_bins, least)
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])
         return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)

@@ -30,6 +30,8 @@ CHECK_SHARE, PURE_CHECK_SHARE, FREE_SHARE = (0.08, 100.0), (0.08, 200.0), 0.001
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
+# With delta = 0 a range has 16 cells, however large noise is.
+FEWEST_HALVINGS = 4
 # The grid of residuals where their sums need not be exact.
 EXACT_ENOUGH = 2.0**-200
 
@@ -54,6 +56,14 @@ class AdditivePlan(ColumnsPlan):
     signs: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
+
+    @cached_property
+    def levels(self):
+        """Of numbers' cells those that are counted; with delta = 0 one, as fine as noise allows."""
+        if not self.budget.pure:
+            return super().levels
+        finest = self._halvings(self._noise_of_counts(1).deviation(1), FEWEST_HALVINGS)
+        return range(finest, finest + 1)
 
     @property
     def unpaired(self):
@@ -120,7 +130,7 @@ class AdditivePlan(ColumnsPlan):
             cells = 2 + len(column.categories) if known else 1 + self.n_bins
             counts = np.full(cells, self.n_rows / cells)
             terms.append(Term(columns=(column,), positions=(j,), edges=(), counts=counts))
-        layout = _blocks.main_layout(terms, self.n_rows, self.clearness)
+        layout = self._main_layout(terms)
         bend = task.loss.curvature_bound * layout.bend(self.n_rows)
         if self.budget.pure:
             step = self._objective(layout.weights_sum, layout.size * task.n_outputs, bend)
@@ -200,7 +210,7 @@ class AdditivePlan(ColumnsPlan):
         cells = self._cells(terms, table, targets, shares_of(persons))
         centre = self.task.begin(self.centre.run(targets, source, persons))
         residuals = partial(_residuals, self.task, centre)
-        layout = _blocks.main_layout(terms, self.n_rows, self.clearness)
+        layout = self._main_layout(terms)
         start, joined = self._joined(terms, cells, layout, residuals, source)
         if joined:
             joint = _blocks.joint_layout(layout, joined, self.main_share)
@@ -213,6 +223,11 @@ class AdditivePlan(ColumnsPlan):
         tables = layout.tables(weights * self._kept(cells, layout, residuals, weights, source))
         values = [tables[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
         return terms, values, centre + tables[-1][0]
+
+    def _main_layout(self, terms):
+        # Laplace's noise grows with the number of blocks: there neighbours are tied instead.
+        coarser = not self.budget.pure
+        return _blocks.main_layout(terms, self.n_rows, self.clearness, coarser=coarser)
 
     def _cells(self, terms, table, targets, shares=None):
         """Return the packed cells of the rows of a table."""
@@ -298,7 +313,8 @@ class AdditivePlan(ColumnsPlan):
         size = layout.size * self.task.n_outputs
         bend = self.task.loss.curvature_bound * layout.bend(self.n_rows)
         if self.budget.pure:
-            return self._objective(layout.weights_sum, size, bend, share).run(gradient, source)
+            objective = self._objective(layout.weights_sum, size, bend, share)
+            return objective.run(gradient, source, layout.roughness)
         schedule = self._schedule(bend, share)
         noise = self._steps_noise(size, schedule.n_steps, share)
         draws = noise.draw(schedule.n_steps, source.stream())

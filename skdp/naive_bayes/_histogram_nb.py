@@ -69,7 +69,7 @@ class HistogramNBPlan(ColumnsPlan):
         alone = self.budget.pure
         noise = self._noise_of_counts(1 if alone else LEVELS).deviation(1)
         least = PURE_CELL * noise if alone else noise
-        finest = int(np.clip(round(math.log2(self.n_rows / least)), 1, LEVELS))
+        finest = self._halvings(least)
         return range(finest if alone else 1, finest + 1)
 
     @property
