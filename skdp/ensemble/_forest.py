@@ -12,10 +12,9 @@ from skdp.utils._validation import check_integer, is_auto
 
 # What the cells of single columns have of the squares of a row's weights, beside the trees. This
 # and the numbers of trees were chosen on training rows, see docs/forests.md.
-MAIN_SHARE = 0.2
+MAIN_SHARE, PURE_MAIN_SHARE = 0.2, 0.5
 # With delta = 0 noise grows with the number of trees: one for so many n epsilon, at least five.
 N_TREES, PURE_ROWS, FEWEST_TREES = 300, 500, 5
-PURE_MAIN_SHARE = 0.5
 # And few rows are left in a leaf: a number is cut where its noisy counts have such a part below.
 PURE_CUTS = 0.25, 0.75
 MOST_TREES = 4000

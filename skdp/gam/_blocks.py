@@ -37,7 +37,7 @@ class Block(FrozenValue, eq=False, kw_only=True):
         Of each of the term's finest cells, the block's cell.
     counts : ndarray of float
         Noisy counts of the block's cells, or a bound on them.
-    is_ordered : bool, default=False
+    ordered : bool, default=False
         Whether neighbours are alike; the last cell, of what is missing, has none.
     """
 
@@ -45,7 +45,7 @@ class Block(FrozenValue, eq=False, kw_only=True):
     weight: float
     groups: np.ndarray
     counts: np.ndarray
-    is_ordered: bool = False
+    ordered: bool = False
 
     @property
     def size(self):
@@ -118,14 +118,13 @@ class Layout:
         result[: other.size] = factors[:, None] * weights
         return result
 
-    def roughness(self, weights):
+    def ties(self, weights):
         """Return the gradient of half the sum of squared differences of neighbours' weights."""
         result = np.zeros_like(weights)
         for block, start in zip(self.blocks, self.starts, strict=False):
-            if block.is_ordered:
+            if block.ordered:
                 bins = slice(start, start + block.size - 1)
-                rises = np.diff(weights[bins], axis=0, prepend=weights[bins][:1])
-                result[bins] = rises - np.append(rises[1:], 0.0 * rises[:1], axis=0)
+                result[bins] = -np.diff(np.pad(weights[bins], ((1, 1), (0, 0)), "edge"), 2, axis=0)
         return result
 
     @property
@@ -161,9 +160,8 @@ def main_layout(terms, n_rows, clearness=1e12, *, coarser=True):
         groups = resolutions(len(term.counts), coarser=coarser and ordered)
         weight = dyadic_weight(math.sqrt(share / len(groups)))
         for group in groups:
-            counts = np.bincount(group, weights=term.counts)
-            own = Block(term=j, weight=weight, groups=group, counts=counts, is_ordered=ordered)
-            blocks.append(own)
+            own = np.bincount(group, weights=term.counts)
+            blocks.append(Block(term=j, weight=weight, groups=group, counts=own, ordered=ordered))
     return Layout(blocks)
 
 

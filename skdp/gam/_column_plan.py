@@ -266,13 +266,13 @@ class ColumnsPlan(PlanValue):
     def _cells_noise(self):
         return self._noise_of_counts(len(self.levels))
 
-    @property
-    def _one_level(self):
-        return len(self.levels) == 1
+    def _levels_of(self, least, fewest=1):
+        """Return levels up to that whose cells hold as many rows on average.
 
-    def _halvings(self, least, fewest=1):
-        """Return how often a range is halved, so that a cell holds as many rows on average."""
-        return int(np.clip(round(math.log2(self.n_rows / least)), fewest, LEVELS))
+        Laplace's noise grows with their number. So with delta = 0 the finest stands alone.
+        """
+        finest = int(np.clip(round(math.log2(self.n_rows / least)), fewest, LEVELS))
+        return range(finest if self.budget.pure else 1, finest + 1)
 
     def _noise_of_counts(self, n_levels):
         of_row = sum(1 if column.is_label else n_levels for column in self.columns) + self.n_others
@@ -310,9 +310,9 @@ class ColumnsPlan(PlanValue):
 
     def _counted(self, columns, table, source, persons=None):
         """Return a term for each column, its bins made from noisy counts of cells."""
-        coarsest, finest, even = self.levels[0], 1 << self.levels[-1], not self._one_level
+        finest, even = 1 << self.levels[-1], len(self.levels) > 1
         edges = [finest_edges(column, finest, even=even) for column in columns]
-        exact = exact_counts(columns, edges, table, shares_of(persons), coarsest=coarsest)
+        exact = exact_counts(columns, edges, table, shares_of(persons), coarsest=self.levels[0])
         noise = self._cells_noise
         noisy = noise.release(np.concatenate(exact).astype(np.float64), random_state=source)
         noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
@@ -324,10 +324,9 @@ class ColumnsPlan(PlanValue):
         if not column.is_label:
             missing = counts[-1]
             total = self.n_rows - missing
-            finest = consistent_counts(noisy[:-1], total, self.levels[0])
-            masses = nearest_masses(finest, total)
+            masses = nearest_masses(consistent_counts(noisy[:-1], total, self.levels[0]), total)
             even = EVEN_NOISES * scale / len(masses)
-            least = min(scale, LARGEST_BIN * self.n_rows) if self._one_level else scale
+            least = min(scale, LARGEST_BIN * self.n_rows) if len(self.levels) == 1 else scale
             starts = merged_cells(masses + even, self.n_bins, least)
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])

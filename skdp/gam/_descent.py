@@ -179,8 +179,8 @@ def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, a
 
 # Of epsilon: what b has at least, what the Jacobian may cost; the rest is that of the output noise.
 NOISE_SHARE, JACOBIAN_SHARE, OUTPUT_SHARE = 13 / 16, 11 / 64, 1 / 64
-# The largest eigenvalue of what ties neighbours, see `Layout.roughness`, in units of the penalty.
-TIES = 4.0
+# The penalty's largest curvature, with what ties neighbours (`Layout.ties`): in strengths.
+TIES = 5.0
 GRID = 2.0**-40
 ROUNDS = 10
 TOLERANCE = 2.0**-24
@@ -221,31 +221,27 @@ class PerturbedObjective(FrozenValue, kw_only=True):
     def scale(self):
         """Of b: it has what the Jacobian leaves of the share that is allowed for it, too."""
         cost = self.rank * math.log1p(self.task.loss.trace_bound / (self.rank * self.strength))
-        return self._scale((NOISE_SHARE + JACOBIAN_SHARE) * self.epsilon - cost * SLACK)
-
-    def _scale(self, epsilon):
-        """Return the scale for a part of epsilon; steps of its grid are paid for."""
-        return self.moved / (epsilon - self.size * GRID) * SLACK**2
+        # What a step of its grid for each weight costs is paid for.
+        left = (1.0 - OUTPUT_SHARE) * self.epsilon - cost * SLACK - self.size * GRID
+        return self.moved / left * SLACK**2
 
     @cached_property
     def strength(self):
         """The penalty, by which noise moves no score by much and the Jacobian costs its share."""
         allowed = math.expm1(min(JACOBIAN_SHARE * self.epsilon / self.rank, 500.0)) / SLACK
         least = self.task.loss.trace_bound / (self.rank * allowed)
-        asked = math.sqrt(2.0) * self._scale(NOISE_SHARE * self.epsilon) / self.task.spread
-        return max(asked, least, self.bend / CONDITION)
+        largest_scale = self.moved / (NOISE_SHARE * self.epsilon)
+        return max(math.sqrt(2.0) * largest_scale / self.task.spread, least, self.bend / CONDITION)
 
-    def run(self, gradient, source, roughness):
+    def run(self, gradient, source):
         """Return the weights.
 
         Parameters
         ----------
         gradient : callable
-            That of the summed loss at weights of shape (size // n_outputs, n_outputs).
+            That of the summed loss at weights of shape (size // n_outputs, n_outputs), and of what
+            ties neighbours: a function of the weights alone, convex, least at zero.
         source : RandomSource
-        roughness : callable
-            The gradient of a convex function of released values alone, of a curvature of `TIES`
-            at most, least at zero; it is penalised as half the squared norm is.
         """
         shape = (self.size // self.task.n_outputs, self.task.n_outputs)
         step = math.ldexp(GRID, math.frexp(self.scale)[1] - 1)
@@ -253,11 +249,7 @@ class PerturbedObjective(FrozenValue, kw_only=True):
         radius = self._radius
         rounding = self._rounding(radius)
         tolerance = max(TOLERANCE * self.scale, 4.0 * rounding)
-
-        def noisy_gradient(weights):
-            return gradient(weights) + self.strength * roughness(weights) + drawn
-
-        weights = self._minimum(noisy_gradient, shape, tolerance, radius)
+        weights = self._minimum(lambda w: gradient(w) + drawn, shape, tolerance, radius)
         norm = np.linalg.norm(weights)
         weights *= min(1.0, radius / norm) if norm else 1.0
         distance = (tolerance + rounding + step * math.sqrt(self.size)) / self.strength
@@ -279,16 +271,13 @@ class PerturbedObjective(FrozenValue, kw_only=True):
         sums = n * clip * (most_additions(BLOCK_ROWS + LARGEST_PACK) + 64.0)
         reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
         scores = n * self.task.loss.curvature_bound * reach
-        rest = 16.0 * (
-            (1.0 + TIES) * self.strength * radius + self.scale * math.sqrt(self.size) * 50.0
-        )
+        rest = 16.0 * (TIES * self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)
         return 2.0 * UNIT_ROUNDOFF * (sums + scores + rest)
 
     def _minimum(self, gradient, shape, tolerance, radius):
         """Return weights of a gradient within the tolerance, which grows beyond the radius."""
-        ties = TIES * self.strength
-        smoothness = self.bend + ties
-        steepest = self.n_rows * self.task.loss.curvature_bound + ties
+        bends = self.bend, self.n_rows * self.task.loss.curvature_bound
+        smoothness, steepest = (bend + TIES * self.strength for bend in bends)
         while True:
             weights = np.zeros(shape)
             smoothness = min(smoothness, steepest)

@@ -62,8 +62,7 @@ class AdditivePlan(ColumnsPlan):
         """Of numbers' cells those that are counted; with delta = 0 one, as fine as noise allows."""
         if not self.budget.pure:
             return super().levels
-        finest = self._halvings(self._noise_of_counts(1).deviation(1), FEWEST_HALVINGS)
-        return range(finest, finest + 1)
+        return self._levels_of(self._noise_of_counts(1).deviation(1), FEWEST_HALVINGS)
 
     @property
     def unpaired(self):
@@ -313,8 +312,8 @@ class AdditivePlan(ColumnsPlan):
         size = layout.size * self.task.n_outputs
         bend = self.task.loss.curvature_bound * layout.bend(self.n_rows)
         if self.budget.pure:
-            objective = self._objective(layout.weights_sum, size, bend, share)
-            return objective.run(gradient, source, layout.roughness)
+            problem = self._objective(layout.weights_sum, size, bend, share)
+            return problem.run(lambda w: gradient(w) + problem.strength * layout.ties(w), source)
         schedule = self._schedule(bend, share)
         noise = self._steps_noise(size, schedule.n_steps, share)
         draws = noise.draw(schedule.n_steps, source.stream())

@@ -62,15 +62,10 @@ class HistogramNBPlan(ColumnsPlan):
 
     @cached_property
     def levels(self):
-        """How often a range is halved: until noise is too large beside a cell's mean count.
-
-        Laplace's noise grows with the number of levels. So with delta = 0 the finest stands alone.
-        """
+        """How often a range is halved: until noise is too large beside a cell's mean count."""
         alone = self.budget.pure
         noise = self._noise_of_counts(1 if alone else LEVELS).deviation(1)
-        least = PURE_CELL * noise if alone else noise
-        finest = self._halvings(least)
-        return range(finest if alone else 1, finest + 1)
+        return self._levels_of(PURE_CELL * noise if alone else noise)
 
     @property
     def _losses_noise(self):
