@@ -1221,8 +1221,8 @@ MUTATIONS = [
     Mutation(
         "jacobian-not-paid",
         "gam._descent",
-        "PerturbedObjective.strength",
-        rules.put_for("least", "0.0"),
+        "PerturbedObjective.scale",
+        rules.put_for("cost * SLACK", "0.0"),
         ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
         "the density of the minimiser changes by more than the noise's",
     ),
