@@ -65,12 +65,14 @@ def optimum(plan, layout, asked, cells_of, y):
         design[np.arange(len(y)), start + place] = block.weight
     bend = plan.task.loss.curvature_bound * layout.bend(len(y))
     strength = max(plan._schedule(bend).strength, asked)
+    tied = strength if plan.guarantee.delta == 0.0 else 0.0
 
     def loss(w):
         f = design @ w
         residual = np.clip(expit(f) - y, -0.5, 0.5)
-        value = huberised(plan.task, f, y).sum() + 0.5 * strength * w @ w
-        return value, design.T @ residual + strength * w
+        bent = strength * w + tied * layout.ties(w[:, np.newaxis])[:, 0]
+        value = huberised(plan.task, f, y).sum() + 0.5 * bent @ w
+        return value, design.T @ residual + bent
 
     found = minimize(
         loss,
