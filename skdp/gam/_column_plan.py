@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from skdp._data._histogram import check_edges
 from skdp._data._parts import row_blocks
 from skdp._data._persons import shares_of
 from skdp._sgd._noise import SLACK, GaussianNoise
@@ -199,11 +200,16 @@ class ColumnsPlan(PlanValue):
     n_features_out, sparse_output, by_person = None, False, True
     # Of numbers' cells those that are counted: how often a range is halved.
     levels = range(1, LEVELS + 1)
+    # Whether these have one width, or are the narrower, the nearer they are to an end of the range.
+    even = True
     # Counts that a row is in, beside those of columns.
     n_others = 0
 
     def __post_init__(self):
-        # What could not be drawn is refused before the charge.
+        # What could not be counted or drawn is refused before the charge.
+        for j, column in enumerate(self.columns):
+            if column.is_declared and not column.is_label:
+                check_edges(self._edges([column])[0], f"bounds of column {j} are too close")
         if self.shares["cells"]:
             self._cells_noise.check_size(self._most_counts)
         if self.discovery is not None:
@@ -308,10 +314,13 @@ class ColumnsPlan(PlanValue):
                 columns[j] = replace(columns[j], bounds=(low, high))
         return columns
 
+    def _edges(self, columns):
+        """Return the edges of each column's finest cells, or its categories."""
+        return [finest_edges(each, 1 << self.levels[-1], even=self.even) for each in columns]
+
     def _counted(self, columns, table, source, persons=None):
         """Return a term for each column, its bins made from noisy counts of cells."""
-        finest, even = 1 << self.levels[-1], len(self.levels) > 1
-        edges = [finest_edges(column, finest, even=even) for column in columns]
+        edges = self._edges(columns)
         exact = exact_counts(columns, edges, table, shares_of(persons), coarsest=self.levels[0])
         noise = self._cells_noise
         noisy = noise.release(np.concatenate(exact).astype(np.float64), random_state=source)

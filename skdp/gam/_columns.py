@@ -12,11 +12,11 @@ import numpy as np
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
-from skdp._data._histogram import bin_numbers, check_edges
+from skdp._data._histogram import bin_numbers
 from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import counts_of, no_counts
 from skdp._data._refusals import check_finite, column_name
-from skdp.gam._bins import CELLS, level_counts
+from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
 from skdp.utils._labels import category_codes, is_missing
@@ -170,9 +170,7 @@ def _checked_bounds(column, limit):
             raise ValueError(
                 f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
             ) from None
-    low, high = (end.item() for end in check_bounds(limit, 1))
-    check_edges(np.linspace(low, high, CELLS + 1), "bounds are too close to one another")
-    return low, high
+    return tuple(end.item() for end in check_bounds(limit, 1))
 
 
 def _days(values):
@@ -237,7 +235,7 @@ class Term(FrozenValue, kw_only=True, eq=False):
 WARP = 4.0
 
 
-def finest_edges(column, n_cells=CELLS, *, even=True):
+def finest_edges(column, n_cells, *, even):
     """Return the edges of a number's finest cells, or a label's categories.
 
     Cells are equal, or (not `even`) the narrower, the nearer they are to an end of the range.

@@ -57,6 +57,8 @@ class AdditivePlan(ColumnsPlan):
 
     sampler = "all rows, once for the bins and in every step"
 
+    even = property(lambda self: not self.budget.pure)
+
     @cached_property
     def levels(self):
         """Of numbers' cells those that are counted; with delta = 0 one, as fine as noise allows."""

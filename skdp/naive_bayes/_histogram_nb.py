@@ -13,7 +13,7 @@ from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, nearest_masses
 from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import Term, cells_of, exact_counts, finest_edges
+from skdp.gam._columns import Term, cells_of, exact_counts
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 
 # Of mu squared, or of epsilon with delta = 0.
@@ -78,8 +78,7 @@ class HistogramNBPlan(ColumnsPlan):
         table, codes = read.X, read.y
         columns = self._found(table, source, persons)
         shares = shares_of(persons)
-        first, last = self.levels[0], self.levels[-1]
-        edges = [finest_edges(column, 1 << last) for column in columns]
+        first, edges = self.levels[0], self._edges(columns)
         exact = exact_counts(columns, edges, table, shares, codes, self.n_classes, first)
         exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
         counts = np.concatenate(exact, axis=1).astype(np.float64)

@@ -14,7 +14,11 @@ from sklearn.base import clone
 from skdp import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPDecisionTreeClassifier,
+    DPHistogramNB,
     DPHistogramTransformer,
+    DPRandomForestClassifier,
+    DPRandomForestRegressor,
     DPTableVectorizer,
     PrivacyAccountant,
 )
@@ -71,7 +75,7 @@ def odd_rows():
 
 
 def counts_of(plan, rows):
-    edges = [finest_edges(column, 1 << plan.levels[-1]) for column in plan.columns]
+    edges = plan._edges(plan.columns)
     counts = exact_counts(plan.columns, edges, table_of(rows), coarsest=plan.levels[0])
     return np.concatenate(counts).astype(float)
 
@@ -314,7 +318,7 @@ def term_of(counts):
 
 def test_where_noise_hides_the_counts_bins_have_equal_widths():
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6))
-    column, edges = plan.columns[1], finest_edges(plan.columns[1])
+    column, edges = plan.columns[1], plan._edges(plan.columns)[1]
     for seed in range(5):
         noisy = np.random.default_rng(seed).normal(0, 4000.0, size=2 * CELLS - 1)
         term = plan._term(1, column, edges, noisy, 4000.0)
@@ -490,6 +494,52 @@ def test_categories_are_not_found_without_delta_nor_charged_where_they_cannot_be
     assert accountant.spends == [] and not hasattr(model, "privacy_")
     model.set_params(categories=CATEGORIES).fit(X, y)
     assert len(accountant.spends) == 1
+
+
+TARGETS = {"target_bounds": (0, 1)}
+OF_RAW_TABLES = [
+    (DPAdditiveClassifier, {}),
+    (DPAdditiveRegressor, TARGETS),
+    (DPDecisionTreeClassifier, {"max_depth": 2}),
+    (DPRandomForestClassifier, {"n_estimators": 3}),
+    (DPRandomForestRegressor, TARGETS | {"n_estimators": 3}),
+    (DPHistogramNB, {}),
+    (DPTableVectorizer, {}),
+]
+
+
+def narrow_bounds():
+    """Ranges of few doubles, near zero and far from it, and the widest there are."""
+    for low in (1.0, -1e15, 1e15, 0.1, 2e-140):
+        for steps in (1, 8, 15, 40, 500, 1024, 2000, 6000, 9000):
+            yield low, low + steps * np.spacing(abs(low))
+    yield from ((0.0, 5e-324), (0.0, 1e-310), (0.0, 1e-150), (1e15, 1e15 + 1), (-1e150, 1e150))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1e9])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(("kind", "more"), OF_RAW_TABLES, ids=lambda each: getattr(each, "__name__", ""))
+def test_bounds_are_refused_before_the_charge_or_fitted(kind, more, delta, epsilon):
+    accountant, y = PrivacyAccountant(1e10, 0.5), np.arange(60) % 2
+    known = more | {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    shape, guarantee = TableShape(n_rows=60, n_columns=1, classes=[0, 1]), meet(epsilon, delta)
+    accepted, refused = [], []
+    for bounds in narrow_bounds():
+        try:
+            kind(bounds=bounds, **known).plan_fit(shape, guarantee)
+        except ValueError:
+            refused.append(bounds)
+        else:
+            accepted.append(bounds)
+    assert len(accepted) > 5 and len(refused) > 5
+    with pytest.raises(ValueError, match="bounds"):
+        kind(bounds=refused[0], **known).fit(y[:, None], y)
+    assert accountant.spends == []
+    low, high = np.transpose(accepted)
+    rows = np.where(np.random.default_rng(0).integers(0, 2, (60, len(low))), low, high)
+    model = kind(bounds=(low, high), **known).fit(rows, y)
+    found = model.transform(rows) if kind is DPTableVectorizer else model.predict(rows)
+    assert len(accountant.spends) == 1 and np.isfinite(found.sum())
 
 
 @pytest.mark.parametrize("epsilon", [1e-100, 1e-20])
