@@ -132,17 +132,13 @@ class AdditivePlan(ColumnsPlan):
             counts = np.full(cells, self.n_rows / cells)
             terms.append(Term(columns=(column,), positions=(j,), edges=(), counts=counts))
         layout = self._main_layout(terms)
-        bend = task.loss.curvature_bound * layout.bend(self.n_rows)
-        if self.budget.pure:
-            step = self._objective(layout.weights_sum, layout.size * task.n_outputs, bend)
-            strength, noise = step.strength, math.sqrt(2.0) * step.scale
-        else:
-            strength, noise = self._schedule(bend).strength, self._steps_noise(1, 1).scale
+        problem, pure = self._problem(layout), self.budget.pure
+        noise = math.sqrt(2.0) * problem.scale if pure else self._steps_noise(1, 1).scale
         bends = task.loss.trace_bound * layout.diagonal
-        variance = np.sum(bends * (noise / (bends / task.n_outputs + strength)) ** 2)
+        variance = np.sum(bends * (noise / (bends / task.n_outputs + problem.strength)) ** 2)
         whole = self.n_rows * task.loss.curvature_bound
         h = whole / (EXPECTED_SQUARES * (len(terms) + 1))
-        shrunk = whole * task.spread**2 * strength / (h + strength)
+        shrunk = whole * task.spread**2 * problem.strength / (h + problem.strength)
         return task.unit * 0.5 * float(variance + shrunk)
 
     @property
@@ -266,23 +262,28 @@ class AdditivePlan(ColumnsPlan):
         chosen = _blocks.chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
         return [_blocks.pair_of(terms, pair.places) for pair in chosen]
 
-    def _schedule(self, bend, share=None):
-        """Return the steps, with a penalty by which noise moves no score by much."""
+    def _problem(self, layout, share=None):
+        """Return the steps, or with delta = 0 the objective that takes their place.
+
+        Their penalty is one by which noise moves no score by much.
+        """
+        bend = self.task.loss.curvature_bound * layout.bend(self.n_rows)
+        if self.budget.pure:
+            size = layout.size * self.task.n_outputs
+            return self._objective(layout.weights_sum, size, bend, share)
         asked = self._steps_noise(1, 1, share).scale / self.task.spread
         strength = max(asked, bend / _descent.CONDITION, LEAST_STRENGTH)
         return _descent.Schedule(bend=bend, strength=strength, quiet=strength / asked)
 
     def _chance(self, layout):
         """Return the part of the residuals' variance that weights explain by chance."""
-        moments, bend = layout.diagonal, self.task.loss.curvature_bound * layout.bend(self.n_rows)
+        moments, problem = layout.diagonal, self._problem(layout)
         bends = (self.task.typical_curvature or self.task.loss.curvature_bound) * moments
         if self.budget.pure:
-            size = layout.size * self.task.n_outputs
-            strength = self._objective(layout.weights_sum, size, bend).strength
-            response = 1.0 / (bends + strength)
+            response = 1.0 / (bends + problem.strength)
         else:
-            schedule, start = self._schedule(bend), np.zeros(layout.size)
-            response = _descent.descend(lambda w: bends * w - 1.0, schedule, start, math.inf)
+            start = np.zeros(layout.size)
+            response = _descent.descend(lambda w: bends * w - 1.0, problem, start, math.inf)
         return self.task.overlap * float(moments @ response) / self.n_rows
 
     def _objective(self, weights_sum, size, bend, share=None):
@@ -305,32 +306,24 @@ class AdditivePlan(ColumnsPlan):
         return get_epsilon(self.budget.event_of(share), self.delta)
 
     def _descent(self, cells, layout, residuals, source, *, share, start=None, told=False):
-        def gradient(weights, step=EXACT_ENOUGH):
-            return _descent.residual_sums(cells, layout, residuals, weights, step)
-
-        def noisy_gradient(weights):
-            return noise.add(gradient(weights, step), next(draws))
-
-        size = layout.size * self.task.n_outputs
-        bend = self.task.loss.curvature_bound * layout.bend(self.n_rows)
+        problem = self._problem(layout, share)
+        gradient = partial(_descent.residual_sums, cells, layout, residuals)
         if self.budget.pure:
-            problem = self._objective(layout.weights_sum, size, bend, share)
+            gradient = partial(gradient, step=EXACT_ENOUGH)
             return problem.run(lambda w: gradient(w) + problem.strength * layout.ties(w), source)
-        schedule = self._schedule(bend, share)
-        noise = self._steps_noise(size, schedule.n_steps, share)
-        draws = noise.draw(schedule.n_steps, source.stream())
-        step = _descent.residual_grid(self.task.clip, self.n_rows)
         start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start
-        n_steps, spent_after = schedule.n_steps, partial(self.spent_after, n_steps=schedule.n_steps)
-        after_step = tell_steps(n_steps, n_steps, spent_after) if told else None
+        noise = self._steps_noise(start.size, problem.n_steps, share)
+        draws = noise.draw(problem.n_steps, source.stream())
+        step = _descent.residual_grid(self.task.clip, self.n_rows)
+        n_steps, spent_after = problem.n_steps, partial(self.spent_after, n_steps=problem.n_steps)
         return _descent.descend(
-            noisy_gradient,
-            schedule,
+            lambda weights: noise.add(gradient(weights, step), next(draws)),
+            problem,
             start,
             # No optimum is farther: its loss would exceed that of zero weights.
-            math.sqrt(2.0 * self.n_rows * self.task.largest_loss / schedule.strength),
-            penalty=lambda weights: self._evident_strength(layout, weights, schedule, noise.scale),
-            after_step=after_step,
+            math.sqrt(2.0 * self.n_rows * self.task.largest_loss / problem.strength),
+            penalty=lambda weights: self._evident_strength(layout, weights, problem, noise.scale),
+            after_step=tell_steps(n_steps, n_steps, spent_after) if told else None,
         )
 
     def _evident_strength(self, layout, weights, schedule, deviation):

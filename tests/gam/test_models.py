@@ -63,8 +63,7 @@ def optimum(plan, layout, asked, cells_of, y):
     for block, start in zip(layout.blocks, layout.starts, strict=False):
         place = block.groups[cells_of[block.term]] if block.term >= 0 else 0
         design[np.arange(len(y)), start + place] = block.weight
-    bend = plan.task.loss.curvature_bound * layout.bend(len(y))
-    strength = max(plan._schedule(bend).strength, asked)
+    strength = max(plan._problem(layout).strength, asked)
     tied = strength if plan.guarantee.delta == 0.0 else 0.0
 
     def loss(w):
@@ -104,9 +103,6 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     monkeypatch.setattr(AdditivePlan, "_evident_strength", asked)
     model = classifier(1e10, delta=delta).fit(X, y)
     plan, layout = seen["plan"], seen["layout"]
-    if delta == 0.0:
-        terms = layout.weights_sum, layout.size
-        monkeypatch.setattr(AdditivePlan, "_schedule", lambda self, b: self._objective(*terms, b))
     from skdp.gam._additive import _as_term
     from tests._private import read_kinds
 

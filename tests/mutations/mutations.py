@@ -1094,8 +1094,8 @@ MUTATIONS = [
         "gam._plan",
         "AdditivePlan._descent",
         rules.put_for(
-            "self._steps_noise(size, schedule.n_steps, share)",
-            "self._steps_noise(size, schedule.n_steps)",
+            "self._steps_noise(start.size, problem.n_steps, share)",
+            "self._steps_noise(start.size, problem.n_steps)",
         ),
         ("ensemble/test_forest.py::test_all_gaussian_noise_together_is_the_event",),
         "the curves that a tree is grown on have the noise of a larger share",
