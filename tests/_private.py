@@ -28,7 +28,7 @@ from skdp._sgd._updates import Check
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
 from skdp.gam._blocks import extended, joint_layout, main_layout
-from skdp.gam._columns import Term, cells_of, declared_columns
+from skdp.gam._columns import Term, cells_of, declared_columns, read_cells
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._shapes import importance
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
@@ -121,6 +121,7 @@ __all__ = [
     "plan_cell_weights",
     "plan_sgd",
     "read_block",
+    "read_cells",
     "read_columns",
     "read_kinds",
     "read_numeric_columns",

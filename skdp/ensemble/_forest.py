@@ -29,7 +29,7 @@ def random_tree(terms, depth, draws, cuts=None):
     for j in columns:
         n_bins = len(terms[j].counts) - 1
         sides.append(draws.randint(2, size=n_bins + 1))
-        if not terms[j].columns[0].is_label:
+        if "label" not in terms[j].kinds:
             first = draws.randint(1, max(n_bins, 2))
             if cuts and n_bins > 1:
                 below = np.cumsum(terms[j].counts[:-1])

@@ -13,7 +13,7 @@ from skdp._data._tables import RowsAndTarget
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
-from skdp.gam._columns import BLOCK_ROWS, Column, Term, declared_columns
+from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, read_cells
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
@@ -108,12 +108,11 @@ class RawTableModel(PrivateEstimator):
         """Yield the cells of the shape functions, of a block of samples at a time."""
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
-        terms = [_as_term(shape) for shape in self.shape_functions_]
         for rows in row_blocks(table, BLOCK_ROWS):
-            for term in terms:
-                for column, j in zip(term.columns, term.positions, strict=True):
-                    column.check(table.values(j, rows), table.name(j))
-            yield [term.cells(table, rows) for term in terms]
+            for shape in self.shape_functions_:
+                for kind, j in zip(shape.kinds, shape.features, strict=True):
+                    Column(kind=kind).check(table.values(j, rows), table.name(j))
+            yield read_cells(table, rows, self.shape_functions_)
 
     def _assumptions(self):
         """Say in words what a fit takes to be public."""
@@ -265,8 +264,3 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
             n_chosen = AUTO_PAIRS * plan.pays_for_pairs
         n_chosen = min(n_chosen, math.comb(shape.n_columns - len(plan.unpaired), 2))
         return replace(plan, n_chosen=n_chosen) if n_chosen else plan
-
-
-def _as_term(shape):
-    columns = tuple(Column(kind=kind) for kind in shape.kinds)
-    return Term(columns=columns, positions=shape.features, edges=shape.edges, counts=shape.counts)

@@ -151,18 +151,24 @@ def main_layout(terms, n_rows, clearness=1e12, *, coarser=True):
     have the finest resolution alone.
     """
     constant_share = 1.0 / (len(terms) + 1)
-    parts = np.sqrt([clearness / ROWS_FOR_ALL + term.variety for term in terms])
+    parts = np.sqrt([clearness / ROWS_FOR_ALL + variety(term.counts) for term in terms])
     shares = (1.0 - constant_share) * parts / parts.sum()
     constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}
     blocks = [Block(term=-1, weight=dyadic_weight(math.sqrt(constant_share)), **constant)]
     for j, (term, share) in enumerate(zip(terms, shares, strict=True)):
-        ordered = not term.columns[0].is_label
+        ordered = "label" not in term.kinds
         groups = resolutions(len(term.counts), coarser=coarser and ordered)
         weight = dyadic_weight(math.sqrt(share / len(groups)))
         for group in groups:
             own = np.bincount(group, weights=term.counts)
             blocks.append(Block(term=j, weight=weight, groups=group, counts=own, ordered=ordered))
     return Layout(blocks)
+
+
+def variety(counts):
+    """Return how likely two rows are in different cells, by their noisy counts."""
+    parts = counts / max(counts.sum(), 1.0)
+    return float(np.sum(parts * (1.0 - parts)))
 
 
 def resolutions(n_cells, *, coarser):
@@ -243,8 +249,8 @@ class Pair(FrozenValue, eq=False, kw_only=True):
         """Return the pair's term; its counts are those of independent columns."""
         one, two = (terms[j] for j in self.places)
         return Term(
-            columns=one.columns + two.columns,
-            positions=one.positions + two.positions,
+            features=one.features + two.features,
+            kinds=one.kinds + two.kinds,
             edges=self.edges,
             counts=np.multiply.outer(*self.margins) / n_rows,
         )
@@ -261,7 +267,7 @@ def pair_of(terms, places, n_cells=TABLE_CELLS):
 def _axis(term, n_cells):
     """Return coarser edges of a term, and the coarse cell of each of its cells."""
     (edges,), counts = term.edges, term.counts
-    if not term.columns[0].is_label:
+    if "label" not in term.kinds:
         starts = merged_cells(counts[:-1], n_cells, 0.0)
         groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(counts) - 1))
         return np.append(edges[starts], edges[-1]), np.append(groups, len(starts))

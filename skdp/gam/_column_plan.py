@@ -209,7 +209,7 @@ class ColumnsPlan(PlanValue):
         # What could not be counted or drawn is refused before the charge.
         for j, column in enumerate(self.columns):
             if column.is_declared and not column.is_label:
-                check_edges(self._edges([column])[0], f"bounds of column {j} are too close")
+                check_edges(self._edges(column), f"bounds of column {j} are too close")
         if self.shares["cells"]:
             self._cells_noise.check_size(self._most_counts)
         if self.discovery is not None:
@@ -314,23 +314,32 @@ class ColumnsPlan(PlanValue):
                 columns[j] = replace(columns[j], bounds=(low, high))
         return columns
 
-    def _edges(self, columns):
-        """Return the edges of each column's finest cells, or its categories."""
-        return [finest_edges(each, 1 << self.levels[-1], even=self.even) for each in columns]
+    def _edges(self, column):
+        return finest_edges(column, 1 << self.levels[-1], even=self.even)
+
+    def _finest(self, columns):
+        """Return a term for each column: of a number the finest cells."""
+        return [
+            Term(features=(j,), kinds=(column.kind,), edges=(self._edges(column),))
+            for j, column in enumerate(columns)
+        ]
+
+    def _noisy(self, exact, source):
+        """Return counts, of shape (n_classes, n_counts) each, with the noise of one release."""
+        counts = np.concatenate(exact, axis=1).astype(np.float64)
+        noisy = self._cells_noise.release(counts, random_state=source)
+        return np.split(noisy, np.cumsum([each.shape[1] for each in exact])[:-1], axis=1)
 
     def _counted(self, columns, table, source, persons=None):
         """Return a term for each column, its bins made from noisy counts of cells."""
-        edges = self._edges(columns)
-        exact = exact_counts(columns, edges, table, shares_of(persons), coarsest=self.levels[0])
-        noise = self._cells_noise
-        noisy = noise.release(np.concatenate(exact).astype(np.float64), random_state=source)
-        noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
-        known = zip(range(len(columns)), columns, edges, noisy, strict=True)
-        return [self._term(*own, noise.scale) for own in known]
+        terms, scale = self._finest(columns), self._cells_noise.scale
+        exact = exact_counts(terms, table, shares_of(persons), coarsest=self.levels[0])
+        noisy = self._noisy(exact, source)
+        return [self._term(term, own[0], scale) for term, own in zip(terms, noisy, strict=True)]
 
-    def _term(self, j, column, edges, noisy, scale):
-        counts = np.clip(noisy, 0.0, self.n_rows)
-        if not column.is_label:
+    def _term(self, term, noisy, scale):
+        counts, (edges,) = np.clip(noisy, 0.0, self.n_rows), term.edges
+        if "label" not in term.kinds:
             missing = counts[-1]
             total = self.n_rows - missing
             masses = nearest_masses(consistent_counts(noisy[:-1], total, self.levels[0]), total)
@@ -339,7 +348,7 @@ class ColumnsPlan(PlanValue):
             starts = merged_cells(masses + even, self.n_bins, least)
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])
-        return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
+        return replace(term, edges=(edges,), counts=counts)
 
 
 def _numbers(table, rows, columns):

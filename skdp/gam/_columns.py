@@ -102,9 +102,9 @@ class Column(FrozenValue, kw_only=True, eq=False):
         return cells
 
 
-def n_cells(column, edges):
+def n_cells(kind, edges):
     """Return how many cells a column has, that of missing values included."""
-    return len(edges) + 2 if column.is_label else len(edges)
+    return len(edges) + 2 * (kind == "label")
 
 
 def declared_columns(kinds, bounds, categories, names):
@@ -198,37 +198,25 @@ LARGEST_PACK = 1 << 12
 
 
 class Term(FrozenValue, kw_only=True, eq=False):
-    """The released cells of one column, or of two.
+    """The cells of one column, or of two together.
 
     Parameters
     ----------
-    columns : tuple of Column
-    positions : tuple of int
-        Of the columns in the table.
+    features : tuple of int
+        The columns' positions in the table.
+    kinds : tuple of {"number", "date", "duration", "label"}
     edges : tuple of ndarray
         One a column: the edges of its bins, or its categories.
-    counts : ndarray
-        Noisy, of all cells.
+    counts : ndarray, default=None
+        Noisy, of all cells; None before they are counted.
     """
 
-    columns: tuple
-    positions: tuple
+    features: tuple
+    kinds: tuple
     edges: tuple
-    counts: np.ndarray
+    counts: np.ndarray = None
 
     shape = property(attrgetter("counts.shape"))
-
-    @property
-    def variety(self):
-        """How likely two rows are in different cells, by the noisy counts."""
-        parts = self.counts / max(self.counts.sum(), 1.0)
-        return float(np.sum(parts * (1.0 - parts)))
-
-    def cells(self, table, rows):
-        """Return the cell of each of a slice of rows."""
-        parts = zip(self.columns, self.positions, self.edges, strict=True)
-        found = [column.cells(table.values(j, rows), edges) for column, j, edges in parts]
-        return np.ravel_multi_index(found, self.counts.shape)
 
 
 # In the middle cells are about sinh of it times as wide as at the ends, where they are not equal.
@@ -249,32 +237,33 @@ def finest_edges(column, n_cells, *, even):
     return low * (0.5 - 0.5 * places) + high * (0.5 + 0.5 * places)
 
 
-def cells_of(table, columns, edges):
-    """Return the cells of each column of a table, as `Rows` whose blocks are lists of them."""
-    known = list(zip(columns, edges, strict=True))
-    return table.rows(partial(_read_cells, known=known), len(known)).sized(BLOCK_ROWS)
+def cells_of(table, terms):
+    """Return the cells of terms, as `Rows` whose blocks are lists of them."""
+    return table.rows(partial(read_cells, terms=terms), len(terms)).sized(BLOCK_ROWS)
 
 
-def _read_cells(table, rows, known):
-    return [column.cells(table.values(j, rows), own) for j, (column, own) in enumerate(known)]
+def read_cells(table, rows, terms):
+    """Return the cells of a slice of rows, an array for each term."""
+    found = []
+    for term in terms:
+        parts = list(zip(term.kinds, term.edges, term.features, strict=True))
+        own = [Column(kind=kind).cells(table.values(j, rows), edges) for kind, edges, j in parts]
+        found.append(np.ravel_multi_index(own, [n_cells(*part[:2]) for part in parts]))
+    return found
 
 
-def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1, coarsest=1):
+def exact_counts(terms, table, shares=None, codes=None, n_classes=1, coarsest=1):
     """Return the counts of each column's cells, of numbers at levels; missing values last.
 
-    With `codes`, the classes of the rows, they are of shape (n_classes, n_counts).
+    They are of shape (n_classes, n_counts); `codes` are the classes of the rows.
     """
-    sizes = [n_classes * n_cells(*pair) for pair in zip(columns, edges, strict=True)]
+    sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
     ends, counts = np.cumsum(sizes), no_counts(sum(sizes), shares)
-    sum_over(
-        cells_of(table, columns, edges), _add_counts, counts, ends, n_classes, along=(shares, codes)
-    )
-    counts = np.split(counts, ends[:-1])
-    if codes is not None:
-        counts = [own.reshape(n_classes, -1) for own in counts]
+    sum_over(cells_of(table, terms), _add_counts, counts, ends, n_classes, along=(shares, codes))
+    counts = [own.reshape(n_classes, -1) for own in np.split(counts, ends[:-1])]
     return [
-        own if column.is_label else np.apply_along_axis(_at_levels, -1, own, coarsest)
-        for column, own in zip(columns, counts, strict=True)
+        own if "label" in term.kinds else np.apply_along_axis(_at_levels, -1, own, coarsest)
+        for term, own in zip(terms, counts, strict=True)
     ]
 
 

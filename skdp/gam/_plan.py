@@ -130,7 +130,7 @@ class AdditivePlan(ColumnsPlan):
             known = column.is_label and column.is_declared
             cells = 2 + len(column.categories) if known else 1 + self.n_bins
             counts = np.full(cells, self.n_rows / cells)
-            terms.append(Term(columns=(column,), positions=(j,), edges=(), counts=counts))
+            terms.append(Term(features=(j,), kinds=(column.kind,), edges=(), counts=counts))
         layout = self._main_layout(terms)
         problem, pure = self._problem(layout), self.budget.pure
         noise = math.sqrt(2.0) * problem.scale if pure else self._steps_noise(1, 1).scale
@@ -228,9 +228,8 @@ class AdditivePlan(ColumnsPlan):
 
     def _cells(self, terms, table, targets, shares=None):
         """Return the packed cells of the rows of a table."""
-        rows = cells_of(table, [t.columns[0] for t in terms], [t.edges[0] for t in terms])
         known = {"sizes": [term.counts.size for term in terms], "n_units": self.n_rows}
-        return PackedCells(rows, list, targets=targets, shares=shares, **known)
+        return PackedCells(cells_of(table, terms), list, targets=targets, shares=shares, **known)
 
     def _joined(self, terms, cells, layout, residuals, source):
         """Return weights to start from, if there are, and what several columns do together."""

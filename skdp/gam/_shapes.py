@@ -9,11 +9,11 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from skdp._data._columns import column_entries
+from skdp.gam._columns import Term
 from skdp.utils._documents import barred, html_fragment, html_table, html_text
-from skdp.utils._values import FrozenValue
 
 
-class ShapeFunction(FrozenValue, kw_only=True, eq=False):
+class ShapeFunction(Term, kw_only=True, eq=False):
     """What a column, or two together, add to an additive model's answer.
 
     Parameters
@@ -34,6 +34,11 @@ class ShapeFunction(FrozenValue, kw_only=True, eq=False):
         Noisy numbers of rows in the cells, not negative. Of two columns they are what the columns'
         own counts say if the columns are independent.
 
+    Attributes
+    ----------
+    shape : tuple of int
+        That of `counts`.
+
     Examples
     --------
     >>> import numpy as np
@@ -46,11 +51,7 @@ class ShapeFunction(FrozenValue, kw_only=True, eq=False):
     """
 
     name: str
-    features: tuple
-    kinds: tuple
-    edges: tuple
     values: np.ndarray
-    counts: np.ndarray
 
 
 def shape_functions(terms, values, names):
@@ -64,15 +65,8 @@ def shape_functions(terms, values, names):
     names : sequence of str
     """
     return [
-        ShapeFunction(
-            name=" x ".join(str(names[j]) for j in term.positions),
-            features=term.positions,
-            kinds=tuple(column.kind for column in term.columns),
-            edges=term.edges,
-            values=own,
-            counts=term.counts,
-        )
-        for term, own in zip(terms, values, strict=True)
+        ShapeFunction(name=" x ".join(str(names[j]) for j in t.features), values=own, **vars(t))
+        for t, own in zip(terms, values, strict=True)
     ]
 
 

@@ -1,6 +1,7 @@
 """Naive Bayes on private bins of raw tables: noisy counts of cells by class, one release."""
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 
@@ -13,7 +14,7 @@ from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, nearest_masses
 from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import Term, cells_of, exact_counts
+from skdp.gam._columns import cells_of, exact_counts
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 
 # Of mu squared, or of epsilon with delta = 0.
@@ -78,26 +79,24 @@ class HistogramNBPlan(ColumnsPlan):
         table, codes = read.X, read.y
         columns = self._found(table, source, persons)
         shares = shares_of(persons)
-        first, edges = self.levels[0], self._edges(columns)
-        exact = exact_counts(columns, edges, table, shares, codes, self.n_classes, first)
+        first, terms = self.levels[0], self._finest(columns)
+        exact = exact_counts(terms, table, shares, codes, self.n_classes, first)
         exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
-        counts = np.concatenate(exact, axis=1).astype(np.float64)
-        deviation = self._cells_noise.deviation(counts.size)
-        noisy = self._cells_noise.release(counts, random_state=source)
-        *noisy, sizes = np.split(noisy, np.cumsum([each.shape[1] for each in exact])[:-1], axis=1)
-        sizes = np.clip(_pooled(columns, noisy, sizes, first), deviation, None)
+        deviation = self._cells_noise.deviation(sum(each.size for each in exact))
+        *noisy, sizes = self._noisy(exact, source)
+        sizes = np.clip(_pooled(terms, noisy, sizes, first), deviation, None)
         sizes *= self.n_rows / sizes.sum()
         prior = sizes / self.n_rows
         strength = PARENTS_NOISES * deviation + 1.0
         # No cell says more against a class than if it held all rows, and none of that class.
         least = strength / (self.n_rows + strength)
-        terms, values = [], []
-        for j, (column, own) in enumerate(zip(columns, noisy, strict=True)):
-            counts, chances = _chances(column, own, sizes, strength, first)
-            terms.append(Term(columns=(column,), positions=(j,), edges=(edges[j],), counts=counts))
+        values = []
+        for j, own in enumerate(noisy):
+            counts, chances = _chances(terms[j], own, sizes, strength, first)
+            terms[j] = replace(terms[j], counts=counts)
             values.append(np.log(np.maximum(chances.T / prior, least)))
         start = np.log(prior)
-        rows, losses = cells_of(table, columns, edges), np.zeros(len(INVERSE_TEMPERATURES))
+        rows, losses = cells_of(table, terms), np.zeros(len(INVERSE_TEMPERATURES))
         sum_over(rows, _add_losses, losses, values, start, along=(codes, shares))
         noisy = self._losses_noise.release(losses, random_state=source)
         likely = softmax(-noisy / self._losses_noise.deviation(len(noisy)))
@@ -119,12 +118,12 @@ def _add_losses(losses, cells, codes, shares, values, start):
         losses[i] += STEP * (steps if shares is None else np.trunc(steps * shares)).sum()
 
 
-def _pooled(columns, noisy, sizes, coarsest):
+def _pooled(terms, noisy, sizes, coarsest):
     """Return the classes' numbers of rows: their own counts, and each column's, which add up to it.
 
     Parameters
     ----------
-    columns : list of Column
+    terms : list of Term
     noisy : list of ndarray of shape (n_classes, n_counts)
         Of each column, as `_chances` takes them.
     sizes : ndarray of shape (n_classes, 1)
@@ -138,19 +137,20 @@ def _pooled(columns, noisy, sizes, coarsest):
     """
     # Of a number its coarsest cells, and its gaps.
     last = -1 - 2**coarsest
-    parts = [own if c.is_label else own[:, last:] for c, own in zip(columns, noisy, strict=True)]
+    pairs = zip(terms, noisy, strict=True)
+    parts = [own if "label" in term.kinds else own[:, last:] for term, own in pairs]
     parts.append(sizes)
     # Noise has one variance in all counts.
     weights = [1.0 / part.shape[1] for part in parts]
     return np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
 
 
-def _chances(column, noisy, sizes, strength, coarsest):
+def _chances(term, noisy, sizes, strength, coarsest):
     """Return the noisy counts of a column's cells, and of each the chances of the classes.
 
     Parameters
     ----------
-    column : Column
+    term : Term
     noisy : ndarray of shape (n_classes, n_counts)
         Of a number at all levels that are counted.
     sizes : ndarray of shape (n_classes,)
@@ -167,7 +167,7 @@ def _chances(column, noisy, sizes, strength, coarsest):
     chances : ndarray of shape (n_classes, n_cells)
     """
     total, prior = sizes.sum(), (sizes / sizes.sum())[:, np.newaxis]
-    if column.is_label:
+    if "label" in term.kinds:
         return np.clip(noisy.sum(axis=0), 0.0, total), _shrunk(noisy, prior, strength)
     missing = np.clip(noisy[:, -1], 0.0, sizes)
     own = zip(noisy[:, :-1], sizes - missing, strict=True)

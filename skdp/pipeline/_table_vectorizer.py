@@ -304,8 +304,8 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _groups(self):
         """Return the resolutions of each column."""
-        pairs = zip(self._columns(), self.bin_edges_, strict=True)
-        return [resolutions(n_cells(c, edges), coarser=not c.is_label) for c, edges in pairs]
+        pairs = zip(self.kinds_, self.bin_edges_, strict=True)
+        return [resolutions(n_cells(*pair), coarser=pair[0] != "label") for pair in pairs]
 
     def _weights(self):
         """Return what the features of each column are, or are multiplied by."""

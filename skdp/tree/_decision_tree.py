@@ -143,7 +143,7 @@ def best_split(term, counts, values):
 
     Bins are cut in two; labels are sorted by their (first) value before.
     """
-    by_value = values[:, 0] if term.columns[0].is_label else np.arange(len(values))
+    by_value = values[:, 0] if "label" in term.kinds else np.arange(len(values))
     order = np.argsort(by_value, kind="stable")
     masses = np.cumsum(counts[order])[:, np.newaxis]
     sums = np.cumsum((counts[:, np.newaxis] * values)[order], axis=0)

@@ -39,6 +39,7 @@ from tests._private import (
     grown_tree,
     joint_layout,
     main_layout,
+    read_cells,
     read_persons,
     residual_grid,
     residual_sums,
@@ -121,7 +122,7 @@ def test_a_person_with_rows_in_many_leaves_moves_a_gradient_by_what_a_row_does(k
 def test_a_row_is_in_one_leaf_of_each_tree(kind):
     terms, trees = trees_of(kind)
     rows = np.array(odd_rows(), dtype=object)
-    cells = [term.cells(table_of(rows), slice(0, len(rows))) for term in terms]
+    cells = read_cells(table_of(rows), slice(0, len(rows)), terms)
     for tree in trees:
         for i, leaf in enumerate(tree.cells(cells)):
             place, tests = 0, []
@@ -282,9 +283,8 @@ def test_raw_tables_are_learnt(model):
 
 
 def test_with_delta_zero_numbers_are_cut_near_the_middle_of_their_rows():
-    column = declared_columns(["object"], {0: (0.0, 1.0)}, None, None)[0]
     counts = np.append(np.full(40, 25.0), 7.0)
-    term = Term(columns=(column,), positions=(0,), edges=(np.linspace(0, 1, 41),), counts=counts)
+    term = Term(features=(0,), kinds=("number",), edges=(np.linspace(0, 1, 41),), counts=counts)
     one_bin = replace(term, edges=(np.array([0.0, 1.0]),), counts=np.array([9.0, 0.0]))
     rng, firsts = np.random.RandomState(0), {}
     for cuts in (None, (0.25, 0.75)):
@@ -355,7 +355,7 @@ def test_random_cuts_leave_rows_on_both_sides():
         tree = random_tree(terms, 2, draws)
         for j, sides in zip(tree.columns, tree.sides, strict=True):
             n_bins = len(terms[j].counts) - 1
-            if not terms[j].columns[0].is_label and n_bins > 1:
+            if "label" not in terms[j].kinds and n_bins > 1:
                 assert sides[0] == 0 and sides[n_bins - 1] == 1
                 assert (np.diff(sides[:n_bins]) >= 0).all()
 

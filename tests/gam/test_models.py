@@ -18,8 +18,10 @@ from sklearn.metrics import roc_auc_score
 
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
+from skdp.gam._columns import read_cells
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask
+from tests._private import read_kinds
 
 BOUNDS, CATEGORIES = {0: (-1, 1), 1: (-1, 1)}, {2: [0, 1, 2]}
 
@@ -103,11 +105,8 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     monkeypatch.setattr(AdditivePlan, "_evident_strength", asked)
     model = classifier(1e10, delta=delta).fit(X, y)
     plan, layout = seen["plan"], seen["layout"]
-    from skdp.gam._additive import _as_term
-    from tests._private import read_kinds
-
     table, _ = read_kinds(model, X, reset=False)
-    cells = [_as_term(shape).cells(table, slice(0, 1500)) for shape in model.shape_functions_]
+    cells = read_cells(table, slice(0, 1500), model.shape_functions_)
     best = optimum(plan, layout, seen["asked"], cells, y)
     gap = np.abs(model.decision_function(X) - best)
     assert gap.max() < 1e-3 * max(1.0, np.abs(best).max())

@@ -75,9 +75,9 @@ def odd_rows():
 
 
 def counts_of(plan, rows):
-    edges = plan._edges(plan.columns)
-    counts = exact_counts(plan.columns, edges, table_of(rows), coarsest=plan.levels[0])
-    return np.concatenate(counts).astype(float)
+    terms = plan._finest(plan.columns)
+    counts = exact_counts(terms, table_of(rows), coarsest=plan.levels[0])
+    return np.concatenate(counts, axis=1)[0].astype(float)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -311,22 +311,21 @@ def test_a_row_has_at_most_norm_1():
 
 
 def term_of(counts):
-    column = declared_columns(["object"], "auto", {0: list(range(len(counts) - 2))}, None)[0]
-    counts = np.array(counts, dtype=float)
-    return Term(columns=(column,), positions=(0,), edges=(column.categories,), counts=counts)
+    edges, counts = np.arange(len(counts) - 2), np.array(counts, dtype=float)
+    return Term(features=(0,), kinds=("label",), edges=(edges,), counts=counts)
 
 
 def test_where_noise_hides_the_counts_bins_have_equal_widths():
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6))
-    column, edges = plan.columns[1], plan._edges(plan.columns)[1]
+    finest = plan._finest(plan.columns)[1]
     for seed in range(5):
         noisy = np.random.default_rng(seed).normal(0, 4000.0, size=2 * CELLS - 1)
-        term = plan._term(1, column, edges, noisy, 4000.0)
+        term = plan._term(finest, noisy, 4000.0)
         np.testing.assert_allclose(term.edges[0], [0.0, 5.0, 10.0], atol=0.2)
         # What is spread evenly makes bins, not rows.
         assert term.counts[:-1].sum() <= 40.0
     exact = np.append(level_counts(np.bincount(np.arange(40), minlength=CELLS)), 0.0)
-    term = plan._term(1, column, edges, exact, 1e-3)
+    term = plan._term(finest, exact, 1e-3)
     # Without noise they are where the rows are.
     assert len(term.edges[0]) == 9 and term.edges[0][-2] < 0.4
 

@@ -15,7 +15,7 @@ from skdp.naive_bayes._histogram_nb import HistogramNBPlan, _add_losses, _pooled
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
 from tests._guarantees import meet
-from tests._private import RowsAndTarget, cells_of, declared_columns, read_kinds, sum_over
+from tests._private import RowsAndTarget, Term, cells_of, declared_columns, read_kinds, sum_over
 
 RELATIONS = ("add_remove", "replace_one")
 COLOURS = ["red", "green", "blue"]
@@ -79,7 +79,7 @@ def test_brute_force_sensitivity_of_the_counts(relation, delta, monkeypatch):
 def test_brute_force_sensitivity_of_the_losses(relation):
     """Whatever was released before: also of a model that is sure, and right or wrong."""
     X, y = make_rows()
-    known = declared_columns(["label"], "auto", {0: COLOURS}, None), [np.array(COLOURS)]
+    terms = [Term(features=(0,), kinds=("label",), edges=(np.array(COLOURS),))]
     for delta, order in ((0.0, 1), (1e-6, 2)):
         plan, largest = plan_of(meet(1.0, delta, relation)), 0.0
         claimed = plan._losses_noise.sensitivity
@@ -87,7 +87,7 @@ def test_brute_force_sensitivity_of_the_losses(relation):
             values = [sure * np.random.default_rng(1).normal(size=(5, 3))]
 
             def losses(X, y, sure=sure, values=values):
-                cells, start = cells_of(table_of(X[:, 2:]), *known), np.array([0.0, -sure, -sure])
+                cells, start = cells_of(table_of(X[:, 2:]), terms), np.array([0.0, -sure, -sure])
                 return sum_over(cells, _add_losses, np.zeros(5), values, start, along=(y, None))
 
             found = [
@@ -153,7 +153,7 @@ def test_each_column_counts_the_classes_again(delta, monkeypatch):
     for _ in range(8000 // 3):
         noisy = exact + rng.normal(size=exact.shape)
         *columns, own = np.split(noisy, np.cumsum(sizes), axis=1)
-        found.append(_pooled(plan.columns, columns, own, first) - np.bincount(y))
+        found.append(_pooled(plan._finest(plan.columns), columns, own, first) - np.bincount(y))
     expected = 1.0 / math.sqrt(1.0 + 2.0 / (2**first + 1) + 1.0 / 5.0)
     assert first == (last if delta == 0.0 else 1)
     assert np.std(found) == pytest.approx(expected, rel=0.1)
