@@ -23,15 +23,15 @@ from skdp.stats._bounds import BoundsPlan
 from skdp.utils import ChunkedArray
 
 
-class GaussianSearch(BoundsPlan):
-    """The search for bounds with the Gaussian noise of a share of a budget.
+class BoundsSearch(BoundsPlan):
+    """The search for bounds with the noise of a share of a budget.
 
     Parameters
     ----------
-    mechanism : GaussianMechanism
+    mechanism : LaplaceMechanism or GaussianMechanism
     """
 
-    mechanism: GaussianMechanism = None
+    mechanism: object = None
 
 
 class GaussianThreshold(StabilityThreshold):
@@ -239,16 +239,13 @@ class ColumnsPlan(PlanValue):
     @cached_property
     def search(self):
         """Finds the bounds that are not declared, None where all are."""
-        n_columns, share = len(self._undeclared(False)), self.shares["search"]
+        n_columns = len(self._undeclared(False))
         if not n_columns:
             return None
+        moved, share = float(n_columns * self._moved), self.shares["search"]
+        mechanism = self.budget.mechanism(share, l1=moved, l2=math.sqrt(moved) * SLACK)
         sizes = {"n_rows": self.n_rows, "n_columns": n_columns}
-        if self.budget.pure:
-            own = replace(self.guarantee, epsilon=share * self.guarantee.epsilon)
-            return BoundsPlan(guarantee=own, **sizes)
-        moved = math.sqrt(n_columns * self._moved) * SLACK
-        mechanism = self.budget.mechanism(share, l1=moved, l2=moved)
-        return GaussianSearch(guarantee=self.guarantee, mechanism=mechanism, **sizes)
+        return BoundsSearch(guarantee=self.guarantee, mechanism=mechanism, **sizes)
 
     @cached_property
     def discovery(self):
