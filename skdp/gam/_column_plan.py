@@ -177,8 +177,6 @@ PURE_CELLS_SHARE = 0.15
 # A column of numbers has so many standard deviations of a count's noise spread evenly over its
 # bounds, beside its noisy counts: where noise hides these, its bins have equal widths.
 EVEN_NOISES = 2.0
-# Where one level is counted, no bin needs more than this part of the rows, however large noise is.
-LARGEST_BIN = 1 / 6
 
 
 class ColumnsPlan(PlanValue):
@@ -341,8 +339,7 @@ class ColumnsPlan(PlanValue):
             total = self.n_rows - missing
             masses = nearest_masses(consistent_counts(noisy[:-1], total, self.levels[0]), total)
             even = EVEN_NOISES * scale / len(masses)
-            least = min(scale, LARGEST_BIN * self.n_rows) if len(self.levels) == 1 else scale
-            starts = merged_cells(masses + even, self.n_bins, least)
+            starts = merged_cells(masses + even, self.n_bins, scale)
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])
         return replace(term, edges=(edges,), counts=counts)
