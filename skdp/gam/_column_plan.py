@@ -267,13 +267,15 @@ class ColumnsPlan(PlanValue):
     def _cells_noise(self):
         return self._noise_of_counts(len(self.levels))
 
-    def _levels_of(self, least, fewest=1):
-        """Return levels up to that whose cells hold as many rows on average.
+    def _levels_of(self, deviations, fewest=1):
+        """Return levels up to that whose cells hold so many deviations of their noise on average.
 
         Laplace's noise grows with their number. So with delta = 0 the finest stands alone.
         """
+        alone = self.budget.pure
+        least = deviations * self._noise_of_counts(1 if alone else LEVELS).deviation(1)
         finest = int(np.clip(round(math.log2(self.n_rows / least)), fewest, LEVELS))
-        return range(finest if self.budget.pure else 1, finest + 1)
+        return range(finest if alone else 1, finest + 1)
 
     def _noise_of_counts(self, n_levels):
         of_row = sum(1 if column.is_label else n_levels for column in self.columns) + self.n_others

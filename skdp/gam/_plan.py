@@ -62,9 +62,7 @@ class AdditivePlan(ColumnsPlan):
     @cached_property
     def levels(self):
         """Of numbers' cells those that are counted; with delta = 0 one, as fine as noise allows."""
-        if not self.budget.pure:
-            return super().levels
-        return self._levels_of(self._noise_of_counts(1).deviation(1), FEWEST_HALVINGS)
+        return self._levels_of(1.0, FEWEST_HALVINGS) if self.budget.pure else super().levels
 
     @property
     def unpaired(self):

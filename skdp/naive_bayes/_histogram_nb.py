@@ -12,7 +12,7 @@ from skdp._data._parts import sum_over
 from skdp._data._persons import counts_of, shares_of
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
-from skdp.gam._bins import CELLS, LEVELS, consistent_counts, nearest_masses
+from skdp.gam._bins import CELLS, consistent_counts, nearest_masses
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import cells_of, exact_counts
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
@@ -64,9 +64,7 @@ class HistogramNBPlan(ColumnsPlan):
     @cached_property
     def levels(self):
         """How often a range is halved: until noise is too large beside a cell's mean count."""
-        alone = self.budget.pure
-        noise = self._noise_of_counts(1 if alone else LEVELS).deviation(1)
-        return self._levels_of(PURE_CELL * noise if alone else noise)
+        return self._levels_of(PURE_CELL if self.budget.pure else 1.0)
 
     @property
     def _losses_noise(self):
