@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from operator import attrgetter
 
 import numpy as np
@@ -346,19 +346,16 @@ class PackedCells(Rows):
         tables : list of ndarray of shape (n_packed_cells, n_outputs)
             From `packed`.
         """
-        total = 0.0
-        for codes, table in zip(self._codes, tables, strict=True):
-            total = total + np.take(table, codes, axis=0)
-        return total
+        parts = zip(tables, self._codes, strict=True)
+        return sum(np.take(table, codes, axis=0) for table, codes in parts)
 
     def packed(self, tables):
-        """Return the values of packed cells from those of each column's cells."""
+        """Return the values of packed cells, sums of those of each column's cells."""
         result = []
-        for pack, shape in zip(self._packs, self._shapes, strict=True):
-            total = np.zeros((*shape, tables[pack[0]].shape[1]))
-            for axis, j in enumerate(pack):
-                total += np.expand_dims(tables[j], [k for k in range(len(shape)) if k != axis])
-            result.append(total.reshape(math.prod(shape), -1))
+        for pack in self._packs:
+            of_outputs = zip(*(tables[j].T for j in pack), strict=True)
+            sums = [reduce(np.add.outer, own).ravel() for own in of_outputs]
+            result.append(np.stack(sums, axis=1))
         return result
 
     def steps(self, residuals, step):
