@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._data._parts import sum_over
 from skdp.gam._bins import merged_cells
-from skdp.gam._columns import PackedCells, Term
+from skdp.gam._columns import PackedCells, Term, add_steps
 from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
 from skdp.utils._values import FrozenValue
@@ -304,27 +304,25 @@ def pair_sums(cells, pairs, scores, residuals, step):
     step : float
         Their grid.
     """
-    totals = np.zeros((sum(math.prod(pair.shape) for pair in pairs), scores.tables[-1].shape[1]))
+    totals = np.zeros((_ends(pairs)[-1], scores.tables[-1].shape[1]))
     return step * sum_over(cells, _add_to_pairs, totals, pairs, scores, residuals, step)
 
 
+def _ends(pairs):
+    return np.cumsum([math.prod(pair.shape) for pair in pairs])
+
+
 def _add_to_pairs(totals, block, pairs, scores, residuals, step):
-    steps = block.steps(residuals(scores(block), block.targets), step)
-    of_terms, start = block.columns(), 0
-    for pair in pairs:
-        places, size = pair.cells(of_terms), math.prod(pair.shape)
-        for k, each in enumerate(steps):
-            totals[start : start + size, k] += np.bincount(places, weights=each, minlength=size)
-        start += size
+    steps, of_terms = block.steps(residuals(scores(block), block.targets), step), block.columns()
+    totals = np.split(totals, _ends(pairs)[:-1])
+    add_steps(totals, (pair.cells(of_terms) for pair in pairs), steps)
 
 
 def chosen_pairs(pairs, noisy, deviation, most):
     """Return the pairs of most evidence for an interaction: post-processing of noisy sums."""
-    evidence, start = [], 0
-    for pair in pairs:
-        size = math.prod(pair.shape)
-        table = noisy[start : start + size].reshape(*pair.shape, -1)
-        start += size
+    evidence = []
+    for pair, table in zip(pairs, np.split(noisy, _ends(pairs)[:-1]), strict=True):
+        table = table.reshape(*pair.shape, -1)
         one, two = (margin / max(margin.sum(), 1.0) for margin in pair.margins)
         one, two = one[:, None, None], two[None, :, None]
         rest = table - one * table.sum(axis=0, keepdims=True)

@@ -369,10 +369,7 @@ class PackedCells(Rows):
 
     def add_sums(self, totals, steps):
         """Add residuals in steps to packed cells, which begin as `zeros`."""
-        for codes, total in zip(self._codes, np.split(totals, self._ends[:-1]), strict=True):
-            places = codes.astype(np.intp)
-            for k, each in enumerate(steps):
-                total[:, k] += np.bincount(places, weights=each, minlength=len(total))
+        add_steps(np.split(totals, self._ends[:-1]), self._codes, steps)
 
     def zeros(self, n_outputs):
         """Return the packed cells' totals before anything is added."""
@@ -386,6 +383,23 @@ class PackedCells(Rows):
             for axis in range(len(shape)):
                 sums.append(cube.sum(axis=tuple(k for k in range(len(shape)) if k != axis)))
         return np.concatenate(sums)
+
+
+def add_steps(totals, cells, steps):
+    """Add what rows have to the totals of their cells.
+
+    Parameters
+    ----------
+    totals : list of ndarray of shape (n_cells, n_outputs)
+        Changed.
+    cells : iterable of ndarray of shape (n_rows,)
+        For each of them the rows' cells.
+    steps : ndarray of shape (n_outputs, n_rows)
+    """
+    for own, total in zip(cells, totals, strict=True):
+        places = own.astype(np.intp, copy=False)
+        for k, each in enumerate(steps):
+            total[:, k] += np.bincount(places, weights=each, minlength=len(total))
 
 
 def _packed_codes(block, packs, shapes, cells, *small):

@@ -249,8 +249,6 @@ class AdditivePlan(ColumnsPlan):
     def _chosen(self, terms, cells, layout, residuals, weights, source):
         """Return the pairs that the residuals of some weights ask for."""
         candidates = _blocks.all_pairs(terms, self.unpaired)
-        if not candidates:
-            return []
         step = _descent.residual_grid(self.task.clip, self.n_rows)
         scores = _descent.Scores.at(weights, cells, layout)
         sums = _blocks.pair_sums(cells, candidates, scores, residuals, step)
