@@ -87,8 +87,7 @@ class Layout:
         tables = {}
         for block, start in zip(self.blocks, self.starts, strict=False):
             own = block.weight * weights[start : start + block.size][block.groups]
-            known = tables.get(block.term)
-            tables[block.term] = own if known is None else known + own
+            tables[block.term] = tables.get(block.term, 0.0) + own
         return tables
 
     def gather(self, sums):

@@ -4,7 +4,7 @@ import numpy as np
 
 from skdp.gam._additive import PrivateAdditiveModel, RawTableModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
-from skdp.linear_model._classifier import PrivateClassifierMixin, check_class_weight
+from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.linear_model._regressor import PrivateRegressorMixin
 
 
@@ -19,8 +19,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
     """A classifier by the scores of an `AdditivePlan`; it has `classes` and `class_weight`."""
 
     def plan_fit(self, shape, guarantee):
-        classes = self._planned_classes(shape)
-        weights = np.array(check_class_weight(self.class_weight, classes))
+        weights = np.array(self._class_weights(shape))
         weights = tuple((weights / weights.max()).tolist())
         return self._plan(_task_of_classes(weights, guarantee.delta), shape, guarantee)
 
