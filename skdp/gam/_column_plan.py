@@ -206,7 +206,7 @@ class ColumnsPlan(PlanValue):
     def __post_init__(self):
         # What could not be counted or drawn is refused before the charge.
         for j, column in enumerate(self.columns):
-            if column.is_declared and not column.is_label:
+            if not column.is_label and column.known is not None:
                 check_edges(self._edges(column), f"bounds of column {j} are too close")
         if self.shares["cells"]:
             self._cells_noise.check_size(self._most_counts)
@@ -223,7 +223,7 @@ class ColumnsPlan(PlanValue):
     _moved = property(attrgetter("guarantee.neighbours.rows_moved"))
 
     def _undeclared(self, label):
-        return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
+        return [j for j, c in enumerate(self.columns) if c.is_label == label and c.known is None]
 
     @property
     def column_shares(self):
@@ -296,20 +296,15 @@ class ColumnsPlan(PlanValue):
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""
-        columns = list(self.columns)
-        if self.discovery is not None:
-            chosen = self._undeclared(True)
-            found = self.discovery.run(map(table.column, chosen), source, persons)
-            for j, own in zip(chosen, found, strict=True):
-                columns[j] = replace(columns[j], categories=own)
-        if self.search is not None:
-            chosen = self._undeclared(False)
-            read = partial(_numbers, columns=[(columns[j], j) for j in chosen])
-            numbers = table.rows(read, len(chosen))
-            found = self.search.run(numbers, source, persons)
-            for j, low, high in zip(chosen, *found, strict=True):
-                columns[j] = replace(columns[j], bounds=(low, high))
-        return columns
+        labels, numbers, found = self._undeclared(True), self._undeclared(False), {}
+        if labels:
+            lists = self.discovery.run(map(table.column, labels), source, persons)
+            found |= zip(labels, lists, strict=True)
+        if numbers:
+            read = partial(_numbers, columns=[(self.columns[j], j) for j in numbers])
+            ends = self.search.run(table.rows(read, len(numbers)), source, persons)
+            found |= zip(numbers, zip(*ends, strict=True), strict=True)
+        return [replace(c, known=found.get(j, c.known)) for j, c in enumerate(self.columns)]
 
     def _edges(self, column):
         return finest_edges(column, 1 << self.levels[-1], even=self.even)

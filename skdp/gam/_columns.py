@@ -35,29 +35,22 @@ class Column(FrozenValue, kw_only=True, eq=False):
     ----------
     kind : {"number", "date", "duration", "label"}
         Durations count days, dates those from 1970 on.
-    bounds : tuple of (float, float) or None
-        Of numbers and dates; None where they have to be found.
-    categories : ndarray or None
-        Of labels; None where they have to be found.
+    known : ndarray, tuple of (float, float) or None
+        The categories of labels, the bounds of all else; None where they have to be found.
     """
 
     kind: str
-    bounds: tuple = None
-    categories: np.ndarray = None
+    known: object = None
 
     @property
     def is_label(self):
         return self.kind == "label"
 
-    @property
-    def is_declared(self):
-        return (self.categories if self.is_label else self.bounds) is not None
-
     def most_cells(self, of_numbers):
         """Return how many cells there can be, where numbers get so many."""
         if not self.is_label:
             return of_numbers
-        return 2 + (len(self.categories) if self.is_declared else LARGEST_LIST)
+        return 2 + (LARGEST_LIST if self.known is None else len(self.known))
 
     def numbers(self, values):
         """Return values as doubles, NaN where one is missing."""
@@ -131,16 +124,16 @@ def declared_columns(kinds, bounds, categories, names):
     columns = []
     for j, (kind, own, limit) in enumerate(zip(kinds, labels, limits, strict=True)):
         if own is None and kind == "boolean":
-            column = Column(kind="label", categories=BOOLEAN)
+            column = Column(kind="label", known=BOOLEAN)
         elif own is not None or kind == "label":
             found = own is None or is_auto(own)
-            column = Column(kind="label", categories=None if found else categories_array(own))
+            column = Column(kind="label", known=None if found else categories_array(own))
         else:
             column = Column(kind=kind if kind in ("date", "duration") else "number")
         if limit is not None and isinstance(bounds, Mapping) and column.is_label:
             raise ValueError(f"bounds: {column_name(j, names)} is categorical")
         if limit is not None and not column.is_label:
-            column = replace(column, bounds=_checked_bounds(column, limit))
+            column = replace(column, known=_checked_bounds(column, limit))
         columns.append(column)
     return columns
 
@@ -229,10 +222,10 @@ def finest_edges(column, n_cells, *, even):
     Cells are equal, or (not `even`) the narrower, the nearer they are to an end of the range.
     """
     if column.is_label:
-        return column.categories
+        return column.known
     if even:
-        return np.linspace(*column.bounds, n_cells + 1)
-    (low, high), places = column.bounds, np.linspace(-1.0, 1.0, n_cells + 1)
+        return np.linspace(*column.known, n_cells + 1)
+    (low, high), places = column.known, np.linspace(-1.0, 1.0, n_cells + 1)
     places = np.sign(places) * (1.0 - np.sinh(WARP * (1.0 - np.abs(places))) / np.sinh(WARP))
     return low * (0.5 - 0.5 * places) + high * (0.5 + 0.5 * places)
 

@@ -125,8 +125,8 @@ class AdditivePlan(ColumnsPlan):
         """
         task, terms = self.task, []
         for j, column in enumerate(self.columns):
-            known = column.is_label and column.is_declared
-            cells = 2 + len(column.categories) if known else 1 + self.n_bins
+            labels = column.is_label and column.known is not None
+            cells = 2 + len(column.known) if labels else 1 + self.n_bins
             counts = np.full(cells, self.n_rows / cells)
             terms.append(Term(features=(j,), kinds=(column.kind,), edges=(), counts=counts))
         layout = self._main_layout(terms)

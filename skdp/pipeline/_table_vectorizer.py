@@ -65,7 +65,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     def run(self, table, source, persons=None):
         """Return the released attributes."""
         columns, counts = self._found(table, source, persons), None
-        edges = [c.categories if c.is_label else np.array(c.bounds) for c in columns]
+        edges = [np.asarray(column.known) for column in columns]
         if self.binned:
             terms = self._counted(columns, table, source, persons)
             edges, counts = [t.edges[0] for t in terms], objects([t.counts for t in terms])
@@ -234,10 +234,10 @@ class DPTableVectorizer(PlannedTransformer):
         if kinds is None:
             sought = is_auto(self.bounds) if binned else seeks
             known = None if sought else (0.0, 1.0)
-            columns = [Column(kind="number", bounds=known)] * shape.n_columns
+            columns = [Column(kind="number", known=known)] * shape.n_columns
         else:
             columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
-            left = [j for j, column in enumerate(columns) if not column.is_declared]
+            left = [j for j, column in enumerate(columns) if column.known is None]
             if left and not (binned or seeks):
                 raise ValueError(
                     f"columns {left[:5]} are not declared: declare their bounds or categories, or "
