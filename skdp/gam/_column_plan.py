@@ -15,7 +15,6 @@ from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
 from skdp.gam._columns import BLOCK_ROWS, LARGEST_LIST, Term, exact_counts, finest_edges
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.mechanisms._grid import to_steps
 from skdp.mechanisms._plan import PlanValue
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
@@ -72,7 +71,7 @@ class GaussianThreshold(StabilityThreshold):
     def release(self, counts, *, random_state):
         noise = self._noise
         drawn = discrete_gaussian(noise.scale_in_steps, len(counts), random_state.stream())
-        return (to_steps(np.asarray(counts, float), noise.step) + drawn) * noise.step
+        return noise.add(np.asarray(counts, float), drawn)
 
     def run(self, columns, source, persons=None):
         """Return the released labels of each of some columns, as `Rows`."""
