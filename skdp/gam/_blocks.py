@@ -313,8 +313,7 @@ def _ends(pairs):
 
 def _add_to_pairs(totals, block, pairs, scores, residuals, step):
     steps, of_terms = block.steps(residuals(scores(block), block.targets), step), block.columns()
-    totals = np.split(totals, _ends(pairs)[:-1])
-    add_steps(totals, (pair.cells(of_terms) for pair in pairs), steps)
+    add_steps(totals, _ends(pairs), (pair.cells(of_terms) for pair in pairs), steps)
 
 
 def chosen_pairs(pairs, noisy, deviation, most):

@@ -291,6 +291,13 @@ class PackedCells(Rows):
     targets : ndarray of shape (n_rows,)
     shares : ndarray of shape (n_rows,), default=None
         By which residuals count; None for ones.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_packs, n_rows)
+        The packed cells.
+    ends : ndarray of shape (n_packs,)
+        Where those of each pack end, if they stand one pack after another.
     """
 
     of_chunks = False
@@ -308,14 +315,14 @@ class PackedCells(Rows):
         self.sizes, self._packs = sizes, packs
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
         lengths = [math.prod(shape) for shape in self._shapes]
-        self._ends = np.cumsum(lengths)
+        self.ends = np.cumsum(lengths)
         made = {"shape": (len(packs),), "dtype": np.min_scalar_type(max(lengths) - 1), "held": True}
         codes = map_over(rows, _packed_codes, packs, self._shapes, cells, *small, **made)
         self.along = codes, targets, shares
 
     targets = property(lambda self: self.along[1])
     shares = property(lambda self: self.along[2])
-    _codes = property(lambda self: self.along[0].T)
+    codes = property(lambda self: self.along[0].T)
 
     def __getitem__(self, rows):
         return self.with_rows(None, cut(self.along, rows))
@@ -328,7 +335,7 @@ class PackedCells(Rows):
 
     def columns(self):
         """Return the cells of all columns."""
-        parts = zip(self._codes, self._shapes, strict=True)
+        parts = zip(self.codes, self._shapes, strict=True)
         return np.concatenate([np.unravel_index(codes, shape) for codes, shape in parts])
 
     def scores(self, tables):
@@ -339,7 +346,7 @@ class PackedCells(Rows):
         tables : list of ndarray of shape (n_packed_cells, n_outputs)
             From `packed`.
         """
-        parts = zip(tables, self._codes, strict=True)
+        parts = zip(tables, self.codes, strict=True)
         return sum(np.take(table, codes, axis=0) for table, codes in parts)
 
     def packed(self, tables):
@@ -360,17 +367,9 @@ class PackedCells(Rows):
         steps = np.trunc(residuals.T / step)
         return steps if self.shares is None else np.trunc(steps * self.shares)
 
-    def add_sums(self, totals, steps):
-        """Add residuals in steps to packed cells, which begin as `zeros`."""
-        add_steps(np.split(totals, self._ends[:-1]), self._codes, steps)
-
-    def zeros(self, n_outputs):
-        """Return the packed cells' totals before anything is added."""
-        return np.zeros((self._ends[-1], n_outputs))
-
     def unpacked(self, totals):
         """Return the sums of each column's cells, one after another, from those of packed cells."""
-        sums, totals = [], np.split(totals, self._ends[:-1])
+        sums, totals = [], np.split(totals, self.ends[:-1])
         for total, shape in zip(totals, self._shapes, strict=True):
             cube = total.reshape(*shape, -1)
             for axis in range(len(shape)):
@@ -378,18 +377,20 @@ class PackedCells(Rows):
         return np.concatenate(sums)
 
 
-def add_steps(totals, cells, steps):
+def add_steps(totals, ends, cells, steps):
     """Add what rows have to the totals of their cells.
 
     Parameters
     ----------
-    totals : list of ndarray of shape (n_cells, n_outputs)
-        Changed.
+    totals : ndarray of shape (n_cells, n_outputs)
+        Of several tables, one after another; changed.
+    ends : ndarray of shape (n_tables,)
+        Where they end.
     cells : iterable of ndarray of shape (n_rows,)
-        For each of them the rows' cells.
+        The rows' cells in each.
     steps : ndarray of shape (n_outputs, n_rows)
     """
-    for own, total in zip(cells, totals, strict=True):
+    for own, total in zip(cells, np.split(totals, ends[:-1]), strict=True):
         places = own.astype(np.intp, copy=False)
         for k, each in enumerate(steps):
             total[:, k] += np.bincount(places, weights=each, minlength=len(total))

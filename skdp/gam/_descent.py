@@ -17,7 +17,7 @@ import numpy as np
 from skdp._data._parts import most_additions, sum_over
 from skdp._sgd._noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._columns import BLOCK_ROWS, LARGEST_PACK
+from skdp.gam._columns import BLOCK_ROWS, LARGEST_PACK, add_steps
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid
@@ -75,7 +75,7 @@ def residual_sums(cells, layout, residuals, weights, step):
     -------
     ndarray of shape (layout.size, n_outputs)
     """
-    scores, zeros = Scores.at(weights, cells, layout), cells.zeros(weights.shape[1])
+    scores, zeros = Scores.at(weights, cells, layout), np.zeros((cells.ends[-1], weights.shape[1]))
     small, none = (scores, residuals, step), cells.without_rows(0)
     totals = sum_over(cells, _add_residuals, zeros, *small, then=none.unpacked)
     sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
@@ -84,7 +84,8 @@ def residual_sums(cells, layout, residuals, weights, step):
 
 
 def _add_residuals(totals, block, scores, residuals, step):
-    block.add_sums(totals, block.steps(residuals(scores(block), block.targets), step))
+    steps = block.steps(residuals(scores(block), block.targets), step)
+    add_steps(totals, block.ends, block.codes, steps)
 
 
 def residual_grid(clip, n_rows):

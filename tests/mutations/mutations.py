@@ -1076,7 +1076,7 @@ MUTATIONS = [
         "a-forest-cut-by-its-rows",
         "ensemble._forest",
         "ForestPlan._joined",
-        rules.put_for("self.seed", "int(np.sum(fit[0]._codes[0])) % 2**32"),
+        rules.put_for("self.seed", "int(np.sum(fit[0].codes[0])) % 2**32"),
         ("ensemble/test_forest.py::test_tests_are_made_of_releases_alone",),
         "the seed of the trees' tests is a sum over rows, and who knows the trees knows it",
     ),
