@@ -108,13 +108,13 @@ class ColumnTable:
         """Raise `ValueError` unless some columns hold finite numbers."""
         for j in columns:
             self.hold(j, as_numbers)
-        for values, j in self._values_of(columns):
+        for values, j in self.values_of(columns):
             check_finite(as_numbers(values, self.name(j)), self.name(j))
 
     def check_present(self, columns):
         """Raise `ValueError` if a value of some categorical columns is NaN, None or infinite."""
         self.check_not_infinite(columns, allow_nan=False)
-        for values, j in self._values_of(columns):
+        for values, j in self.values_of(columns):
             if values.dtype.kind in "OmM" and any(map(is_missing, values)):
                 raise ValueError(
                     f"{self.name(j)} contains NaN or None; give missing values a category of their "
@@ -123,11 +123,12 @@ class ColumnTable:
 
     def check_not_infinite(self, columns, *, allow_nan):
         """Raise `ValueError` if an array of floats holds an infinite value."""
-        for values, j in self._values_of(columns):
+        for values, j in self.values_of(columns):
             if values.dtype.kind == "f":
                 check_finite(values, self.name(j), allow_nan=allow_nan)
 
-    def _values_of(self, columns):
+    def values_of(self, columns):
+        """Yield the raw values of columns in blocks, each with its position, to be checked."""
         # Chunks hold numbers, which were checked when the table was read.
         if isinstance(self.matrix, ChunkedArray):
             return

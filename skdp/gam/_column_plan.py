@@ -8,18 +8,16 @@ from operator import attrgetter
 import numpy as np
 
 from skdp._data._histogram import check_edges
-from skdp._data._parts import row_blocks
 from skdp._data._persons import shares_of
 from skdp._sgd._noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
-from skdp.gam._columns import BLOCK_ROWS, LARGEST_LIST, Term, exact_counts, finest_edges
+from skdp.gam._columns import LARGEST_LIST, Term, exact_counts, finest_edges
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import PlanValue
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
-from skdp.utils import ChunkedArray
 
 
 class BoundsSearch(BoundsPlan):
@@ -284,14 +282,10 @@ class ColumnsPlan(PlanValue):
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
-        if isinstance(table.matrix, ChunkedArray):
-            # Its numbers were checked when it was read.
-            return
         for j, column in enumerate(self.columns):
             table.hold(j, column.check)
-        for rows in row_blocks(table, BLOCK_ROWS):
-            for j, column in enumerate(self.columns):
-                column.check(table.values(j, rows), table.name(j))
+        for values, j in table.values_of(range(len(self.columns))):
+            self.columns[j].check(values, table.name(j))
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""
