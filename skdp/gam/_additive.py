@@ -149,8 +149,7 @@ class TermsModel(RawTableModel):
     def _importances(self, shapes):
         total = np.zeros(self.n_features_in_)
         for shape in shapes:
-            for j in shape.features:
-                total[j] += _shapes.importance(shape) / len(shape.features)
+            total[[*shape.features]] += _shapes.importance(shape) / len(shape.features)
         return total / total.sum() if total.any() else total
 
     def explain(self, X):

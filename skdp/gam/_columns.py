@@ -305,13 +305,11 @@ class PackedCells(Rows):
     def __init__(self, rows, cells, *small, sizes, n_units, targets, shares=None):
         super().__init__(rows.X, BLOCK_ROWS)
         self.n_units, largest = n_units, min(LARGEST_PACK, max(n_units // 4, 64))
-        packs, product = [[]], 1
+        packs = [[]]
         for j, size in enumerate(sizes):
-            if product * size > largest and packs[-1]:
+            if packs[-1] and size * math.prod(sizes[k] for k in packs[-1]) > largest:
                 packs.append([])
-                product = 1
             packs[-1].append(j)
-            product *= size
         self.sizes, self._packs = sizes, packs
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
         lengths = [math.prod(shape) for shape in self._shapes]

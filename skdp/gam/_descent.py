@@ -76,8 +76,8 @@ def residual_sums(cells, layout, residuals, weights, step):
     ndarray of shape (layout.size, n_outputs)
     """
     scores, zeros = Scores.at(weights, cells, layout), np.zeros((cells.ends[-1], weights.shape[1]))
-    small, none = (scores, residuals, step), cells.without_rows(0)
-    totals = sum_over(cells, _add_residuals, zeros, *small, then=none.unpacked)
+    unpacked = scores.cells.unpacked
+    totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, then=unpacked)
     sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
     return step * layout.gather(sums)
