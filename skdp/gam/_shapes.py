@@ -18,21 +18,21 @@ class ShapeFunction(Term, kw_only=True, eq=False):
 
     Parameters
     ----------
-    name : str
-        Of the column; of two, their names with " x " between them.
     features : tuple of int
-        Their positions in the table.
+        The columns' positions in the table.
     kinds : tuple of {"number", "date", "duration", "label"}
         Durations count days, dates those from 1970 on.
     edges : tuple of ndarray
         One a column: the edges of its bins, or its categories.
-    values : ndarray of shape (n_cells,), or (n_cells, n_cells) of two columns
-        Of each cell. A number's cells are its bins and one of missing values. A label's are its
-        categories, one of all other labels and one of missing values. With several classes there
-        is one more axis, of length n_classes.
-    counts : ndarray
-        Noisy numbers of rows in the cells, not negative. Of two columns they are what the columns'
-        own counts say if the columns are independent.
+    counts : ndarray of shape (n_cells,), or (n_cells, n_cells) of two columns
+        Noisy numbers of rows in the cells, not negative. A number's cells are its bins and one of
+        missing values. A label's are its categories, one of all other labels and one of missing
+        values. Of two columns they are what the columns' own counts say if the columns are
+        independent.
+    name : str
+        Of the column; of two, their names with " x " between them.
+    values : ndarray
+        Of each cell. With several classes there is one more axis, of length n_classes.
 
     Attributes
     ----------
