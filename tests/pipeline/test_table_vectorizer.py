@@ -90,7 +90,7 @@ def test_without_delta_the_stages_share_epsilon():
     front = DPTableVectorizer(delta=0.0, categories=CATEGORIES)
     plan = front.plan_fit(shape_of(), meet(1.0, 0.0))
     cells = plan._cells_noise
-    assert 0.999 < plan.search.epsilon + cells.sensitivity / cells.scale <= 1.0
+    assert 0.999 < plan.search.mechanism.epsilon + cells.sensitivity / cells.scale <= 1.0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 4.0])
