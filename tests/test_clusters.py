@@ -4,6 +4,7 @@ import pickle
 import struct
 import threading
 import time
+from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from functools import partial
 
@@ -11,8 +12,10 @@ import cloudpickle
 import dask
 import distributed
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPPCA,
@@ -428,8 +431,91 @@ def test_another_table_is_not_what_was_lost(other, table, monkeypatch):
 
 
 def test_what_dask_does_not_compute_is_not_opened_again():
-    with pytest.raises(ValueError, match="a table that dask computes"):
-        ChunkedArray([np.zeros((3, 2))], reopen=list)
+    X = np.zeros((3, 2))
+    for held, reopen in (([X], list), (dask.array.from_array(X), "tcp://elsewhere")):
+        with pytest.raises(ValueError, match="a table that dask computes"):
+            ChunkedArray(held, reopen=reopen)
+
+
+def test_a_table_that_was_lost_is_read_elsewhere_from_then_on(table, monkeypatch):
+    X, y, _ = table
+    opened = []
+
+    def reopen():
+        opened.append(counted(X, HEIGHTS)[0])
+        return opened[-1]
+
+    dead = dask.array.map_blocks(lambda block: 1 / 0, counted(X, HEIGHTS)[0], dtype=float)
+    lazy = ChunkedArray(dead, reopen=reopen)
+    folds = [lazy[np.flatnonzero(np.arange(N) % 3 != k)] for k in range(3)]
+    lost_at([0], monkeypatch)
+    scaler = DPStandardScaler(bounds=(0, 1), random_state=0).fit(folds[0])
+    for k in (1, 2):
+        clone(scaler).fit(folds[k])
+    pipe = make_pipeline(scaler, DPLogisticRegression(C=0.1, random_state=0))
+    pipe.fit(cloudpickle.loads(cloudpickle.dumps(lazy)), y)
+    np.testing.assert_array_equal(np.asarray(lazy), X)
+    np.testing.assert_array_equal(np.asarray(scaler.transform(lazy)), scaler.transform(X))
+    assert len(opened) == 1
+
+
+def test_a_table_that_is_lost_again_and_again_is_given_up(table, monkeypatch):
+    X, y, _ = table
+    opened, accountant = [], PrivacyAccountant(10.0, 0.1)
+
+    def reopen():
+        opened.append(None)
+        return counted(X, HEIGHTS)[0]
+
+    lost_at(range(1, 100), monkeypatch)
+    model = DPStandardScaler(bounds=(0, 1), accountant=accountant)
+    with pytest.raises(RuntimeError, match="cluster was lost"):
+        model.fit(ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen))
+    assert 1 < len(opened) < 5 and len(accountant.spends) == 1 and not hasattr(model, "privacy_")
+
+
+class ClosedClientError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("error", [CancelledError, ClosedClientError])
+def test_what_a_chunk_raises_is_no_loss(error, table):
+    def raising(block):
+        raise error("a pool was shut down")
+
+    lazy = dask.array.map_blocks(raising, counted(table[0], HEIGHTS)[0], dtype=float)
+    lazy = ChunkedArray(lazy, reopen=lambda: pytest.fail("a loss"))
+    with pytest.raises(error, match="a pool"):
+        DPStandardScaler(bounds=(0, 1)).fit(lazy)
+
+
+def test_columns_in_another_order_are_another_table(table, monkeypatch):
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.from_pandas(pd.DataFrame(table[0], columns=list("abcd")), npartitions=3)
+    lazy = ChunkedArray(frame, reopen=lambda: frame[list("bacd")])
+    lost_at([1], monkeypatch)
+    with pytest.raises(ValueError, match="did not return the table that was lost"):
+        DPStandardScaler(bounds=(0, 1)).fit(lazy)
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+def test_a_client_that_was_closed_is_a_loss(table):
+    X, y, _ = table
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    model, opened = DPLogisticRegression(C=0.1, random_state=0), []
+    with distributed.LocalCluster(processes=False, **settings) as local:
+
+        def connect():
+            opened.append(distributed.Client(local))
+            return counted(X, HEIGHTS)[0]
+
+        lazy = ChunkedArray(connect(), reopen=connect)
+        lazy.workers.results([lazy.workers.call(0, np.copy)])
+        # Dask would compute in this process from here on.
+        opened[0].close()
+        check_the_same(model.fit(lazy, y), clone(model).fit(in_memory(X), y))
+        assert len(opened) == 2
+        opened[1].close()
 
 
 @pytest.mark.slow

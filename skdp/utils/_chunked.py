@@ -2,7 +2,6 @@
 
 import os
 from bisect import bisect_left, bisect_right
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain
 from threading import Lock, local
@@ -11,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
-from skdp.utils._sources import Parts, Source, dask_parts, parts_of, path_parts, slice_rows
+from skdp.utils._sources import Parts, Source, parts_of, path_parts, slice_rows, table_parts
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
@@ -92,9 +91,10 @@ class ChunkedArray:
             raise ValueError("chunks must be a sequence of arrays and paths, got one path")
         parts = parts or _all_parts(chunks)
         if reopen is not None:
-            if parts.lazy is None:
-                raise ValueError("reopen is of a table that dask computes, and chunks is none")
-            parts = replace(parts, reopen=reopen)
+            if parts.table is None or not callable(reopen):
+                raise ValueError("reopen is a function that returns a table that dask computes")
+            table = parts.table.reopened_by(partial(_table_again, reopen))
+            parts = table_parts(table, parts.form)
         self._set(parts)
 
     def _set(self, parts):
@@ -114,8 +114,6 @@ class ChunkedArray:
         self.opens_itself = not any(source.in_memory for source in sources)
         # What calls functions where the chunks are; None where that is here.
         self.workers = parts.workers and parts.workers(self.borders)
-        if parts.reopen is not None:
-            self.workers.reopen = partial(_lazy_again, parts.reopen)
         return self
 
     @classmethod
@@ -204,11 +202,11 @@ class ChunkedArray:
         -------
         ChunkedArray, or dask array of a table that dask computes
         """
-        lazy = self._parts.lazy
-        if lazy is None:
+        table = self._parts.table
+        if table is None:
             workers = self.workers and self.workers.mapped(function)
             return self._viewed([self], partial(_mapped, function), n_columns, dtype, workers)
-        lazy = lazy.rechunk({1: -1})
+        lazy = table.array.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
         return lazy.map_blocks(function, dtype=dtype, **made)
 
@@ -237,9 +235,8 @@ class ChunkedArray:
                 "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
                 "sort them, and shuffle before a table is written"
             )
-        if parts.lazy is not None:
-            reopen = parts.reopen and partial(_rows_again, parts.reopen, rows)
-            return self._of(replace(dask_parts(parts.lazy[rows], parts.form), reopen=reopen))
+        if parts.table is not None:
+            return self._of(table_parts(parts.table.rows(rows), parts.form))
         cuts = np.split(rows, np.searchsorted(rows, self.borders[1:-1]))
         views = []
         for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
@@ -266,12 +263,8 @@ def _in_memory(value):
     return np.asarray(value) if isinstance(value, ChunkedArray) else value
 
 
-def _lazy_again(reopen):
-    return ChunkedArray(reopen())._parts.lazy
-
-
-def _rows_again(reopen, rows):
-    return ChunkedArray(reopen())[rows]
+def _table_again(reopen):
+    return ChunkedArray(reopen())._parts.table
 
 
 def _opened(source):

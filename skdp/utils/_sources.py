@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
+from skdp.utils._dask import DaskTable, DaskWorkers
 from skdp.utils._frames import checked_blocks, checked_part, frame_columns, is_frame, kind_of
 from skdp.utils._values import FrozenValue
-from skdp.utils._workers import DaskWorkers
 
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
 SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
@@ -78,20 +78,17 @@ class Parts(FrozenValue, kw_only=True, eq=False):
         Without rows: the columns' names and types.
     moved : str, default=""
         Why the place of a row could depend on values; empty where it does not.
-    lazy : dask array, default=None
-        The same table, where dask is to compute with it. Its blocks are what it says.
+    table : DaskTable, default=None
+        The same, where dask is to compute with it.
     workers : callable, default=None
         Of the borders of parts: what calls functions where these are.
-    reopen : callable, default=None
-        Returns the table on another cluster.
     """
 
     sources: tuple
     form: object = None
     moved: str = ""
-    lazy: object = None
+    table: object = None
     workers: object = None
-    reopen: object = None
 
 
 def parts_of(X):
@@ -307,19 +304,26 @@ def dask_parts(X, form=None):
     """
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
-    heights = X.chunks[0]
     if any(np.isnan(length) for axis in X.chunks for length in axis):
         raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
-    lazy = checked_blocks(X)
-    sources = (
-        Source("a block", (height, X.shape[1]), X.dtype, partial(_computed, lazy, i), True)
-        for i, height in enumerate(heights)
+    return table_parts(
+        DaskTable(checked_blocks(X), None if form is None else list(form.columns)), form
     )
-    return Parts(sources=tuple(sources), form=form, lazy=lazy, workers=partial(DaskWorkers, lazy))
 
 
-def _computed(array, number):
-    return array.blocks[number].compute()
+def table_parts(table, form):
+    """Return the `Parts` of a `DaskTable`."""
+    array = table.array
+    sources = (
+        Source("a block", (height, array.shape[1]), array.dtype, partial(_computed, table, i), True)
+        for i, height in enumerate(array.chunks[0])
+    )
+    made = {"table": table, "workers": partial(DaskWorkers, table)}
+    return Parts(sources=tuple(sources), form=form, **made)
+
+
+def _computed(table, number):
+    return table.array.blocks[number].compute()
 
 
 def _dask_frame_parts(frame):

@@ -11,8 +11,9 @@ from itertools import starmap
 
 import numpy as np
 
+from skdp.utils._dask import DaskWorkers
 from skdp.utils._sources import Parts, Source, _dtype_of, _matrix
-from skdp.utils._workers import Call, DaskWorkers, added
+from skdp.utils._workers import Call, added
 
 MOVED = "Spark chose where they stand, by values if what came before the checkpoint says so"
 
@@ -73,6 +74,10 @@ class SparkWorkers(DaskWorkers):
     borders : tuple of int
         Where partitions begin, and the number of rows.
     """
+
+    def __init__(self, array, borders):
+        super().__init__(None, borders)
+        self._array = array
 
     def total(self, calls, then=None):
         total = added(iter(self.results([call for (call,) in calls])), len(calls))

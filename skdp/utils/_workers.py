@@ -1,7 +1,7 @@
 """Functions of the parts of a table, called where the parts are.
 
-What calls them is dask, on whatever scheduler is current, joblib, with whatever backend is active,
-or Spark (`skdp.utils._spark`). All have the same methods. They get functions, the values that go
+What calls them is joblib, with whatever backend is active, dask (`skdp.utils._dask`) or Spark
+(`skdp.utils._spark`). All have the same methods. They get functions, the values that go
 with the rows and small values, and neither accountant nor noise. Each call can be made again, so
 that those of a worker that died are repeated.
 """
@@ -21,13 +21,6 @@ from skdp.utils._values import FrozenValue
 
 # So many calls a job, or up to twice as many: one may take longer than others.
 CALLS_A_JOB = 4
-# What dask raises for a sum that was asked for, and for one that its client cannot ask for.
-LOSSES = {"CancelledError", "FutureCancelledError", "ClosedClientError", "CommClosedError"}
-LOST = (
-    "the dask cluster was lost before it had computed a sum: its scheduler ended, or cancelled it. "
-    "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
-    "new fit is a new charge. A table ChunkedArray(..., reopen=...) goes on elsewhere"
-)
 
 
 def spans(n, depth):
@@ -164,12 +157,17 @@ def _called(version, function, part, *along):
 
 
 class Call(FrozenValue, eq=False):
-    """A call that is yet to be made, of what `JoblibWorkers.call` takes."""
+    """A call that is yet to be made."""
 
     number: int
     function: object
     along: tuple
     of_part: bool
+
+
+def called(number, function, *along, of_part=True):
+    """Return a call that is yet to be made, of what `JoblibWorkers.call` takes."""
+    return Call(number, partial(_called, __version__, function), along, of_part)
 
 
 class Beside:
@@ -183,100 +181,3 @@ class Beside:
 
     def __init__(self, calls):
         self.calls, self.of, self.kept = calls, None, None
-
-
-def _form(array):
-    return array is not None and (array.chunks[0], array.shape, array.dtype)
-
-
-class DaskWorkers:
-    """Dask's, on whatever scheduler is current: a cluster's, or threads.
-
-    A chunk goes nowhere, and is forgotten when its sum is there unless the array was persisted.
-    What goes with the rows is sent once, and what is held of them is persisted.
-
-    Parameters
-    ----------
-    array : dask array of shape (n_rows, n_columns), of known chunks
-        Whose blocks are what it says.
-    borders : tuple of int
-        Where chunks begin, and the number of rows.
-
-    Attributes
-    ----------
-    reopen : callable or None
-        Returns the same array, elsewhere, when the cluster was lost; what was asked of it last is
-        asked again.
-    """
-
-    depth = 0
-    held = Beside
-    reopen = None
-
-    def __init__(self, array, borders):
-        self._array, self._borders, self._chunks, self._sent = array, borders, None, {}
-
-    def call(self, number, function, *along, of_part=True):
-        return Call(number, partial(_called, __version__, function), along, of_part)
-
-    def total(self, calls, then=None):
-        from dask import delayed
-
-        def asked():
-            total = added((self._delayed(call) for (call,) in calls), len(calls))
-            return [total if then is None else delayed(then, pure=False)(total)]
-
-        return self._computed(asked)[0]
-
-    def results(self, calls):
-        calls = list(calls)
-        return self._computed(lambda: map(self._delayed, calls))
-
-    def _computed(self, asked):
-        """Return what dask computes, and ask for all of it anew where a cluster was lost."""
-        from dask import compute
-
-        while True:
-            try:
-                return list(compute(*asked()))
-            except Exception as error:
-                if type(error).__name__ not in LOSSES:
-                    raise
-                if self.reopen is None:
-                    raise RuntimeError(LOST) from error
-                array = self.reopen()
-                if _form(array) != _form(self._array):
-                    raise ValueError("reopen did not return the table that was lost") from error
-                self._array, self._chunks, self._sent = array, None, {}
-
-    def _delayed(self, call):
-        from dask import delayed
-
-        if self._chunks is None:
-            self._chunks = self._array.rechunk({1: -1}).to_delayed().ravel().tolist()
-        chunk = self._chunks[call.number] if call.of_part else None
-        return delayed(call.function, pure=False)(chunk, *self._part(call.along, call.number))
-
-    def _part(self, along, number):
-        if isinstance(along, tuple):
-            return tuple(self._part(values, number) for values in along)
-        if along is None or isinstance(along, Beside):
-            return along and self._kept(along, number)
-        if id(along) not in self._sent:
-            # Kept with what it was made of, whose id no other array has meanwhile.
-            self._sent[id(along)] = along, self._send(along)
-        return self._sent[id(along)][1][number]
-
-    def _kept(self, beside, number):
-        from dask import persist
-
-        if beside.of is not self._array:
-            beside.kept, beside.of = persist(*map(self._delayed, beside.calls)), self._array
-        return beside.kept[number]
-
-    def _send(self, values):
-        from dask import delayed, persist
-
-        # One by one: a message with the values of all rows would be large.
-        slices = (values[slice(*rows)] for rows in pairwise(self._borders))
-        return [persist(delayed(each, pure=False))[0] for each in slices]

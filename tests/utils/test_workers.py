@@ -9,8 +9,9 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skdp import DPSGDClassifier
+from skdp.utils._dask import DaskTable, DaskWorkers
 from skdp.utils._one_thread import _libraries, one_thread
-from skdp.utils._workers import Beside, DaskWorkers, JoblibWorkers, _called, added, cut, spans
+from skdp.utils._workers import Beside, JoblibWorkers, _called, added, cut, spans
 
 
 def n_threads():
@@ -61,7 +62,7 @@ def of_part(part, values):
 def test_calls_have_one_thread_of_linear_algebra(is_dask):
     X, values = np.zeros((6, 2)), np.arange(6)
     if is_dask:
-        workers = DaskWorkers(da.from_array(X, chunks=(3, 1)), (0, 3, 6))
+        workers = DaskWorkers(DaskTable(da.from_array(X, chunks=(3, 1)), None), (0, 3, 6))
     else:
         workers = JoblibWorkers([lambda: X[:3], lambda: X[3:]], (0, 3, 6), 2, True)
     with threadpool_limits(2, "blas"), dask.config.set(scheduler="threads"):
