@@ -143,7 +143,7 @@ def test_gradients_of_parts_are_those_in_memory_within_the_rounding_that_is_char
     weights = rng.normal(size=(*loss.weights_shape, D + 1))
     one, other = (BoundedRows(table, 1.0, 0.5) for table in (X, in_parts(X, heights)))
     problem = of_rows(loss, N, D + 1, one.norm)
-    rounding = gradient_rounding(problem, 1.0, np.linalg.norm(weights), penalised=False)
+    rounding = gradient_rounding(problem, 1.0, np.linalg.norm(weights))
     apart = loss_gradient(loss, one, y, weights) - loss_gradient(loss, other, y, weights)
     assert np.linalg.norm(apart) <= 2.0 * rounding
     one, other = (
