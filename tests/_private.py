@@ -41,7 +41,8 @@ from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins
 from skdp.stats._moments import _centred_sums
-from skdp.stats._quantiles import CELLS, QuantilePlan
+from skdp.stats._quantiles import QuantilePlan
+from skdp.stats._ranks import CELLS, CODE_BITS
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
@@ -57,6 +58,7 @@ from skdp.utils._validation import check_classes
 
 __all__ = [
     "CELLS",
+    "CODE_BITS",
     "MEAN_WEIGHT",
     "STYLE",
     "BinaryHuberisedHingeLoss",

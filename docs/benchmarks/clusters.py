@@ -41,6 +41,7 @@ from skdp import (
     DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
+    DPRobustScaler,
     DPSGDClassifier,
     DPStandardScaler,
 )
@@ -64,6 +65,7 @@ def fits(n_rows):
     estimators = {
         "DPStandardScaler": DPStandardScaler(bounds="auto"),
         "DPHistogramTransformer, uniform": DPHistogramTransformer(edges="uniform", bounds=(-4, 4)),
+        "DPRobustScaler": DPRobustScaler(bounds=(-4, 4)),
         "DPPCA": DPPCA(data_norm=6.0),
         "DPRidge, statistics": DPRidge(target_bounds=(0, 1), mechanism="sufficient_statistics"),
         "DPGaussianNB": DPGaussianNB(bounds=(-4, 4)),

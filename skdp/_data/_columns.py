@@ -136,14 +136,6 @@ class ColumnTable:
             yield from ((self.values(j, rows), j) for j in columns)
 
 
-def each_column(X):
-    """Return an iterable of the columns of an array, or of a `ChunkedArray`: one at a time."""
-    if not isinstance(X, ChunkedArray):
-        return X.T
-    table = ColumnTable(X.shape, X)
-    return (as_numbers(table.column(j).whole()) for j in range(X.shape[1]))
-
-
 def _read_part(read, X, rows):
     return read(X if isinstance(X, ColumnTable) else ColumnTable(X.shape, X), rows=rows)
 

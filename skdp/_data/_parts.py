@@ -117,24 +117,24 @@ class Rows:
 
     def whole(self):
         """Return all that is read in one array; it may be a view."""
-        if getattr(self.X, "workers", None) is not None:
-            # A view would keep the chunk.
-            return np.concatenate(self.of_parts(np.copy))
-        if len(self.borders) == 2:
+        if len(self.borders) == 2 and getattr(self.X, "workers", None) is None:
             return self[slice(*self.borders)]
         # A view would keep a part that was computed.
-        return np.concatenate([self[rows].copy() for rows in self.blocks()])
+        return gather_over(self, np.copy, np.concatenate)
 
-    def of_parts(self, function):
-        """Return what a function makes of all that is read of a part, of each; here all is one."""
-        workers = getattr(self.X, "workers", None)
-        if workers is None:
-            return [function(self.whole())]
-        calls = [
-            workers.call(i, partial(_whole_there, self.without_rows(i), function), self.along)
-            for i in range(len(self.borders) - 1)
-        ]
-        return workers.results(calls)
+    def mapped(self, function, *along):
+        """Return what a function makes of each block, and of what else goes with its rows.
+
+        Parameters
+        ----------
+        function : callable
+            Of a block as it was read, and of its rows of `along`. A function of a module.
+        *along : as `sum_over` takes it
+        """
+        rows = copy(self)
+        rows._read = partial(_read_mapped, self._read, len(self.along), function)
+        rows.along = (*self.along, *along)
+        return rows
 
     def sized(self, size):
         """Return the same in blocks of another size."""
@@ -231,8 +231,33 @@ def map_over(table, function, *small, shape=(), dtype=np.float64, held=False):
     return joined(workers.results(calls), out((table.shape[0], *shape)))
 
 
-def _whole_there(sent, function, X, along):
-    return function(sent.with_rows(X, along).whole())
+def gather_over(table, function, merge, *small):
+    """Return what a function makes of all blocks, and of `small`, merged into one.
+
+    Parameters
+    ----------
+    table, function, *small : as `sum_over` takes them
+        What the function returns may keep nothing of its block, as a view does.
+    merge : callable
+        Makes one of a list of what blocks became, or several blocks together. A function of a
+        module: those of a part are merged where it is.
+    """
+    workers, runs = _workers(table), _runs(table)
+    if workers is None:
+        return merge([function(table[rows], *small) for rows in table.blocks()])
+    what = partial(_gather_there, function, merge, small)
+    calls = zip(_calls(workers, table, runs, what), runs, strict=True)
+    return merge(workers.results(chain.from_iterable(each for each, own in calls if own)))
+
+
+def _read_mapped(read, n_along, function, X, rows, *along):
+    return function(read(X, rows, *along[:n_along]), *along[n_along:])
+
+
+def _gather_there(function, merge, small, sent, span, X, along):
+    table = sent.with_rows(X, along)
+    blocks = chain.from_iterable(_runs(table)[0][slice(*span)])
+    return merge([function(table[rows], *small) for rows in blocks])
 
 
 def _runs(table):

@@ -9,13 +9,13 @@ from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
 
 from skdp._data._columns import column_entries, declared_bounds
-from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.accounting import Guarantee
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._categories import position_of
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.stats._quantiles import CELLS, QuantilePlan
+from skdp.stats._quantiles import QuantilePlan
+from skdp.stats._ranks import CELLS
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_bounds, check_integer, is_auto
@@ -158,8 +158,7 @@ class EdgesPlan(FrozenValue, eq=False):
             bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(chosen):
             plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
-            columns = (as_numbers(table.column(j).whole()) for j in chosen)
-            released = plan.run(columns, source, **shared)
+            released = plan.run(table.numbers(chosen), source, **shared)
             for j, column in zip(chosen, released.T, strict=True):
                 bins[j] = replace(bins[j], limits=quantile_edges(column, low[j], high[j]))
         return bins

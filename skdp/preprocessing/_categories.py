@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from skdp._data._columns import all_declared, split_by_column
+from skdp._data._parts import gather_over
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
@@ -202,7 +203,10 @@ def _all_counts(column, persons):
     if persons is not None:
         # Whose rows lie in several parts, which of their values counts is known here alone.
         return _value_counts(column.whole(), persons)
-    parts = column.of_parts(_value_counts)
+    return gather_over(column, _value_counts, _added_counts)
+
+
+def _added_counts(parts):
     if len(parts) == 1:
         return parts[0]
     total = Counter()

@@ -1,10 +1,11 @@
 """Scaling by private quantiles: of the extremes, of the middle half, or of magnitudes."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from skdp._data._columns import each_column
+from skdp._data._parts import Rows
 from skdp._data._tables import read_samples
 from skdp.preprocessing._planned import BoundedColumnsTransformer, CentringTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
@@ -260,10 +261,13 @@ class ScaledByMagnitude(QuantilePlan):
         low, high = self.low, self.high
         # Between these are the magnitudes of numbers within the bounds.
         least, largest = np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high)
-        columns = zip(each_column(X), low, high, strict=True)
-        magnitudes = (np.abs(np.clip(x, *ends, dtype=np.float64)) for x, *ends in columns)
+        magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
         plan = replace(self, low=least, high=largest)
         return QuantilePlan.run(plan, magnitudes, source, persons)
+
+
+def _magnitudes(block, low, high):
+    return np.abs(np.clip(block, low, high))
 
 
 class DPMaxAbsScaler(BoundedColumnsTransformer):

@@ -405,7 +405,7 @@ def dp_histogram2d(
     columns = [check_rows(column, 0) for column in (x, y)]
     if not all(flat for _, flat in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
-    X = np.column_stack([column for column, _ in columns])
+    X = np.hstack([column for column, _ in columns])
     counts, edges = _release_histogram("dp_histogram2d", X, bins, range, epsilon=epsilon, **terms)
     return counts, *edges
 

@@ -1,34 +1,34 @@
 """Many quantiles of many columns by the exponential mechanism, in one release."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from skdp._data._columns import each_column
-from skdp._data._parts import cut
+from skdp._data._parts import Rows
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
+from skdp.stats._ranks import (
+    CELLS,
+    CODE_BITS,
+    COLUMN_SHIFT,
+    WHOLE,
+    ranked_columns,
+    weight_codes,
+    weights_of,
+)
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
-# Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
-# POSITIONS integers, of which a row takes a random one, so that hardly any two rows are equal.
-CELLS = 1 << 24
+# Each grid point is a run of so many integers, its positions, of which a row takes a random one,
+# so that hardly any two rows are equal.
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
 _UNIT = 1 << 30
-# A person's rows weigh so much at most together, and scores are rounded to as fine a grid as int64
-# holds for 2**26 persons: see `_Ranked`.
-_WHOLE = 1 << 20
+# Scores of persons' weights are rounded to as fine a grid as int64 holds for 2**26 persons.
 _FINE = 1 << 15
-# All whole numbers that 2**20 / k can be rounded down to: those below 2**10, and of k up to 2**10.
-_SMALL = 1 << 10
-_CODE_BITS = 11
-_WEIGHTS = np.append(np.arange(_SMALL), _WHOLE // np.arange(1, _SMALL + 1))
 # Runs at which the probability has fallen by exp(-_FAR) are lumped together. So are rows that weigh
 # less than one unit together, where a unit changes a probability by exp(-_NEAR) at most.
 _FAR = 50
@@ -188,13 +188,14 @@ class QuantilePlan(StatisticPlan):
             return epsilon / (2 * node.larger_share)
         return epsilon / (2 if len(level) == 1 else 4 * node.larger_share)
 
-    def run(self, columns, source, persons=None):
+    def run(self, X, source, persons=None):
         """Release the quantiles.
 
         Parameters
         ----------
-        columns : array-like or ChunkedArray of shape (n_rows, n_columns), or iterable of columns
-            Numbers; NaN counts nowhere. One column at a time is copied and sorted.
+        X : ndarray, ChunkedArray or Rows of shape (n_rows, n_columns)
+            Numbers; NaN counts nowhere. Rows in parts stay there, but for those whose ranks are
+            near the wanted ones.
         source : RandomSource
             What the charge returned.
         persons : Persons, default=None
@@ -205,29 +206,50 @@ class QuantilePlan(StatisticPlan):
         ndarray of shape (n_quantiles, n_columns), float64
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
-        if hasattr(columns, "shape") and len(columns.shape) == 2:
-            columns = each_column(columns)
-        released = np.empty((len(self.quantiles), self.n_columns))
-        codes = None if persons is None else _weight_codes(persons.shares)
-        for j, column in enumerate(columns):
-            present = ~np.isnan(column)
-            cells = grid_cells(column[present], self.low[j], self.high[j])
-            cells = self.choose(cells, source, cut(codes, present)) // POSITIONS
-            released[:, j] = cell_values(cells, self.low[j], self.high[j])
-        return released
+        rows, codes = Rows.of(X), None if persons is None else weight_codes(persons.shares)
+        ranked = ranked_columns(rows, self.low, self.high, codes)
+        chosen = np.hstack([self._choose(each, rows.shape[0], source) for each in ranked])
+        return cell_values(chosen // POSITIONS, self.low, self.high)
 
-    def choose(self, cells, source, codes=None):
-        """Return the chosen positions, for one column's cells, which are overwritten."""
-        stream = source.stream()
-        rows = _Ranked.of(_apart(cells, stream), codes)
-        distinct, inverse = np.unique(self.shares, return_inverse=True)
-        chosen = np.zeros(len(distinct), dtype=np.int64)
+    def _choose(self, ranks, n_rows, source):
+        """Return the chosen positions in each of some columns."""
+        columns = range(len(ranks.starts) - 1)
+        places = [_Places(source.stream()) for _ in columns]
+        wanted, inverse = np.unique(self.shares, return_inverse=True)
+        chosen = np.zeros((len(wanted), len(columns)), dtype=np.int64)
+        below = np.zeros_like(chosen)
         for level in self.levels:
-            for node in level:
-                rate = self._rate(level, node)
-                part, ends = _between(rows, chosen, node)
-                chosen[node.index] = _choose(part, *ends, node.share, rate, len(cells), stream)
+            parts = [
+                self._part(level, node, j, n_rows, chosen[:, j], below[:, j], ranks.starts)
+                for j in columns
+                for node in level
+            ]
+            for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
+                found = _choose(part, window, places[part.column].stream)
+                chosen[part.index, part.column], below[part.index, part.column] = found
         return chosen[inverse]
+
+    def _part(self, level, node, column, n_rows, chosen, below, starts):
+        """Return the part of a column's rows in which a node's quantile is chosen."""
+        first, last, start, end = 0, _LAST, starts[column], starts[column + 1]
+        if node.first is not None:
+            first, start = int(chosen[node.first]), int(below[node.first])
+        if node.last is not None:
+            last, end = int(chosen[node.last]), int(below[node.last])
+        return _Part(
+            index=node.index,
+            column=column,
+            first=first,
+            last=last,
+            # A row at a chosen point belongs to the part above it, at the end of the range as well.
+            stop=last + (node.last is None),
+            start=start,
+            total=end - start,
+            share=node.share,
+            rate=self._rate(level, node),
+            by_person=self.guarantee.neighbours.unit == "person",
+            n_rows=n_rows,
+        )
 
 
 def epsilon_of_each(guarantee, count):
@@ -264,161 +286,231 @@ def _levels(shares):
     return tuple(levels)
 
 
-def grid_cells(column, low, high):
-    """Return the nearest of the grid points 0, ..., CELLS between the bounds, row by row."""
-    cells = np.empty(len(column), dtype=np.int64)
-    for start in range(0, len(column), _BLOCK):
-        cells[start : start + _BLOCK] = _nearest_cells(column[start : start + _BLOCK], low, high)
-    return cells
-
-
-def _nearest_cells(values, low, high):
-    with np.errstate(all="ignore"):
-        scaled = np.array(values, dtype=np.float64)
-        np.clip(scaled, low, high, out=scaled)
-        if not high > low:
-            scaled[:] = 0.0
-        else:
-            # Halves, because high - low can overflow.
-            scaled *= 0.5
-            scaled -= 0.5 * low
-            scaled /= 0.5 * high - 0.5 * low
-            np.clip(scaled, 0.0, 1.0, out=scaled)
-        scaled *= CELLS
-        return np.rint(scaled, out=scaled)
-
-
-def _apart(cells, stream):
-    """Turn cells, in place, into random positions in the cells' runs."""
-    cells *= POSITIONS
-    for start in range(0, len(cells), _BLOCK):
-        block = cells[start : start + _BLOCK]
-        words = stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
-        block += words & np.uint32(POSITIONS - 1)
-    return cells
-
-
 def cell_values(cells, low, high):
     """Return the values of grid points 0, ..., CELLS between the bounds."""
     share = np.clip(cells / CELLS, 0.0, 1.0)
     return np.clip((1.0 - share) * low + share * high, low, high)
 
 
-class _Ranked(FrozenValue, eq=False):
-    """Rows in the order of their positions, and what they weigh.
+class _Part(FrozenValue, kw_only=True):
+    """A part of a column's rows, in which one quantile is chosen, and how.
 
     Parameters
+    ----------
+    index : int
+        Of the quantile.
+    column : int
+    first, last : int
+        The least and the largest point that can be chosen.
+    stop : int
+        The part's rows are those at positions from `first` on and below this.
+    start, total : int
+        The weight of the rows below the part's, and of the part's.
+    share : int
+        The fraction of `total` that should lie below, in units of 2**-30.
+    rate : Fraction
+        Of the distance in the exponent.
+    by_person : bool
+        Whether rows have weights of persons, of which `WHOLE` is one.
+    n_rows : int
+        Of the table.
+    """
+
+    index: int
+    column: int
+    first: int
+    last: int
+    stop: int
+    start: int
+    total: int
+    share: int
+    rate: Fraction
+    by_person: bool = False
+    n_rows: int
+
+    @property
+    def whole(self):
+        """The weight of one unit."""
+        return WHOLE if self.by_person else 1
+
+    @property
+    def fine(self):
+        """How many steps of a score a weight of 1 has."""
+        return _FINE if self.by_person else _UNIT
+
+    @cached_property
+    def near(self):
+        """The least and the largest weight below which points are looked at one by one.
+
+        Far enough for what is beyond to be hopeless, and for some point to be within.
+        """
+        wanted = self.start + self.share * self.total // _UNIT
+        reach = int(min(_FAR / self.rate, self.total // self.whole))
+        reach = (reach + 2 * (self.n_rows // POSITIONS) + 64) * self.whole
+        return wanted - reach, wanted + reach
+
+    @property
+    def first_key(self):
+        """The least key of the column."""
+        return self.column << COLUMN_SHIFT
+
+    def reaches(self, weight):
+        """Say whether a weight is that of a row of the part."""
+        return self.start <= weight < self.start + self.total
+
+    def run_of(self, first, end):
+        """Return the run of keys that a run of cells of the column has."""
+        return tuple(self.first_key + (cell << CODE_BITS) for cell in (first, end))
+
+    def scores(self, below):
+        """Return (1 - q) below - q above in steps, rounded down, for q = share / 2**30."""
+        return (below - self.start) * self.fine - self.share * self.total * self.fine // _UNIT
+
+
+class _Places:
+    """The positions of a column's rows, drawn when rows of their cell are first asked for."""
+
+    def __init__(self, stream):
+        self.stream, self._placed = stream, np.empty(0, dtype=np.int64)
+
+    def of(self, keys, cells):
+        """Return positions, with the codes of weights behind them, of all rows in a run of cells.
+
+        Parameters
+        ----------
+        keys : ndarray of int
+            These rows', sorted, less the least of the column.
+        cells : tuple of (int, int)
+            The first and the one after the last.
+        """
+        start, stop = np.searchsorted(self._placed, np.array(cells) * (POSITIONS << CODE_BITS))
+        known = self._placed[start:stop]
+        if len(known) < len(keys):
+            # All rows of a cell are placed at once.
+            own = keys >> CODE_BITS
+            new = ~np.isin(own, known // (POSITIONS << CODE_BITS))
+            drawn = own[new] * POSITIONS
+            for first in range(0, len(drawn), _BLOCK):
+                block = drawn[first : first + _BLOCK]
+                words = self.stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
+                block += words & np.uint32(POSITIONS - 1)
+            drawn = (drawn << CODE_BITS) | (keys[new] & ((1 << CODE_BITS) - 1))
+            known = np.sort(np.append(known, drawn))
+            self._placed = np.concatenate([self._placed[:start], known, self._placed[stop:]])
+        return known
+
+
+class _Window:
+    """Rows of a part in the order of their positions: all whose weights are near, or more.
+
+    Parameters
+    ----------
+    part : _Part
+    ranks : SortedColumns or CountedColumns
+    places : _Places
+        Of the column's rows.
+    cells : tuple of (int, int)
+        The first cell whose rows are looked at, and the one after the last.
+    anchor : tuple of (int, int)
+        A position, and the weight of the rows below it.
+    keys : ndarray of int
+        Of the rows in these cells.
+
+    Attributes
     ----------
     positions : ndarray of shape (n,), dtype int64
         Of weights, rows at one position are one.
     below : ndarray of shape (n + 1,), dtype int64
-        The weight before each row and, last, of all; from any number on.
-    whole, fine : int
-        The weight of one unit, and how many steps of a score a weight of 1 has.
+        The weight before each row and, last, after all.
     """
 
-    positions: np.ndarray
-    below: np.ndarray
-    whole: int = 1
-    fine: int = _UNIT
-
-    @classmethod
-    def of(cls, positions, codes=None):
-        """Return the rows at some positions, which are changed; by the codes of their weights."""
-        if codes is None:
-            positions.sort()
-            return cls(positions, np.arange(len(positions) + 1))
-        # One sort, of both in one number of less than 62 bits.
-        positions <<= _CODE_BITS
-        positions += codes
-        positions.sort()
-        weights = _WEIGHTS[positions & (len(_WEIGHTS) - 1)]
-        positions >>= _CODE_BITS
-        below = np.append(0, np.cumsum(weights))
-        last = np.append(positions[1:] != positions[:-1], True)[: len(positions)]
-        if not last.all():
+    def __init__(self, part, ranks, places, cells, anchor, keys):
+        self._part, self._ranks, self._places = part, ranks, places
+        self._cells, self._anchor = cells, anchor
+        placed = places.of(keys - part.first_key, cells)
+        positions, below = placed >> CODE_BITS, np.append(0, np.cumsum(weights_of(placed)))
+        below += anchor[1] - below[np.searchsorted(positions, anchor[0])]
+        start, stop = np.searchsorted(positions, [part.first, part.stop])
+        positions, below = positions[start:stop], below[start : stop + 1]
+        if part.by_person and len(positions):
+            last = np.append(positions[1:] != positions[:-1], True)
             positions, below = positions[last], below[np.append(True, last)]
-        return cls(positions, below, _WHOLE, _FINE)
+        self.positions, self.below = positions, below
 
-    @property
-    def total(self):
-        return int(self.below[-1] - self.below[0])
-
-    def scores(self, places, share):
-        """Return (1 - q) below - q above in steps, rounded down, for q = share / 2**30."""
-        wanted = share * self.total * self.fine // _UNIT
-        return (self.below[places] - self.below[0]) * self.fine - wanted
-
-
-def _weight_codes(shares):
-    """Return the place of each share, in whole steps, among `_WEIGHTS`."""
-    weights = np.floor(shares * _WHOLE).astype(np.int64)
-    codes = np.where(weights < _SMALL, weights, _SMALL - 1 + _WHOLE // np.maximum(weights, 1))
-    return codes.astype(np.int16)
+    def with_point(self, point):
+        """Return a window in which the rows at a point and at the one before it are, or this."""
+        first, end = self._cells
+        cells = min(first, max(point - 1, 0) // POSITIONS), max(end, point // POSITIONS + 1)
+        if cells == self._cells:
+            return self
+        (keys,) = self._ranks.rows([self._part.run_of(*cells)])
+        return _Window(self._part, self._ranks, self._places, cells, self._anchor, keys)
 
 
-def _between(rows, chosen, node):
-    """Return the rows of a node, and the least and the largest point that it can choose.
+def _windows(parts, ranks, places):
+    """Yield the window of each of some parts."""
+    ends = [(part.near[0] - 1, part.near[1]) for part in parts]
+    asked = [w for part, own in zip(parts, ends, strict=True) for w in own if part.reaches(w)]
+    found, looked = dict(zip(asked, ranks.find(asked) if asked else (), strict=True)), []
+    for part, (lowest, highest) in zip(parts, ends, strict=True):
+        first, end = part.first // POSITIONS, (part.stop - 1) // POSITIONS + 1
+        anchor = part.first, part.start
+        if part.reaches(lowest):
+            key, below = found[lowest]
+            first = (key - part.first_key) >> CODE_BITS
+            anchor = first * POSITIONS, below
+        if part.reaches(highest):
+            end = ((found[highest][0] - part.first_key) >> CODE_BITS) + 1
+        looked.append(((first, end), anchor))
+    runs = [part.run_of(*cells) for part, (cells, _) in zip(parts, looked, strict=True)]
+    for part, (cells, anchor), keys in zip(parts, looked, ranks.rows(runs), strict=True):
+        yield _Window(part, ranks, places[part.column], cells, anchor, keys)
 
-    A row at a chosen point belongs to the part above it, at the end of the range as well.
-    """
-    start, stop, first, last = 0, len(rows.positions), 0, _LAST
-    if node.first is not None:
-        first = chosen[node.first]
-        start = np.searchsorted(rows.positions, first)
-    if node.last is not None:
-        last = chosen[node.last]
-        stop = np.searchsorted(rows.positions, last)
-    part = replace(rows, positions=rows.positions[start:stop], below=rows.below[start : stop + 1])
-    return part, (first, last)
 
-
-def _choose(rows, first, last, share, rate, n_rows, stream):
-    """Choose a point c in [first, last], by the weights of the rows below c and from c on.
+def _choose(part, rows, stream):
+    """Choose a point c of a part, by the weights of the rows below c and from c on.
 
     With f(c) = (1 - q) below - q above for q = share / 2**30, its distance is that of 0 from
-    [f(c - 1), f(c)]: |f(c)|, but for the point behind a row.
+    [f(c - 1), f(c)]: |f(c)|, but for the point behind a row. Returned are the point and the weight
+    of the column's rows below it.
     """
-    edges, distances = _intervals(rows, first, last, share, rate, n_rows)
+    edges, distances = _intervals(part, rows)
     weights = np.diff(edges)
-    step = rate / (rows.whole * rows.fine)
+    step = part.rate / (part.whole * part.fine)
     while True:
         j = choose_by_distance(weights, distances, step, stream)
         point = int(edges[j]) + int(uniform_integers(int(weights[j]), 1, stream)[0])
-        if _accepted(rows, point, share, distances[j], step, stream):
-            return point
+        around = rows.with_point(point)
+        if _accepted(part, around, point, distances[j], step, stream):
+            return point, around.below[np.searchsorted(around.positions, point)]
 
 
-def _intervals(rows, first, last, share, rate, n_rows):
+def _intervals(part, rows):
     """Edges of runs of points, and the distance of each run: no point in it is nearer.
 
     Runs near the wanted rank hold points of one distance, or of distances that a unit's weight or
     less lies between. The first and the last run are all points below and above these.
     """
     n = len(rows.positions)
-    wanted = rows.below[0] + share * rows.total // _UNIT
-    # Far enough for what is beyond to be hopeless, and for some point to be within.
-    reach = int(min(_FAR / rate, rows.total // rows.whole)) + 2 * (n_rows // POSITIONS) + 64
-    reach *= rows.whole
-    low = int(np.searchsorted(rows.below, wanted - reach))
-    high = max(low, int(np.searchsorted(rows.below, wanted + reach, side="right")) - 1)
+    low = int(np.searchsorted(rows.below, part.near[0]))
+    high = max(low, int(np.searchsorted(rows.below, part.near[1], side="right")) - 1)
     ranks = np.arange(low, high + 2)
-    if rows.whole > 1 and rate <= _NEAR:
-        units = rows.below[low : high + 1] // rows.whole
+    if part.by_person and part.rate <= _NEAR:
+        units = rows.below[low : high + 1] // part.whole
         ranks = ranks[np.diff(units, prepend=-1, append=-1) != 0]
     # Points of rank k start behind row k - 1 and end with row k.
     starts = np.empty(len(ranks), dtype=np.int64)
-    starts[0] = first if low == 0 else rows.positions[low - 1] + 1
+    starts[0] = part.first if low == 0 else rows.positions[low - 1] + 1
     starts[1:-1] = rows.positions[ranks[1:-1] - 1] + 1
-    starts[-1] = last + 1 if high == n else rows.positions[high] + 1
+    starts[-1] = part.last + 1 if high == n else rows.positions[high] + 1
     edges = np.empty(2 * len(starts) + 1, dtype=np.int64)
-    edges[0], edges[-1] = first, last + 1
+    edges[0], edges[-1] = part.first, part.last + 1
     edges[1:-1:2] = starts
     edges[2:-1:2] = np.minimum(starts[:-1] + 1, starts[1:])
     distances = np.empty(len(edges) - 1, dtype=np.int64)
     # There is no row before the first one.
-    before = rows.scores(np.maximum(ranks - 1, 0), share)
-    scores = rows.scores(ranks[:-1], share)
+    before = part.scores(rows.below[np.maximum(ranks - 1, 0)])
+    scores = part.scores(rows.below[ranks[:-1]])
     distances[2:-1:2] = _distance(scores, before[1:])
     distances[1:-1:2] = _distance(before[:-1], scores)
     distances[0], distances[-1] = abs(before[0]), abs(before[-1])
@@ -430,11 +522,11 @@ def _distance(low, high):
     return np.maximum(np.maximum(low, -high), 0)
 
 
-def _accepted(rows, point, share, distance, step, stream):
+def _accepted(part, rows, point, distance, step, stream):
     """Accept a point of a run by how much farther it is than the run's distance."""
     place = int(np.searchsorted(rows.positions, point))
     behind = place > 0 and rows.positions[place - 1] == point - 1
-    own = _distance(rows.scores(place - int(behind), share), rows.scores(place, share))
+    own = _distance(*part.scores(rows.below[[place - int(behind), place]]))
     excess = step * (int(own) - int(distance))
     exponents = np.array([float(min(excess, 10_000))])
 

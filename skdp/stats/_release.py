@@ -32,25 +32,32 @@ def check_rows(a, axis, nan_policy="raise"):
     # Unchecked, one row that is not finite makes a release fail after its charge. The check sums
     # the values, so that no warning may tell of an overflow.
     omits = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
+    flat = getattr(a, "ndim", 2) == 1
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        X = as_chunked(a) if getattr(a, "ndim", 2) == 2 else None
+        X = as_chunked(_as_column(a) if flat else a)
         if X is None:
             X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
             check_finite(X, "a", allow_nan=omits)
+            flat = X.ndim == 1
         else:
             check_chunks(X, "a", allow_nan=omits)
     if X.ndim not in (1, 2) or 0 in X.shape or X.dtype.kind == "c":
         raise ValueError("a must be a vector or a matrix of real numbers, and not empty")
-    if axis not in (None, 0, -X.ndim) or isinstance(axis, bool):
+    if axis not in (None, 0, -1 if flat else -2) or isinstance(axis, bool):
         raise ValueError(
             f"axis must be 0, got {axis!r}: rows are what is protected, a release combines them"
         )
-    if axis is None and X.ndim == 2:
+    if axis is None and not flat:
         raise ValueError(
             "axis must be 0 for a matrix: a row is what is protected, and its values are not "
             "independent records that could be pooled"
         )
-    return (X[:, None], True) if X.ndim == 1 else (X, False)
+    return (X[:, None] if X.ndim == 1 else X), flat
+
+
+def _as_column(a):
+    """Return a vector as a table of one column, which dask makes where its parts are."""
+    return a.to_frame() if hasattr(a, "to_frame") else a[:, None]
 
 
 def release(

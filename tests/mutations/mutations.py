@@ -1939,6 +1939,22 @@ MUTATIONS = [
         "relation ignored",
     ),
     Mutation(
+        "far-rows-not-looked-at",
+        "stats._quantiles",
+        "_Window.with_point",
+        rules.decided("cells == self._cells", True),
+        ("stats/test_ranks.py::test_far_points_have_the_law_of_the_definition",),
+        "a far point has the rank of the last row that was looked at",
+    ),
+    Mutation(
+        "near-rows-twice",
+        "stats._quantiles",
+        "_Places.of",
+        rules.put_for("np.isin(own, known // (POSITIONS << CODE_BITS))", "own < 0"),
+        ("stats/test_ranks.py::test_rows_of_a_cell_keep_their_places",),
+        "rows that were placed before count once more",
+    ),
+    Mutation(
         "bounds-without-noise",
         "stats._bounds",
         "_SpacedHistogram",

@@ -11,7 +11,7 @@ from skdp.base import TableShape
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import CELLS, QuantilePlan
+from tests._private import CELLS, CODE_BITS, QuantilePlan
 from tests.stats.test_quantiles import exact_law
 
 BOUNDS = (-1.0, 0.75)
@@ -44,11 +44,12 @@ def neighbours(rows, relation):
 def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):
     seen = []
 
-    def choose(self, cells, source, shares):
-        seen.append(cells * 24 // CELLS)
-        return np.zeros(1, dtype=np.int64)
+    def choose(self, ranks, n_rows, source):
+        (keys,) = ranks.rows([(0, (CELLS + 1) << CODE_BITS)])
+        seen.append((keys >> CODE_BITS) * 24 // CELLS)
+        return np.zeros((1, 1), dtype=np.int64)
 
-    monkeypatch.setattr(QuantilePlan, "choose", choose)
+    monkeypatch.setattr(QuantilePlan, "_choose", choose)
     plan, logs = make_plan(3, relation, quantile=quantile), {}
     node, rate = only_choice(plan)
 

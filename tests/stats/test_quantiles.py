@@ -8,15 +8,8 @@ from scipy.stats import chisquare
 from skdp.accounting import Neighbours, get_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
-from skdp.stats._quantiles import (
-    _LAST,
-    CELLS,
-    POSITIONS,
-    QuantilePlan,
-    _levels,
-    _Ranked,
-    _weight_codes,
-)
+from skdp.stats._quantiles import _LAST, POSITIONS, QuantilePlan, _levels
+from skdp.stats._ranks import CELLS, WEIGHTS, weight_codes
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 from tests._private import read_persons
@@ -38,6 +31,45 @@ def exact_law(rows, node, rate, first=0, last=24):
     distances = np.where(behind, np.maximum(np.maximum(f - 1, -f), 0), np.abs(f))
     weights = np.exp(-float(rate) * distances)
     return weights / weights.sum()
+
+
+class Ranked:
+    """Rows at known positions, all of them, as a window of the rows of a part has some."""
+
+    def __init__(self, positions, codes=None):
+        order = np.argsort(positions, kind="stable")
+        weights = np.ones(len(order), dtype=np.int64) if codes is None else WEIGHTS[codes[order]]
+        self.positions, self.below = np.sort(positions), np.append(0, np.cumsum(weights))
+        if codes is not None:
+            last = np.append(np.diff(self.positions) > 0, True)
+            self.positions, self.below = self.positions[last], self.below[np.append(True, last)]
+
+    def with_point(self, point):
+        return self
+
+    def under(self, point):
+        return int(self.below[np.searchsorted(self.positions, point)])
+
+    def within(self, part):
+        """Return those of a part."""
+        own = Ranked.__new__(Ranked)
+        start, stop = np.searchsorted(self.positions, [part.first, part.stop])
+        own.positions, own.below = self.positions[start:stop], self.below[start : stop + 1]
+        return own
+
+
+def part_of(plan, rows, level=0, node=0, chosen=(0, 0, 0), last=_LAST):
+    """Return the part of some rows, and their window, in which a node of a level is chosen."""
+    level = plan.levels[level]
+    below = [rows.under(point) for point in chosen]
+    terms = 0, len(rows.positions), np.array(chosen), below, [0, int(rows.below[-1])]
+    part = plan._part(level, level[node], *terms)
+    part = replace(part, last=min(part.last, last))
+    return part, rows.within(part)
+
+
+def choose(part, rows, stream):
+    return module._choose(part, rows, stream)[0]
 
 
 # Spread out, none, one, and ties at one end of the range.
@@ -102,8 +134,8 @@ def test_choices_have_the_law_of_the_definition(epsilon):
     ranks = np.arange(41)
     weights *= np.exp(-float(rate) * np.abs(ranks - level[0].share / 2**30 * 40))
     expected = weights / weights.sum()
-    n, ranked = 4000, _Ranked.of(rows)
-    chosen = [module._choose(ranked, 0, _LAST, level[0].share, rate, 40, stream) for _ in range(n)]
+    n, terms = 4000, part_of(plan, Ranked(rows))
+    chosen = [choose(*terms, stream) for _ in range(n)]
     counts = np.bincount(np.searchsorted(edges, chosen, side="right") - 1, minlength=41)
     common = expected * n > 5
     grouped = [np.append(x[common], x[~common].sum()) for x in (counts, n * expected)]
@@ -118,8 +150,8 @@ def test_far_runs_have_the_law_of_the_definition(monkeypatch):
     plan = make_plan([0.5], epsilon=0.01)
     (level,) = plan.levels
     rate, stream, n = plan._rate(level, level[0]), RandomSource(0).stream(), 3000
-    ranked = _Ranked.of(rows)
-    chosen = [module._choose(ranked, 0, _LAST, level[0].share, rate, 400, stream) for _ in range(n)]
+    terms = part_of(plan, Ranked(rows))
+    chosen = [choose(*terms, stream) for _ in range(n)]
     edges = np.concatenate([[0], rows + 1, [_LAST + 1]])
     weights = np.diff(edges) * np.exp(-float(rate) * np.abs(np.arange(401) - 200))
     expected = np.add.reduceat(weights / weights.sum(), np.arange(0, 401, 20))
@@ -139,8 +171,8 @@ def test_points_behind_rows_have_the_law_of_the_definition(share, far, monkeypat
     (level,) = plan.levels
     rate, stream = plan._rate(level, level[0]), RandomSource(0).stream()
     law = exact_law(rows, level[0], rate, 0, last + 1)[: last + 1]
-    terms = _Ranked.of(rows), 0, last, level[0].share, rate, len(rows), stream
-    counts = np.bincount([module._choose(*terms) for _ in range(n)], minlength=last + 1)
+    terms = part_of(plan, Ranked(rows), last=last)
+    counts = np.bincount([choose(*terms, stream) for _ in range(n)], minlength=last + 1)
     common = n * law / law.sum() > 5
     grouped = [np.append(x[common], x[~common].sum()) for x in (counts, n * law / law.sum())]
     grouped = [x[grouped[1] > 0] for x in grouped]
@@ -210,29 +242,27 @@ def test_degenerate_bounds_and_one_row():
 
 
 def test_extreme_bounds_do_not_overflow():
-    plan = replace(make_plan([0.5], epsilon=1e6), low=[-1.7e308], high=[1.7e308])
+    plan = replace(
+        make_plan([0.5], epsilon=1e6), low=np.array([-1.7e308]), high=np.array([1.7e308])
+    )
     with np.errstate(all="raise"):
         found = plan.run(np.full((100, 1), 1e308), RandomSource(0))
     np.testing.assert_allclose(found, 1e308, rtol=1e-5)
 
 
 def test_a_row_at_a_chosen_point_is_in_one_part():
-    rows = _Ranked.of(np.array([3, 5, 5, 9, _LAST, _LAST]))
+    rows, plan = Ranked(np.array([3, 5, 5, 9, _LAST, _LAST])), make_plan([0.2, 0.5, 0.7])
     for point in (0, 5, 6, _LAST):
-        (top,), parts = _levels(np.array([0.2, 0.5, 0.7]))
-        chosen = np.zeros(3, dtype=np.int64)
-        chosen[top.index] = point
-        sizes = [module._between(rows, chosen, node)[0].total for node in parts]
-        assert sum(sizes) == 6
+        parts = [part_of(plan, rows, 1, node, (0, point, 0)) for node in (0, 1)]
+        assert sum(part.total for part, _ in parts) == 6
+        assert [len(own.positions) for _, own in parts] == [part.total for part, _ in parts]
 
 
 def choices(plan, rows, n, seed):
     """Which of four quarters of the range is chosen, with rows all at one end of it."""
-    ranked = _Ranked.of(np.array(rows, dtype=np.int64))
-    stream, (level,) = RandomSource(seed).stream(), plan.levels
-    rate = plan._rate(level, level[0])
-    share = level[0].share
-    chosen = [module._choose(ranked, 0, _LAST, share, rate, len(rows), stream) for _ in range(n)]
+    terms = part_of(plan, Ranked(np.array(rows, dtype=np.int64)))
+    stream = RandomSource(seed).stream()
+    chosen = [choose(*terms, stream) for _ in range(n)]
     return np.array(chosen) // (CELLS * POSITIONS // 4)
 
 
@@ -279,16 +309,12 @@ def test_bad_quantiles_are_refused(quantiles):
 def log_law(plan, level, tables, last=24):
     """Return the logarithms of the chances of the points of a small grid, at each part."""
     positions, ids = np.concatenate([np.stack(table) for table in tables], axis=1)
-    codes = _weight_codes(read_persons(ids, len(ids)).shares)
-    rows = _Ranked.of(positions.copy(), codes)
-    chosen, logs = np.full(3, 12), [np.zeros(1)]
-    for node in plan.levels[level]:
-        part, (first, end) = module._between(rows, chosen, node)
-        rate = plan._rate(plan.levels[level], node)
-        terms = first, min(end, last), node.share, rate, len(ids)
-        edges, distances = module._intervals(part, *terms)
-        steps = np.repeat(distances, np.diff(edges)) / (rows.whole * rows.fine)
-        logs.append(-float(rate) * steps - logsumexp(-float(rate) * steps))
+    rows, logs = Ranked(positions, weight_codes(read_persons(ids, len(ids)).shares)), [np.zeros(1)]
+    for node in range(len(plan.levels[level])):
+        part, own = part_of(plan, rows, level, node, (12, 12, 12), last)
+        edges, distances = module._intervals(part, own)
+        steps = np.repeat(distances, np.diff(edges)) / (part.whole * part.fine)
+        logs.append(-float(part.rate) * steps - logsumexp(-float(part.rate) * steps))
     return sum(np.ix_(*logs))
 
 
@@ -324,7 +350,7 @@ def ranked_persons(n_persons, most_rows, last, seed=0):
     positions = rng.integers(0, last + 1, len(ids))
     shares = read_persons(ids, len(ids)).shares
     weights = np.floor(shares * 2**20) / 2**20
-    return positions, weights, _Ranked.of(positions.copy(), _weight_codes(shares))
+    return positions, weights, Ranked(positions, weight_codes(shares))
 
 
 @pytest.mark.parametrize("n_persons, last", [(6, 60), (40, 4000)])
@@ -337,15 +363,13 @@ def test_choices_among_lumps_of_weights_have_the_law_of_the_definition(
     plan, n = make_plan([0.3], epsilon=4.0, unit="person"), 2000
     (level,) = plan.levels
     rate, stream = plan._rate(level, level[0]), RandomSource(0).stream()
+    terms = part_of(plan, ranked, last=last)
     points, q = np.arange(-1, last + 1)[:, None], level[0].share / 2**30
     f = ((1 - q) * (positions < points) - q * (positions >= points)) @ weights
     law = np.exp(-float(rate) * np.maximum(np.maximum(f[:-1], -f[1:]), 0))
-    terms = 0, last, level[0].share, rate, len(positions)
-    edges, _ = module._intervals(ranked, *terms)
+    edges, _ = module._intervals(*terms)
     assert len(edges) <= 2 * len(np.unique(positions))
-    counts = np.bincount(
-        [module._choose(ranked, *terms, stream) for _ in range(n)], minlength=last + 1
-    )
+    counts = np.bincount([choose(*terms, stream) for _ in range(n)], minlength=last + 1)
     # Neighbouring points together, about twenty times expected.
     expected = n * law / law.sum()
     starts = np.flatnonzero(np.diff(np.minimum(np.cumsum(expected) // 20, n // 20 - 1), prepend=-1))
@@ -357,15 +381,14 @@ def test_choices_among_lumps_of_weights_have_the_law_of_the_definition(
 def test_a_choice_takes_as_many_runs_as_persons_weigh_whatever_rows_they_have():
     positions, weights, ranked = ranked_persons(200, 50, 10**6)
     plan = make_plan([0.4], epsilon=0.1, unit="person")
-    (level,) = plan.levels
-    rate = plan._rate(level, level[0])
-    edges, distances = module._intervals(ranked, 0, 10**6, level[0].share, rate, len(positions))
+    part, _ = part_of(plan, ranked, last=10**6)
+    edges, distances = module._intervals(part, ranked)
     assert len(edges) <= 2 * 200 + 9 < len(positions) / 4
     # No point of a run is nearer than is said, nor farther by a unit or more: its ends are not.
     for start, end, distance in zip(edges, edges[1:], distances, strict=False):
         for point in {start, end - 1} if start < end else ():
             place = int(np.searchsorted(ranked.positions, point))
             behind = place > 0 and ranked.positions[place - 1] == point - 1
-            first, own = ranked.scores(np.array([place - behind, place]), level[0].share)
+            first, own = part.scores(ranked.below[[place - behind, place]])
             excess = module._distance(first, own) - distance
-            assert 0 <= excess < ranked.whole * ranked.fine
+            assert 0 <= excess < part.whole * part.fine
