@@ -368,36 +368,52 @@ class _Part(FrozenValue, kw_only=True):
 
 
 class _Places:
-    """The positions of a column's rows, drawn when rows of their cell are first asked for."""
+    """The positions of a column's rows, drawn when rows of their cell are first asked for.
+
+    Parameters
+    ----------
+    stream : Stream
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,), dtype int64
+        The positions that were drawn, in order, with the codes of the rows' weights behind them.
+    sums : ndarray of shape (n + 1,), dtype int64
+        What these weigh before each of them and, last, together.
+    """
 
     def __init__(self, stream):
-        self.stream, self._placed = stream, np.empty(0, dtype=np.int64)
+        self.stream, self.rows, self.sums = stream, np.empty(0, dtype=np.int64), np.zeros(1, int)
 
-    def of(self, keys, cells):
-        """Return positions, with the codes of weights behind them, of all rows in a run of cells.
+    def draw(self, keys, cells):
+        """Draw positions for the rows of a run of cells, unless that was done.
 
         Parameters
         ----------
         keys : ndarray of int
-            These rows', sorted, less the least of the column.
+            Of all rows in these cells, sorted, less the least key of the column.
         cells : tuple of (int, int)
             The first and the one after the last.
         """
-        start, stop = np.searchsorted(self._placed, np.array(cells) * (POSITIONS << CODE_BITS))
-        known = self._placed[start:stop]
-        if len(known) < len(keys):
-            # All rows of a cell are placed at once.
-            own = keys >> CODE_BITS
-            new = ~np.isin(own, known // (POSITIONS << CODE_BITS))
-            drawn = own[new] * POSITIONS
-            for first in range(0, len(drawn), _BLOCK):
-                block = drawn[first : first + _BLOCK]
-                words = self.stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
-                block += words & np.uint32(POSITIONS - 1)
-            drawn = (drawn << CODE_BITS) | (keys[new] & ((1 << CODE_BITS) - 1))
-            known = np.sort(np.append(known, drawn))
-            self._placed = np.concatenate([self._placed[:start], known, self._placed[stop:]])
-        return known
+        start, stop = self.find(np.array(cells) * POSITIONS)
+        if stop - start == len(keys):
+            return
+        # All rows of a cell are placed at once.
+        known = self.rows[start:stop]
+        new = keys[~np.isin(keys >> CODE_BITS, known // (POSITIONS << CODE_BITS))]
+        drawn = (new >> CODE_BITS) * POSITIONS
+        for first in range(0, len(drawn), _BLOCK):
+            block = drawn[first : first + _BLOCK]
+            words = self.stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
+            block += words & np.uint32(POSITIONS - 1)
+        drawn = (drawn << CODE_BITS) | (new & ((1 << CODE_BITS) - 1))
+        known = np.sort(np.append(known, drawn))
+        self.rows = np.concatenate([self.rows[:start], known, self.rows[stop:]])
+        self.sums = np.append(0, np.cumsum(weights_of(self.rows)))
+
+    def find(self, positions):
+        """Return how many of the rows are at lower positions than each."""
+        return np.searchsorted(self.rows, positions << CODE_BITS)
 
 
 class _Window:
@@ -427,11 +443,11 @@ class _Window:
     def __init__(self, part, ranks, places, cells, anchor, keys):
         self._part, self._ranks, self._places = part, ranks, places
         self._cells, self._anchor = cells, anchor
-        placed = places.of(keys - part.first_key, cells)
-        positions, below = placed >> CODE_BITS, np.append(0, np.cumsum(weights_of(placed)))
-        below += anchor[1] - below[np.searchsorted(positions, anchor[0])]
-        start, stop = np.searchsorted(positions, [part.first, part.stop])
-        positions, below = positions[start:stop], below[start : stop + 1]
+        places.draw(keys - part.first_key, cells)
+        ends = np.clip([part.first, part.stop], *np.array(cells) * POSITIONS)
+        start, stop, at_anchor = places.find(np.append(ends, anchor[0]))
+        positions = places.rows[start:stop] >> CODE_BITS
+        below = places.sums[start : stop + 1] + (anchor[1] - places.sums[at_anchor])
         if part.by_person and len(positions):
             last = np.append(positions[1:] != positions[:-1], True)
             positions, below = positions[last], below[np.append(True, last)]
@@ -496,7 +512,7 @@ def _intervals(part, rows):
     high = max(low, int(np.searchsorted(rows.below, part.near[1], side="right")) - 1)
     ranks = np.arange(low, high + 2)
     if part.by_person and part.rate <= _NEAR:
-        units = rows.below[low : high + 1] // part.whole
+        units = (rows.below[low : high + 1] - part.start) // part.whole
         ranks = ranks[np.diff(units, prepend=-1, append=-1) != 0]
     # Points of rank k start behind row k - 1 and end with row k.
     starts = np.empty(len(ranks), dtype=np.int64)

@@ -1949,8 +1949,8 @@ MUTATIONS = [
     Mutation(
         "near-rows-twice",
         "stats._quantiles",
-        "_Places.of",
-        rules.put_for("np.isin(own, known // (POSITIONS << CODE_BITS))", "own < 0"),
+        "_Places.draw",
+        rules.put_for("np.isin(keys >> CODE_BITS, known // (POSITIONS << CODE_BITS))", "keys < 0"),
         ("stats/test_ranks.py::test_rows_of_a_cell_keep_their_places",),
         "rows that were placed before count once more",
     ),
