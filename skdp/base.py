@@ -29,6 +29,7 @@ from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
+from skdp.utils._validation import public_inputs
 from skdp.utils._values import FrozenValue
 
 UNACCOUNTED = Terms(1.0, 0.0)
@@ -303,10 +304,11 @@ class TableEstimator(PrivateEstimator):
 
     Predictors read what comes with the rows by ``_read_target(y, n_rows)``: the labels of classes,
     None of a regressor, and codes or targets. `_accepts` holds the input tags of what is read
-    beside numbers in a dense table.
+    beside numbers in a dense table. `_public` names the parameters that declare something of the
+    rows, and `_also_public` says in words what else of them a fit takes to be public.
     """
 
-    _accepts = ()
+    _accepts = _also_public = ()
 
     def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
@@ -339,6 +341,13 @@ class TableEstimator(PrivateEstimator):
 
     def _read_target(self, y, n_rows):
         return None, None
+
+    def _assumptions(self):
+        """Say in words what a fit takes to be public."""
+        return (*public_inputs(self, *self._public), *self._also_public)
+
+    def _statement(self, plan):
+        return {"public": self._assumptions(), "sampler": plan.sampler}
 
     def _table(self, X):
         """Return the samples to answer, as they are read."""

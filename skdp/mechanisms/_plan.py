@@ -105,11 +105,14 @@ class MechanismPlan(PlanValue):
         Whether a transformer makes sparse matrices.
     by_person : bool
         Whether `run` takes `persons`.
+    sampler : str
+        In words which rows go into the release.
     """
 
     n_features_out = None
     sparse_output = False
     by_person = False
+    sampler = "all rows, once"
 
     event = property(attrgetter("mechanism.event"))
     epsilon = property(attrgetter("mechanism.epsilon"))

@@ -12,7 +12,6 @@ from skdp.base import TableEstimator
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
-from skdp.utils._validation import public_inputs
 
 
 class ClassMomentsPlan(MomentsPlan):
@@ -143,6 +142,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     """
 
     _read = read_table
+    _public = ("bounds", "priors")
 
     delta: float = 1e-6
     bounds: tuple | dict | str = "auto"
@@ -157,9 +157,6 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}
-
-    def _statement(self, plan):
-        return {"public": (*public_inputs(self, "bounds", "priors"), self._known_labels)}
 
     def decision_function(self, X):
         """Return the logarithms of the classes' probabilities, but for a constant of each row.

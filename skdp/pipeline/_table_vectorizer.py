@@ -22,7 +22,7 @@ from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
-from skdp.utils._validation import check_choice, check_integer, is_auto, public_inputs
+from skdp.utils._validation import check_choice, check_integer, is_auto
 
 NUMBERS = ("bins", "scaled")
 
@@ -162,6 +162,8 @@ class DPTableVectorizer(PlannedTransformer):
     n_bins: int | str = "auto"
 
     _accepts = ("categorical", "string", "allow_nan")
+    _public = ("bounds", "categories")
+    _also_public = ("the columns' types and names",)
     _may_release_nothing = _always_sparse = True
 
     def fit(self, X, y=None, *, groups=None):
@@ -202,10 +204,6 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _charge_needs_no_shape(self):
         return True
-
-    def _statement(self, plan):
-        declared = public_inputs(self, "bounds", "categories")
-        return {"public": (*declared, "the columns' types and names")}
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -14,7 +14,7 @@ from skdp.preprocessing._categories import Declared, StabilityThreshold, check_c
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
-from skdp.utils._validation import check_classes, check_target_bounds, check_within, public_inputs
+from skdp.utils._validation import check_classes, check_target_bounds, check_within
 
 # What part of epsilon goes to the discovery of categories.
 DISCOVERY_SHARE = 0.5
@@ -101,6 +101,8 @@ class DPTargetEncoder(PlannedTransformer):
 
     _accepts = ("categorical", "string", "allow_nan")
     _read = read_columns
+    _public = ("categories", "target_bounds")
+    _also_public = ("the label set",)
 
     categories: list | dict | np.ndarray | None = None
     target_bounds: tuple[float, float] | None = None
@@ -136,9 +138,6 @@ class DPTargetEncoder(PlannedTransformer):
 
     def _charge_needs_no_shape(self):
         return True
-
-    def _statement(self, plan):
-        return {"public": (*public_inputs(self, "categories", "target_bounds"), "the label set")}
 
     def plan_fit(self, shape, guarantee):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
