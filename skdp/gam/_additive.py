@@ -17,7 +17,7 @@ from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, read_cells
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
-from skdp.utils._validation import check_integer, check_verbose, is_auto
+from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
 
 N_BINS = 32
 # Of interactions="auto", where there are any.
@@ -193,10 +193,7 @@ class TermsModel(RawTableModel):
         place = _shapes.place_of(self.shape_functions_, term)
         shapes = list(self.shape_functions_)
         shape = shapes[place].values.shape
-        try:
-            new = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            new = np.array(np.nan)
+        new = as_doubles(values)
         if new.shape not in (shape, ()) or not np.isfinite(new).all():
             raise ValueError(f"values must be numbers of shape {shape}, got {values!r}")
         shapes[place] = replace(shapes[place], values=np.broadcast_to(new, shape).copy())
