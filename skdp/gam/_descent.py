@@ -110,9 +110,7 @@ class Schedule(FrozenValue, kw_only=True):
     strength: float
     quiet: float
 
-    @property
-    def smoothness(self):
-        return self.bend + self.strength
+    smoothness = property(lambda self: self.bend + self.strength)
 
     @property
     def _times(self):

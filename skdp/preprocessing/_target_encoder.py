@@ -216,9 +216,7 @@ class Outcomes:
     high: float
     classes: np.ndarray | None
 
-    @property
-    def number(self):
-        return 2 if self.classes is None else len(self.classes)
+    number = property(lambda self: 2 if self.classes is None else len(self.classes))
 
     @property
     def kind(self):
