@@ -267,7 +267,7 @@ class DPTableVectorizer(PlannedTransformer):
         """
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
-        columns, groups = self._columns(), self._groups()
+        columns, groups = [Column(kind=kind) for kind in self.kinds_], self._groups()
         levels, weights = [len(own) for own in groups], self._weights()
         places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)
         values = np.tile(np.repeat(weights, levels), (table.shape[0], 1))
@@ -296,9 +296,6 @@ class DPTableVectorizer(PlannedTransformer):
                 level = f"coarser{k}_" if k else ""
                 parts[-1] += [f"{level}{cell}" for cell in (*cells, "missing")]
         return parts
-
-    def _columns(self):
-        return [Column(kind=kind) for kind in self.kinds_]
 
     def _groups(self):
         """Return the resolutions of each column."""
