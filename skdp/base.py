@@ -29,7 +29,7 @@ from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
-from skdp.utils._validation import public_inputs
+from skdp.utils._validation import is_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
 UNACCOUNTED = Terms(1.0, 0.0)
@@ -191,6 +191,9 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     _always_sparse = False
     # Whether answers are of each row by itself and charge nothing, so that a copy gives them too.
     _row_by_row = False
+    # The parameters that make what a fit charges hang on the table's shape, where they are "auto";
+    # None where it does whatever they are.
+    _of_shape_if_auto = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -210,7 +213,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
 
     def _charge_needs_no_shape(self):
         """Say whether what a fit charges is the same for every shape of table."""
-        return False
+        names = self._of_shape_if_auto
+        return names is not None and not any(is_auto(getattr(self, name, None)) for name in names)
 
     def get_metadata_routing(self):
         """Return what `fit` asks for as metadata: `groups` where the unit is a person.

@@ -12,7 +12,7 @@ from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
-from skdp.utils._validation import as_doubles, check_integer, is_auto, public_inputs
+from skdp.utils._validation import as_doubles, check_integer, public_inputs
 
 
 class PCAPlan(TransformerPlan):
@@ -125,6 +125,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     """
 
     _accepts = ("sparse",)
+    _of_shape_if_auto = ("data_norm",)
 
     delta: float = 1e-6
     n_components: int | None = None
@@ -133,9 +134,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)
-
-    def _charge_needs_no_shape(self):
-        return not is_auto(self.data_norm)
 
     def _statement(self, plan):
         declared = () if plan.moment.constant else ("center",)

@@ -165,6 +165,7 @@ class DPTableVectorizer(PlannedTransformer):
     _public = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
     _may_release_nothing = _always_sparse = True
+    _of_shape_if_auto = ()
 
     def fit(self, X, y=None, *, groups=None):
         """Release what is not declared, and bins, and charge the accountant.
@@ -201,9 +202,6 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _check_rows(self, rows, plan):
         plan.check(rows)
-
-    def _charge_needs_no_shape(self):
-        return True
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

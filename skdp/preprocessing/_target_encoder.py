@@ -101,6 +101,7 @@ class DPTargetEncoder(PlannedTransformer):
 
     _accepts = ("categorical", "string", "allow_nan")
     _read = read_columns
+    _of_shape_if_auto = ()
     _public = ("categories", "target_bounds")
     _also_public = ("the label set",)
 
@@ -135,9 +136,6 @@ class DPTargetEncoder(PlannedTransformer):
         if self.target_bounds is None:
             return check_classes(self.classes, read_target(self, y, n_rows))
         return None, read_numeric_target(self, y, n_rows)
-
-    def _charge_needs_no_shape(self):
-        return True
 
     def plan_fit(self, shape, guarantee):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
