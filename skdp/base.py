@@ -39,6 +39,11 @@ LAST = ("accountant", "random_state", "verbose")
 ANSWERS = "transform inverse_transform predict predict_proba predict_log_proba decision_function"
 
 
+def relation_of(accountant):
+    """Return the relation that an estimator's sensitivities are for."""
+    return terms_of(accountant).relation
+
+
 def terms_of(accountant):
     """Return what an accountant protects, add/remove of one row without one.
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import NotCopied, Terms
-from skdp.base import UNACCOUNTED, neighbours_of
+from skdp.base import UNACCOUNTED, neighbours_of, relation_of
 from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue
 
@@ -42,7 +42,7 @@ def _replaced(value, instead):
 
 def relation_in(estimator):
     """Return the relation of the estimator's ledger, add/remove without one."""
-    return next((each.terms.relation for each in accountants(estimator)), "add_remove")
+    return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def parameter(estimator, name):

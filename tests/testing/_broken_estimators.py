@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import PureDP
-from skdp.base import PrivateEstimator, PrivateFit, ReadTable, read_array, terms_of
+from skdp.base import PrivateEstimator, PrivateFit, ReadTable, read_array, relation_of
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
 from tests._private import MechanismPlan, QuantilePlan
 
@@ -39,7 +39,7 @@ class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return validate_data(self, X, dtype=np.float64)
 
     def _mechanism(self, n_features):
-        moved = 1.0 if terms_of(self.accountant).relation == "add_remove" else 2.0
+        moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
         return LaplaceMechanism(self.epsilon, moved * n_features)
 
     def _total(self, X, mechanism, source):
@@ -94,7 +94,7 @@ class PrivateCount(PrivateMean):
     def fit(self, X, y=None):
         with PrivateFit(self) as fit:
             X = self._validate(X)
-            moved = 1 if terms_of(self.accountant).relation == "add_remove" else 2
+            moved = 1 if relation_of(self.accountant) == "add_remove" else 2
             mechanism = GeometricMechanism(self.epsilon, moved)
             source = fit.charge(mechanism, size=1)
             count = np.array([np.sum(X[:, 0] > 0.0)])
@@ -131,7 +131,7 @@ class PrivateCentroids(ClassifierMixin, BaseEstimator):
             classes, codes = np.unique(y, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError("one class only")
-            moved = 1.0 if terms_of(self.accountant).relation == "add_remove" else 2.0
+            moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
             mechanism = LaplaceMechanism(self.epsilon, moved * X.shape[1])
             source = fit.charge(mechanism, size=len(classes) * X.shape[1])
             sums = np.zeros((len(classes), X.shape[1]))
