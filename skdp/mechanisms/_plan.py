@@ -87,6 +87,7 @@ class PlanValue(FrozenValue, eq=False):
 
     epsilon = property(attrgetter("guarantee.epsilon"))
     delta = property(attrgetter("guarantee.delta"))
+    sampler = "all rows, once"
 
     def __init_subclass__(cls, *, eq=False, **options):
         super().__init_subclass__(eq=eq, kw_only=True, **options)
@@ -105,14 +106,11 @@ class MechanismPlan(PlanValue):
         Whether a transformer makes sparse matrices.
     by_person : bool
         Whether `run` takes `persons`.
-    sampler : str
-        In words which rows go into the release.
     """
 
     n_features_out = None
     sparse_output = False
     by_person = False
-    sampler = "all rows, once"
 
     event = property(attrgetter("mechanism.event"))
     epsilon = property(attrgetter("mechanism.epsilon"))
