@@ -111,10 +111,7 @@ class Schedule(FrozenValue, kw_only=True):
     quiet: float
 
     smoothness = property(lambda self: self.bend + self.strength)
-
-    @property
-    def _times(self):
-        return min(max(math.log(self.quiet), 1.0), MOST_TIMES)
+    _times = property(lambda self: min(max(math.log(self.quiet), 1.0), MOST_TIMES))
 
     @property
     def n_steps(self):

@@ -222,9 +222,7 @@ class Outcomes:
             return "continuous"
         return "binary" if len(self.classes) == 2 else "multiclass"
 
-    @property
-    def of_interest(self):
-        return [1] if self.number == 2 else list(range(self.number))
+    of_interest = property(lambda self: [1] if self.number == 2 else list(range(self.number)))
 
     def scaled(self, shares):
         """Return shares of the upper end as numbers of the target's range."""
