@@ -29,6 +29,7 @@ from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
+from skdp.utils._validation import is_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
 UNACCOUNTED = Terms(1.0, 0.0)
@@ -195,6 +196,9 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     _always_sparse = False
     # Whether answers are of each row by itself and charge nothing, so that a copy gives them too.
     _row_by_row = False
+    # The parameters that make what a fit charges hang on the table's shape, where they are "auto";
+    # None where it does whatever they are.
+    _of_shape_if_auto = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -214,7 +218,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
 
     def _charge_needs_no_shape(self):
         """Say whether what a fit charges is the same for every shape of table."""
-        return False
+        names = self._of_shape_if_auto
+        return names is not None and not any(is_auto(getattr(self, name, None)) for name in names)
 
     def get_metadata_routing(self):
         """Return what `fit` asks for as metadata: `groups` where the unit is a person.
@@ -303,10 +308,11 @@ class TableEstimator(PrivateEstimator):
 
     Predictors read what comes with the rows by ``_read_target(y, n_rows)``: the labels of classes,
     None of a regressor, and codes or targets. `_accepts` holds the input tags of what is read
-    beside numbers in a dense table.
+    beside numbers in a dense table. `_public` names the parameters that declare something of the
+    rows, and `_also_public` says in words what else of them a fit takes to be public.
     """
 
-    _accepts = ()
+    _accepts = _also_public = ()
 
     def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
@@ -339,6 +345,13 @@ class TableEstimator(PrivateEstimator):
 
     def _read_target(self, y, n_rows):
         return None, None
+
+    def _assumptions(self):
+        """Say in words what a fit takes to be public."""
+        return (*public_inputs(self, *self._public), *self._also_public)
+
+    def _statement(self, plan):
+        return {"public": self._assumptions(), "sampler": plan.sampler}
 
     def _table(self, X):
         """Return the samples to answer, as they are read."""

@@ -44,13 +44,8 @@ class ClippableLoss(FrozenValue, ABC):
     weights_shape = ()
     target_bounds = curvature_bound = REQUIRED
 
-    @property
-    def curvature_rank(self):
-        return math.prod(self.weights_shape)
-
-    @property
-    def trace_bound(self):
-        return self.curvature_rank * self.curvature_bound
+    curvature_rank = property(lambda self: math.prod(self.weights_shape))
+    trace_bound = property(lambda self: self.curvature_rank * self.curvature_bound)
 
     @abstractmethod
     def value(self, scores, y):

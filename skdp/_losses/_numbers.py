@@ -1,7 +1,6 @@
 """Losses of numbers: of the difference between a score and a number, and of counts."""
 
 import math
-from operator import attrgetter
 
 import numpy as np
 from scipy.special import xlogy
@@ -63,7 +62,7 @@ class ClippedPoissonLoss(BoundedLoss):
         r"""Below the corner :math:`e^s \le y + G`."""
         return 2.0 * self.high
 
-    slope_bound = property(attrgetter("high"))
+    slope_bound = property(lambda self: self.high)
     target_bounds = property(lambda self: (0.0, self.high))
 
     def value_at_zero(self):

@@ -284,7 +284,7 @@ def _many_runs(fit, worlds, claim, *, n_fits, run, delta, **bounded):
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
     turns = _turns(n_fits)
     jobs = (delayed(seen)(*tables[world], **({"own": 1} if world else {})) for world in turns)
-    fits = run(jobs, sizes=[1] * len(turns))
+    fits = run(jobs, n=len(turns))
     runs = [fits[turn] for turn in np.argsort(turns, kind="stable")]
     values, names = as_matrix(runs)
     private = ~_same_in_all(values)

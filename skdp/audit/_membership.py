@@ -319,7 +319,7 @@ def membership_inference(
         told = delayed(lambda model, mask: observe(model, mask)[1])
         runs = (told(shadow(estimator, s), mask) for s, mask in zip(seeds, fitted, strict=True))
         what = "membership_inference: {} of {} shadow models"
-        options = {"n_jobs": n_jobs, "verbose": verbose, "what": what, "sizes": [1] * n_shadow}
+        options = {"n_jobs": n_jobs, "verbose": verbose, "what": what, "n": n_shadow}
         shadows = np.array(run_jobs(runs, **options))
         by_label = groups is None and is_classifier(model)
         labels = np.asarray(y) if by_label else np.zeros(n_units)

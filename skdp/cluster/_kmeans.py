@@ -198,9 +198,7 @@ class Cells(FrozenValue, eq=False):
     deviation: np.ndarray
     intervals: np.ndarray
 
-    @property
-    def _strides(self):
-        return np.cumprod(self.intervals) // self.intervals
+    _strides = property(lambda self: np.cumprod(self.intervals) // self.intervals)
 
     def places(self, rows):
         """Return the number of the cell of each row."""

@@ -1,7 +1,6 @@
 """Principal component analysis with differential privacy."""
 
 from dataclasses import replace
-from operator import attrgetter
 
 import numpy as np
 from scipy.linalg import eigh
@@ -13,7 +12,7 @@ from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
-from skdp.utils._validation import check_integer, is_auto, public_inputs
+from skdp.utils._validation import as_doubles, check_integer, public_inputs
 
 
 class PCAPlan(TransformerPlan):
@@ -126,6 +125,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     """
 
     _accepts = ("sparse",)
+    _of_shape_if_auto = ("data_norm",)
 
     delta: float = 1e-6
     n_components: int | None = None
@@ -134,9 +134,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)
-
-    def _charge_needs_no_shape(self):
-        return not is_auto(self.data_norm)
 
     def _statement(self, plan):
         declared = () if plan.moment.constant else ("center",)
@@ -187,17 +184,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         check_is_fitted(self)
         return np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
 
-    _n_features_out = property(attrgetter("n_components_"))
+    _n_features_out = property(lambda self: self.n_components_)
 
 
 def _check_center(center, n_features):
     """Return the constant feature with which the mean is released, or 0; and what is subtracted."""
     if center is None or (isinstance(center, str) and center == "mean"):
         return 0.0 if center is None else MEAN_WEIGHT, np.zeros(n_features)
-    try:
-        array = np.asarray(center, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        array = np.array(np.nan)
+    array = as_doubles(center)
     if array.ndim > 1 or not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e150:
         raise ValueError(
             f"center must be 'mean', None, or finite numbers within 1e150, got {center!r}"

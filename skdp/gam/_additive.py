@@ -10,21 +10,21 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp._data._tables import RowsAndTarget
-from skdp.base import PrivateEstimator, ReadTable
+from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
 from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, read_cells
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
-from skdp.utils._validation import check_integer, check_verbose, is_auto, public_inputs
+from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
 
 N_BINS = 32
 # Of interactions="auto", where there are any.
 AUTO_PAIRS = 5
 
 
-class RawTableModel(PrivateEstimator):
+class RawTableModel(TableEstimator):
     """A model of raw tables, whose columns are numbers, labels or dates.
 
     Its plan is a `ColumnsPlan`, whose ``run`` returns terms, their values and a constant.
@@ -52,7 +52,9 @@ class RawTableModel(PrivateEstimator):
     bounds: tuple | dict | str = "auto"
     categories: dict | list | None = None
 
+    _accepts = ("categorical", "string", "allow_nan")
     _public = ("bounds", "categories")
+    _also_public = ("the columns' types and names",)
 
     def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
@@ -75,9 +77,6 @@ class RawTableModel(PrivateEstimator):
         {raises}
         """
         return self._fit(X, y, groups)
-
-    def _statement(self, plan):
-        return {"public": self._assumptions(), "sampler": plan.sampler}
 
     def _check_rows(self, rows, plan):
         plan.check(rows.X)
@@ -113,15 +112,6 @@ class RawTableModel(PrivateEstimator):
                 for kind, j in zip(shape.kinds, shape.features, strict=True):
                     Column(kind=kind).check(table.values(j, rows), table.name(j))
             yield read_cells(table, rows, self.shape_functions_)
-
-    def _assumptions(self):
-        """Say in words what a fit takes to be public."""
-        return (*public_inputs(self, *self._public), "the columns' types and names")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        return tags
 
 
 class TermsModel(RawTableModel):
@@ -203,10 +193,7 @@ class TermsModel(RawTableModel):
         place = _shapes.place_of(self.shape_functions_, term)
         shapes = list(self.shape_functions_)
         shape = shapes[place].values.shape
-        try:
-            new = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            new = np.array(np.nan)
+        new = as_doubles(values)
         if new.shape not in (shape, ()) or not np.isfinite(new).all():
             raise ValueError(f"values must be numbers of shape {shape}, got {values!r}")
         shapes[place] = replace(shapes[place], values=np.broadcast_to(new, shape).copy())

@@ -103,9 +103,7 @@ class Budget:
         if self.discovers and self.pure:
             raise ValueError("categories are found with delta > 0 only; declare them")
 
-    @property
-    def pure(self):
-        return self.guarantee.delta == 0.0
+    pure = property(lambda self: self.guarantee.delta == 0.0)
 
     @property
     def threshold_delta(self):

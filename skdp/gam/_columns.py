@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial, reduce
-from operator import attrgetter
 
 import numpy as np
 
@@ -42,9 +41,7 @@ class Column(FrozenValue, kw_only=True, eq=False):
     kind: str
     known: object = None
 
-    @property
-    def is_label(self):
-        return self.kind == "label"
+    is_label = property(lambda self: self.kind == "label")
 
     def most_cells(self, of_numbers):
         """Return how many cells there can be, where numbers get so many."""
@@ -209,7 +206,7 @@ class Term(FrozenValue, kw_only=True, eq=False):
     edges: tuple
     counts: np.ndarray = None
 
-    shape = property(attrgetter("counts.shape"))
+    shape = property(lambda self: self.counts.shape)
 
 
 # In the middle cells are about sinh of it times as wide as at the ends, where they are not equal.

@@ -110,13 +110,8 @@ class Schedule(FrozenValue, kw_only=True):
     strength: float
     quiet: float
 
-    @property
-    def smoothness(self):
-        return self.bend + self.strength
-
-    @property
-    def _times(self):
-        return min(max(math.log(self.quiet), 1.0), MOST_TIMES)
+    smoothness = property(lambda self: self.bend + self.strength)
+    _times = property(lambda self: min(max(math.log(self.quiet), 1.0), MOST_TIMES))
 
     @property
     def n_steps(self):

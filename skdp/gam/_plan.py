@@ -2,7 +2,6 @@
 
 import math
 from functools import cached_property, partial
-from operator import attrgetter
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class AdditivePlan(ColumnsPlan):
         return (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
 
     # What single columns have of the squares of the blocks' weights, beside joint cells.
-    main_share = property(attrgetter("task.main_share"))
+    main_share = property(lambda self: self.task.main_share)
 
     @property
     def _choice_shares(self):

@@ -127,16 +127,10 @@ class MultinomialTask(_OfClasses, kw_only=True):
     weights: tuple
     clipped: bool = True
 
+    loss = property(lambda self: MultinomialLogisticLoss(len(self.weights)))
+    clip = property(lambda self: math.sqrt(0.5 if self.clipped else 2.0))
     clip_l1 = 2.0
     typical_curvature, overlap = 0.1, 0.06
-
-    @property
-    def clip(self):
-        return math.sqrt(0.5 if self.clipped else 2.0)
-
-    @property
-    def loss(self):
-        return MultinomialLogisticLoss(len(self.weights))
 
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""

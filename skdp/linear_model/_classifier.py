@@ -80,14 +80,10 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
         classes = self.classes if classes is None else classes
         return check_classes(classes, read_target(self, y, n_rows))
 
-    @property
-    def _known_labels(self):
-        """What a fit takes to be public of labels, in words."""
-        return "the labels of y" if self.classes is None else "the declared classes"
-
     def _assumptions(self):
         weights = ("class_weight",) if getattr(self, "class_weight", None) is not None else ()
-        return (*super()._assumptions(), *weights, self._known_labels)
+        labels = "the labels of y" if self.classes is None else "the declared classes"
+        return (*super()._assumptions(), *weights, labels)
 
 
 class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):

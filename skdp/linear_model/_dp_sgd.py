@@ -13,15 +13,8 @@ from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._regressor import PrivateLinearModel
+from skdp.utils import _validation as checks
 from skdp.utils._fit_progress import FitProgress
-from skdp.utils._validation import (
-    check_boolean,
-    check_choice,
-    check_integer,
-    check_magnitude,
-    check_within,
-    is_auto,
-)
 
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
@@ -171,25 +164,25 @@ class PrivateSGDModel(PrivateLinearModel):
     def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):
             value = getattr(self, name)
-            return None if is_auto(value) else check(value, name, *limits)
+            return None if checks.is_auto(value) else check(value, name, *limits)
 
-        sampling = given("sampling", check_choice, ("auto", *SAMPLINGS))
+        sampling = given("sampling", checks.check_choice, ("auto", *SAMPLINGS))
         if sampling == "poisson" and delta == 0.0:
             raise ValueError("sampling='poisson' needs delta > 0; 'without_replacement' takes 0")
         if sampling == "without_replacement" and delta > 0.0:
             raise ValueError("sampling='without_replacement' needs delta=0; 'poisson' takes others")
-        batch_size = given("batch_size", check_integer, 1, n_rows)
+        batch_size = given("batch_size", checks.check_integer, 1, n_rows)
         if sampling == "full" and batch_size is not None:
             raise ValueError("sampling='full' takes all rows: leave batch_size='auto'")
         return Settings(
-            optimizer=check_choice(self.optimizer, "optimizer", OPTIMIZERS),
+            optimizer=checks.check_choice(self.optimizer, "optimizer", OPTIMIZERS),
             sampling=sampling,
             batch_size=batch_size,
-            max_iter=given("max_iter", check_integer, 1),
-            clip=given("max_grad_norm", check_magnitude),
-            alpha=given("alpha", check_within, 0.0, LARGEST),
-            eta0=given("eta0", check_magnitude),
-            momentum=given("momentum", check_within, 0.0, 1.0, "[)"),
+            max_iter=given("max_iter", checks.check_integer, 1),
+            clip=given("max_grad_norm", checks.check_magnitude),
+            alpha=given("alpha", checks.check_within, 0.0, LARGEST),
+            eta0=given("eta0", checks.check_magnitude),
+            momentum=given("momentum", checks.check_within, 0.0, 1.0, "[)"),
         )
 
     def plan_fit(self, shape, guarantee):
@@ -198,21 +191,22 @@ class PrivateSGDModel(PrivateLinearModel):
     def _plan_call(self, shape, guarantee, centred=True):
         """Plan a run, from a centre that is released first or from weights that were."""
         task = self._task(shape)
-        check_magnitude(self.data_norm, "data_norm")
+        checks.check_magnitude(self.data_norm, "data_norm")
         rows = plan_rows(self, shape.n_rows, guarantee)
         rows = self._with_centre(rows, shape) if centred else rows
-        check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
+        checks.check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
-        radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
-        check_choice(self.penalty, "penalty", ("l2", None))
+        radius = math.inf if radius is None else checks.check_magnitude(radius, "projection_radius")
+        checks.check_choice(self.penalty, "penalty", ("l2", None))
         given = self._given_settings(shape.n_rows, rows.left.delta)
         problem = rows.sgd_problem(shape, task)
         weights = plan_run(problem, automatic_settings(problem, given))
+        average = checks.check_boolean(self.average, "average")
         update = replace(
             weights.update,
-            learning_rate=check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
-            power_t=check_within(self.power_t, "power_t", 0.0, LARGEST),
-            n_averaged=weights.update.n_averaged if check_boolean(self.average, "average") else 1,
+            learning_rate=checks.check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
+            power_t=checks.check_within(self.power_t, "power_t", 0.0, LARGEST),
+            n_averaged=weights.update.n_averaged if average else 1,
             radius=radius,
         )
         settings = weights.settings

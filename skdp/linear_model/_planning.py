@@ -1,7 +1,5 @@
 """What the plans of all mechanisms share: public constants, and what noise and rounding do."""
 
-from operator import attrgetter
-
 import numpy as np
 
 from skdp._data._bounded import bounded_additions
@@ -102,7 +100,7 @@ class Problem(_defaults.Problem, kw_only=True):
 
     centre: float = 0.0
 
-    loss = property(attrgetter("task.loss"))
+    loss = property(lambda self: self.task.loss)
 
     @property
     def by_person(self):

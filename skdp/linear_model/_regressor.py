@@ -13,7 +13,7 @@ from skdp.base import TableEstimator
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
 from skdp.utils._frames import is_frame, kind_of, names_of
-from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
+from skdp.utils._validation import check_target_bounds
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
 
@@ -37,7 +37,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     """The parameters of linear models, and their fit by their plans.
 
     A model reads by ``_read_target(y, n_rows)`` the classes that there can be, or None, and a
-    number a row, and says in words by ``_assumptions()`` what it takes to be public.
+    number a row.
 
     Parameters
     ----------
@@ -72,6 +72,8 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     verbose: int = 0
 
     _accepts = ("sparse",)
+    _public = ("data_norm",)
+    _of_shape_if_auto = ("data_norm", "mechanism", "C", "alpha")
     # Codes of classes are not scaled.
     _units = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 
@@ -96,22 +98,14 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
     def _charge_needs_no_shape(self):
         # How much of epsilon is for the centre depends on the number of rows.
-        names = ("data_norm", "mechanism", "C", "alpha")
         centred = getattr(self, "mechanism", "gradient") == "gradient" and not hasattr(self, "C")
-        return not centred and not any(is_auto(getattr(self, name, None)) for name in names)
+        return not centred and super()._charge_needs_no_shape()
 
     def _scores(self, X):
         """Return the scores of samples, a column for each output."""
         check_is_fitted(self)
         X = read_table(self, X, reset=False, accept_sparse=True)
         return linear_scores(X, np.atleast_2d(self.coef_), self.intercept_)
-
-    def _assumptions(self):
-        """Say in words what a fit takes to be public."""
-        return public_inputs(self, "data_norm")
-
-    def _statement(self, plan):
-        return {"public": self._assumptions(), "sampler": plan.sampler}
 
 
 class PrivatePredictorMixin:

@@ -71,8 +71,7 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             problem, weights = rows.problem(TASK, shape), plan_adassp(rows, shape, alpha)
             excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
             if mechanism != "auto" or excess < descent.expected:
-                excess *= unit
-                return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
+                return WeightsFit(rows=rows, problem=problem, weights=weights, excess=unit * excess)
         return WeightsFit.of(descent, centred, unit)
 
 

@@ -87,6 +87,7 @@ class PlanValue(FrozenValue, eq=False):
 
     epsilon = property(attrgetter("guarantee.epsilon"))
     delta = property(attrgetter("guarantee.delta"))
+    sampler = "all rows, once"
 
     def __init_subclass__(cls, *, eq=False, **options):
         super().__init_subclass__(eq=eq, kw_only=True, **options)

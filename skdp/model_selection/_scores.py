@@ -254,9 +254,7 @@ class BalancedAccuracy(Accuracy):
     def _gains(self):
         return [1.0 / (share * len(self.class_counts)) for _, share in self.class_counts]
 
-    @property
-    def _bound(self):
-        return max(self._gains)
+    _bound = property(lambda self: max(self._gains))
 
     def _of_rows(self, estimator, X, y):
         # A row of another label has the code -1, and gains nothing.
@@ -401,9 +399,7 @@ class R2(MeanSquaredError):
         variance = (high - low) ** 2 / 12.0 if variance is None else variance
         vars(self).update(target_variance=checks.check_positive(variance, "target_variance"))
 
-    @property
-    def _unit(self):
-        return max(1.0, self._bound / self.target_variance) * (1.0 + 2.0**-50)
+    _unit = property(lambda self: max(1.0, self._bound / self.target_variance) * (1.0 + 2.0**-50))
 
     def _of_mean(self, loss):
         return 1.0 - loss / self.target_variance

@@ -1,7 +1,6 @@
 """Gaussian naive Bayes from noisy sums by class."""
 
 import math
-from contextlib import suppress
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from skdp.base import TableEstimator
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
-from skdp.utils._validation import public_inputs
+from skdp.utils._validation import as_doubles
 
 
 class ClassMomentsPlan(MomentsPlan):
@@ -31,9 +30,7 @@ class ClassMomentsPlan(MomentsPlan):
     n_classes: int
     prior: np.ndarray | None
 
-    @property
-    def size(self):
-        return self.n_classes * (2 * len(self.low) + 1)
+    size = property(lambda self: self.n_classes * (2 * len(self.low) + 1))
 
     @property
     def moved(self):
@@ -143,6 +140,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     """
 
     _read = read_table
+    _public = ("bounds", "priors")
 
     delta: float = 1e-6
     bounds: tuple | dict | str = "auto"
@@ -157,9 +155,6 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}
-
-    def _statement(self, plan):
-        return {"public": (*public_inputs(self, "bounds", "priors"), self._known_labels)}
 
     def decision_function(self, X):
         """Return the logarithms of the classes' probabilities, but for a constant of each row.
@@ -188,10 +183,9 @@ def _log_likelihoods(block, start, means, variances, bounds):
 
 
 def _checked_priors(priors, n_classes):
-    with suppress(TypeError, ValueError, OverflowError):
-        prior = np.array(priors, dtype=np.float64)
-        if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
-            return prior
+    prior = as_doubles(priors)
+    if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
+        return prior
     raise ValueError(
         f"priors must be {n_classes} probabilities of sum 1, one of each class, got {priors!r}"
     )

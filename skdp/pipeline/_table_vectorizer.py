@@ -22,7 +22,7 @@ from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
-from skdp.utils._validation import check_choice, check_integer, is_auto, public_inputs
+from skdp.utils._validation import check_choice, check_integer, is_auto
 
 NUMBERS = ("bins", "scaled")
 
@@ -162,7 +162,10 @@ class DPTableVectorizer(PlannedTransformer):
     n_bins: int | str = "auto"
 
     _accepts = ("categorical", "string", "allow_nan")
+    _public = ("bounds", "categories")
+    _also_public = ("the columns' types and names",)
     _may_release_nothing = _always_sparse = True
+    _of_shape_if_auto = ()
 
     def fit(self, X, y=None, *, groups=None):
         """Release what is not declared, and bins, and charge the accountant.
@@ -199,13 +202,6 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _check_rows(self, rows, plan):
         plan.check(rows)
-
-    def _charge_needs_no_shape(self):
-        return True
-
-    def _statement(self, plan):
-        declared = public_inputs(self, "bounds", "categories")
-        return {"public": (*declared, "the columns' types and names")}
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -269,7 +265,7 @@ class DPTableVectorizer(PlannedTransformer):
         """
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
-        columns, groups = self._columns(), self._groups()
+        columns, groups = [Column(kind=kind) for kind in self.kinds_], self._groups()
         levels, weights = [len(own) for own in groups], self._weights()
         places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)
         values = np.tile(np.repeat(weights, levels), (table.shape[0], 1))
@@ -298,9 +294,6 @@ class DPTableVectorizer(PlannedTransformer):
                 level = f"coarser{k}_" if k else ""
                 parts[-1] += [f"{level}{cell}" for cell in (*cells, "missing")]
         return parts
-
-    def _columns(self):
-        return [Column(kind=kind) for kind in self.kinds_]
 
     def _groups(self):
         """Return the resolutions of each column."""

@@ -160,9 +160,7 @@ class StabilityThreshold(StatisticPlan):
         moved = self.guarantee.neighbours.rows_moved * self.n_columns
         object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, moved))
 
-    @property
-    def event(self):
-        return ApproximateDP(self.epsilon, self.delta)
+    event = property(lambda self: ApproximateDP(self.epsilon, self.delta))
 
     @property
     def threshold(self):

@@ -11,17 +11,16 @@ from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._binning import input_names, names_in
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import check_boolean, public_inputs
+from skdp.utils._validation import check_boolean
 
 
 class PlannedTransformer(TransformerMixin, TableEstimator):
     """The fit of transformers by their plans.
 
-    They name in `_public` the parameters that declare something of the rows. A pipeline asks three
-    attributes which steps are paid for twice: `_rescales`, whether features are shifted or scaled;
-    `_undoes_scaling`, whether the outcome is the same if they were before (not of one that does
-    not centre); and `_known_range`, whether the range of what comes out is known. What a class
-    does not say is not so.
+    A pipeline asks three attributes which steps are paid for twice: `_rescales`, whether features
+    are shifted or scaled; `_undoes_scaling`, whether the outcome is the same if they were before
+    (not of one that does not centre); and `_known_range`, whether the range of what comes out is
+    known. What a class does not say is not so.
     """
 
     delta: float = 0.0
@@ -51,9 +50,6 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         {raises}
         """
         return self._fit(X, y, groups)
-
-    def _statement(self, plan):
-        return {"public": public_inputs(self, *self._public)}
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the output's columns.

@@ -37,7 +37,9 @@ class ColumnwiseResponse(MechanismPlan):
 
     def run(self, table, source):
         """Return a report of each row."""
-        reports = np.empty(table.shape, dtype=_common_dtype(self.categories))
+        kinds = {labels.dtype.kind for labels in self.categories}
+        dtype = np.result_type(*self.categories) if len(kinds) == 1 else np.dtype(object)
+        reports = np.empty(table.shape, dtype=dtype)
         for j, column in enumerate(self.mechanism.parts):
             reports[:, j] = column.release(table.column(j).whole(), random_state=source)
         return reports
@@ -259,8 +261,3 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         tags.non_deterministic = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _common_dtype(arrays):
-    kinds = {array.dtype.kind for array in arrays}
-    return np.result_type(*arrays) if len(kinds) == 1 else np.dtype(object)

@@ -4,7 +4,6 @@ import numpy as np
 
 from skdp.preprocessing._planned import CentringTransformer, plan_columns
 from skdp.stats._moments import MomentsPlan
-from skdp.utils._validation import is_auto
 
 
 class DPStandardScaler(CentringTransformer):
@@ -74,14 +73,13 @@ class DPStandardScaler(CentringTransformer):
     True
     """
 
+    _of_shape_if_auto = ("bounds",)
+
     with_mean: bool = True
     with_std: bool = True
 
     _middle = property(lambda self: self.mean_ if self.with_mean else None)
     _spread = property(lambda self: self.scale_ if self.with_std else None)
-
-    def _charge_needs_no_shape(self):
-        return not is_auto(self.bounds)
 
     def plan_fit(self, shape, guarantee):
         _, with_std = self._switches("with_mean", "with_std")

@@ -14,7 +14,7 @@ from skdp.preprocessing._categories import Declared, StabilityThreshold, check_c
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
-from skdp.utils._validation import check_classes, check_target_bounds, check_within, public_inputs
+from skdp.utils._validation import check_classes, check_target_bounds, check_within
 
 # What part of epsilon goes to the discovery of categories.
 DISCOVERY_SHARE = 0.5
@@ -101,6 +101,9 @@ class DPTargetEncoder(PlannedTransformer):
 
     _accepts = ("categorical", "string", "allow_nan")
     _read = read_columns
+    _of_shape_if_auto = ()
+    _public = ("categories", "target_bounds")
+    _also_public = ("the label set",)
 
     categories: list | dict | np.ndarray | None = None
     target_bounds: tuple[float, float] | None = None
@@ -133,12 +136,6 @@ class DPTargetEncoder(PlannedTransformer):
         if self.target_bounds is None:
             return check_classes(self.classes, read_target(self, y, n_rows))
         return None, read_numeric_target(self, y, n_rows)
-
-    def _charge_needs_no_shape(self):
-        return True
-
-    def _statement(self, plan):
-        return {"public": (*public_inputs(self, "categories", "target_bounds"), "the label set")}
 
     def plan_fit(self, shape, guarantee):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
@@ -217,9 +214,7 @@ class Outcomes:
     high: float
     classes: np.ndarray | None
 
-    @property
-    def number(self):
-        return 2 if self.classes is None else len(self.classes)
+    number = property(lambda self: 2 if self.classes is None else len(self.classes))
 
     @property
     def kind(self):
@@ -227,9 +222,7 @@ class Outcomes:
             return "continuous"
         return "binary" if len(self.classes) == 2 else "multiclass"
 
-    @property
-    def of_interest(self):
-        return [1] if self.number == 2 else list(range(self.number))
+    of_interest = property(lambda self: [1] if self.number == 2 else list(range(self.number)))
 
     def scaled(self, shares):
         """Return shares of the upper end as numbers of the target's range."""

@@ -69,9 +69,7 @@ class _SpacedHistogram(StatisticPlan):
         """How many values are released together."""
         return self.n_columns * self._n_bins(self._split_bits)
 
-    @property
-    def name(self):
-        return f"{self.mechanism.name} on exponentially spaced bins"
+    name = property(lambda self: f"{self.mechanism.name} on exponentially spaced bins")
 
     @cached_property
     def mechanism(self):
@@ -79,13 +77,8 @@ class _SpacedHistogram(StatisticPlan):
         moved = self.n_columns * self.guarantee.neighbours.rows_moved
         return counting_mechanism(moved, self.guarantee, error=self._threshold)
 
-    @property
-    def threshold(self):
-        return self._threshold(self.mechanism, self._split_bits)
-
-    @property
-    def splits(self):
-        return 1 << self._split_bits
+    threshold = property(lambda self: self._threshold(self.mechanism, self._split_bits))
+    splits = property(lambda self: 1 << self._split_bits)
 
     @cached_property
     def _split_bits(self):

@@ -62,9 +62,7 @@ class MomentsPlan(StatisticPlan):
     n_moments: int = 1
     counted: bool = False
 
-    @property
-    def size(self):
-        return (self.n_moments + self.counted) * len(self.low)
+    size = property(lambda self: (self.n_moments + self.counted) * len(self.low))
 
     @property
     def moved(self):

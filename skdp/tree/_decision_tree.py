@@ -168,9 +168,7 @@ class TreePlan(AdditivePlan):
     n_trees, main_share = 1, 0.0
     _choice_shares = {"first": CURVES_SHARE}
 
-    @property
-    def _most_joint_cells(self):
-        return self.n_trees << self.depth
+    _most_joint_cells = property(lambda self: self.n_trees << self.depth)
 
     def _joined(self, terms, cells, layout, residuals, source):
         curves = self._descent(cells, layout, residuals, source, share=self.shares["first"])

@@ -5,7 +5,7 @@ import sys
 from joblib import Parallel
 
 
-def run_jobs(jobs, *, n_jobs, verbose, what, sizes):
+def run_jobs(jobs, *, n_jobs, verbose, what, n):
     """Run joblib's delayed calls and return their results.
 
     Parameters
@@ -17,8 +17,8 @@ def run_jobs(jobs, *, n_jobs, verbose, what, sizes):
         others are joblib's.
     what : str
         Who counts what: ``"audit_epsilon: {} of {} fits"``.
-    sizes : sequence of int
-        How many of them each call does.
+    n : int
+        How many there are.
 
     Returns
     -------
@@ -27,15 +27,14 @@ def run_jobs(jobs, *, n_jobs, verbose, what, sizes):
     # That of a notebook, which says that it is no terminal.
     is_seen = sys.stderr.isatty() or type(sys.stderr).__module__ == "ipykernel.iostream"
     shown = verbose is None and is_seen
-    done, results = 0, []
+    results = []
 
     def tell():
         if shown:
-            print(f"\r{what.format(done, sum(sizes))}", end="", file=sys.stderr, flush=True)
+            print(f"\r{what.format(len(results), n)}", end="", file=sys.stderr, flush=True)
 
     tell()
     for result in Parallel(n_jobs=n_jobs, verbose=verbose or 0, return_as="generator")(jobs):
-        done += sizes[len(results)]
         results.append(result)
         tell()
     if shown:

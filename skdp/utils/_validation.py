@@ -27,6 +27,14 @@ def check_real(value: object, name: str) -> float:
         raise ValueError(f"{name} must be a number that a float holds, got {value!r}") from None
 
 
+def as_doubles(value):
+    """Return what is numbers as an array of doubles of its own, NaN for anything else."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array(np.nan)
+
+
 def check_integer(value: object, name: str, low: int, high: float = LARGEST_INTEGER) -> int:
     """Return an int from `low` to `high`, what a float64 holds, or raise `ValueError`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
