@@ -15,6 +15,7 @@ from skdp import (
     DPAdditiveClassifier,
     DPKMeans,
     DPLogisticRegression,
+    DPOneHotEncoder,
     DPRidge,
     DPSGDClassifier,
     DPStandardScaler,
@@ -83,6 +84,23 @@ def test_what_is_released_and_predicted_is_what_memory_gives(estimator, table):
         np.testing.assert_array_equal(model.predict(frame), known.predict(parts[:]))
 
 
+def test_words_stay_with_the_executors(spark, table):
+    rng = np.random.default_rng(0)
+    age, job = rng.integers(17, 90, N), rng.choice(["a", "b", None], N).tolist()
+    rows = list(zip(age.tolist(), job, strict=True))
+    held = spark.createDataFrame(rows, "age int, job string").repartition(3).localCheckpoint()
+    frame = held.toArrow().to_pandas()
+    for estimator in (
+        DPAdditiveClassifier(bounds=(17, 90), categories={"job": ["a", "b"]}, random_state=0),
+        DPOneHotEncoder(delta=1e-6, random_state=0),
+    ):
+        model, known = (clone(estimator).fit(X, table[2]) for X in (held, frame))
+        assert pickle.dumps(model) == pickle.dumps(known) or repr(vars(model)) == repr(vars(known))
+    for each in (make_pipeline(estimator, LOGISTIC), DPAdditiveClassifier(random_state=0)):
+        model = each.fit(held, table[2])
+        np.testing.assert_array_equal(model.predict(held), model.predict(frame))
+
+
 def test_persons_are_shared_out(table):
     frame, parts, _ = table
     found = [
@@ -122,8 +140,9 @@ def test_frames_whose_rows_could_move_are_refused(spark, table):
     ):
         with pytest.raises(ValueError, match="checkpoint"):
             SCALER.fit(other)
-    with pytest.raises(ValueError, match="holds numbers"):
-        SCALER.fit(spark.createDataFrame([("x",)], "a string").localCheckpoint())
+    for kind, value, match in (("string", "x", "'a' holds words"), ("binary", b"x", "'a' of bin")):
+        with pytest.raises(ValueError, match=match):
+            SCALER.fit(spark.createDataFrame([(value,)], f"a {kind}").localCheckpoint())
 
 
 def test_rows_are_not_brought_home_nor_taken_by_number(table):

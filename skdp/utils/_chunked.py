@@ -9,6 +9,7 @@ from threading import Lock, local
 import numpy as np
 from scipy.sparse import issparse
 
+from skdp.utils import _sources
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 from skdp.utils._sources import Parts, Source, parts_of, path_parts, slice_rows, table_parts
 
@@ -135,8 +136,11 @@ class ChunkedArray:
             columns = np.arange(self.shape[1])[columns]
             if not _is_all(rows) or columns.ndim != 1:
                 raise TypeError("take rows first, and several columns of these")
-            chosen = partial(np.take, indices=columns, axis=1)
-            return self.mapped(chosen, len(columns), self.dtype)
+            form, dtype = self._parts.form, self.dtype
+            if form is not None:
+                form, dtype = _sources.form_of_columns(form, columns)
+            chosen = partial(_chosen, columns=columns, dtype=dtype)
+            return self.mapped(chosen, len(columns), dtype, form)
         if not isinstance(rows, slice):
             return self._rows(rows)
         if rows.step not in (None, 1):
@@ -163,6 +167,8 @@ class ChunkedArray:
         tables = [as_chunked(table) for table in args[0]] if side_by_side else []
         if len({getattr(table, "borders", None) for table in tables}) != 1:
             return function(*map(_in_memory, args), **kwargs)
+        if all(table._parts.table is not None for table in tables):
+            return self._of_dask(function([table._parts.table.array for table in tables], **kwargs))
         width = sum(table.shape[1] for table in tables)
         dtype = np.result_type(*(table.dtype for table in tables))
         return self._viewed(tables, _side_by_side, width, dtype)
@@ -186,7 +192,7 @@ class ChunkedArray:
         """
         return [partial(_opened, source) for source in self._sources]
 
-    def mapped(self, function, n_columns, dtype):
+    def mapped(self, function, n_columns, dtype, form=None):
         """Return the table that a function makes of blocks of rows, each row by itself.
 
         Parameters
@@ -196,26 +202,34 @@ class ChunkedArray:
         n_columns : int
             That it makes.
         dtype : numpy.dtype
-            Of the numbers that it makes.
+            Of the numbers, or objects, that it makes.
+        form : DataFrame, default=None
+            Without rows: the names and types of the columns that it makes.
 
         Returns
         -------
-        ChunkedArray, or dask array of a table that dask computes
+        ChunkedArray, or dask array of numbers without names, of a table that dask computes
         """
         table = self._parts.table
         if table is None:
             workers = self.workers and self.workers.mapped(function)
-            return self._viewed([self], partial(_mapped, function), n_columns, dtype, workers)
+            read = partial(_mapped, function)
+            return self._viewed([self], read, n_columns, dtype, workers, form)
         lazy = table.array.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
-        return lazy.map_blocks(function, dtype=dtype, **made)
+        return self._of_dask(lazy.map_blocks(function, dtype=dtype, **made), form)
 
-    def _viewed(self, tables, read, n_columns, dtype, workers=None):
+    def _of_dask(self, array, form=None):
+        # Of an array of dask's own, objects could be of any kind: they are refused.
+        is_own = form is not None or array.dtype.kind == "O"
+        return self._of(_sources.dask_parts(array, form)) if is_own else array
+
+    def _viewed(self, tables, read, n_columns, dtype, workers=None, form=None):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
         chunks = zip(*(table._sources for table in tables), strict=True)
         views = (Source.view(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
         moved = "".join(table._parts.moved for table in tables)
-        return self._of(Parts(sources=tuple(views), moved=moved, workers=workers))
+        return self._of(Parts(sources=tuple(views), form=form, moved=moved, workers=workers))
 
     def _rows(self, rows):
         rows, parts = np.asarray(rows), self._parts
@@ -326,6 +340,10 @@ def _all_parts(chunks):
     each = [_chunk_parts(chunk) for chunk in chunks]
     sources = chain.from_iterable(parts.sources for parts in each)
     return Parts(sources=tuple(sources), moved="".join(parts.moved for parts in each))
+
+
+def _chosen(block, columns, dtype):
+    return np.take(block, columns, axis=1).astype(dtype, copy=False)
 
 
 def _mapped(function, rows, array):
