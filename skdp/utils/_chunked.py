@@ -30,8 +30,9 @@ class ChunkedArray:
         A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
         group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
-        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition). Numbers; all of the same
-        width. The rows of the first come first.
+        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition). Numbers, and in tables
+        whose schema declares types also strings and categories; all of the same width. The rows of
+        the first come first.
     reopen : callable, default=None
         Of a table that dask computes: called if its cluster is lost, it returns the table on
         another one, which dask uses from then on. A fit asks again for the sum that was
@@ -43,7 +44,8 @@ class ChunkedArray:
     shape : tuple of (int, int)
         Numbers of rows and columns.
     dtype : numpy.dtype
-        The common type of the chunks' values.
+        The common type of the chunks' values: of objects where the schema declares strings or
+        categories. There numbers are Python floats, and what is missing is None or NaN.
     ndim : int
         2.
     borders : tuple of int
@@ -52,8 +54,9 @@ class ChunkedArray:
     Raises
     ------
     ValueError
-        If there is no chunk, or one is not a table of numbers of the common width, or there are
-        more than 2**24 of them; or if a lazy table could give other rows each time it is read.
+        If there is no chunk, or one is not a table of the common width, of numbers or declared
+        labels, or there are more than 2**24 of them; or if a lazy table could give other rows each
+        time it is read.
     OSError
         If a file cannot be read.
 
@@ -376,11 +379,11 @@ def form_of(X):
 def as_chunked(X):
     """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
 
-    It is one already, a dask array, a dask DataFrame of numbers, a pyarrow dataset, a polars
-    LazyFrame, a checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet
-    files. None of the libraries is imported for anything else. Sums over rows are computed where
-    the blocks of a dask array, or the partitions of a Spark DataFrame, are; what reads rows reads
-    those of a part, and forgets them when the next one is read.
+    It is one already, a dask array, a dask DataFrame, a pyarrow dataset, a polars LazyFrame, a
+    checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the
+    libraries is imported for anything else. Sums over rows are computed where the blocks of a dask
+    array, or the partitions of a frame of dask or Spark, are; what reads rows reads those of a
+    part, and forgets them when the next one is read.
 
     Parameters
     ----------
@@ -389,7 +392,8 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array of unknown shape, of other than numbers or not 2-D; or as
+        If X is a dask array of unknown shape, of other than numbers or not 2-D; if a column is not
+        declared to be of numbers, truth values, strings or categories; or as
         `ChunkedArray` does.
     """
     if isinstance(X, ChunkedArray):
