@@ -202,8 +202,7 @@ def test_words_stay_where_they_are(table):
     lazy = dask.dataframe.from_pandas(frame, npartitions=4)
     rows = np.arange(5, N, 3)
     for estimator in (
-        DPAdditiveClassifier(epsilon=9.0, bounds=(17, 90)),
-        DPTableVectorizer(bounds=(17, 90), categories={"job": ["a", "b"]}),
+        DPHistogramNB(epsilon=9.0, delta=1e-6, bounds=(17, 90)),
         DPOneHotEncoder(epsilon=90.0, delta=1e-6),
     ):
         groups = None if isinstance(estimator, DPOneHotEncoder) else table[2]
