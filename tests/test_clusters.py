@@ -10,6 +10,7 @@ from functools import partial
 
 import cloudpickle
 import dask
+import dask.dataframe
 import distributed
 import numpy as np
 import pandas as pd
@@ -204,6 +205,27 @@ def test_iterations_are_the_same_to_the_last_bit(estimator, table):
     model = fitted(estimator, lazy, y, None)
     check_the_same(model, fitted(estimator, in_memory(X), y, None))
     np.testing.assert_array_equal(model.predict(lazy), model.predict(in_memory(X)))
+
+
+@pytest.mark.usefixtures("no_rows_here", "cluster")
+def test_words_stay_where_they_are(table):
+    """On a cluster's workers, of all rows and of some by number, persons in several partitions."""
+    rng, names = np.random.default_rng(0), ["age", "job", "flag"]
+    columns = rng.integers(17, 90, N), rng.choice(["a", "b", "c"], N), rng.integers(0, 2, N) > 0
+    frame = pd.DataFrame(dict(zip(names, columns, strict=True))).astype({"job": "category"})
+    frame.loc[::9, "job"] = None
+    lazy = dask.dataframe.from_pandas(frame, npartitions=4)
+    rows = np.arange(5, N, 3)
+    for estimator in (
+        DPHistogramNB(epsilon=9.0, delta=1e-6, bounds=(17, 90)),
+        DPOneHotEncoder(epsilon=90.0, delta=1e-6),
+    ):
+        groups = None if isinstance(estimator, DPOneHotEncoder) else table[2]
+        model = fitted(estimator, lazy, table[1], groups)
+        check_the_same(model, fitted(estimator, frame, table[1], groups))
+        folds = ((X, table[1][rows], None) for X in (ChunkedArray(lazy)[rows], frame.iloc[rows]))
+        check_the_same(*(fitted(estimator, *fold) for fold in folds))
+    assert model.transform(lazy).sum().compute() == model.transform(frame).sum()
 
 
 @pytest.mark.usefixtures("no_rows_here")

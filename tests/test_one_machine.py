@@ -5,6 +5,7 @@ import threading
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config, register_parallel_backend
 from joblib.parallel import ThreadingBackend
@@ -13,6 +14,7 @@ from sklearn.base import clone
 
 from skdp import (
     DPPCA,
+    DPAdditiveClassifier,
     DPGaussianNB,
     DPHistogramTransformer,
     DPLinearSVC,
@@ -141,6 +143,26 @@ def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
     short_sums.clear()
     fitted(estimator, X, y, None, 2, backend="copies")
     assert short_sums and not Processes.sent
+
+
+@pytest.mark.parametrize("backend", ["threading", "copies"])
+def test_tables_of_words_are_cut_as_those_of_numbers(backend, table, short_sums, tmp_path):
+    X, y, groups = table
+    words = pd.DataFrame(X).add_prefix("c")
+    words["c1"] = pd.array(np.where(X[:, 1], "yes", "no"), dtype="string")
+    words.to_parquet(tmp_path / "words.parquet", row_group_size=700)
+    register_parallel_backend("copies", Processes)
+    lists = [[0, 1], ["no", "yes"], [0, 1], [0, 1]]
+    for estimator in (
+        DPAdditiveClassifier(bounds=(0, 1)),
+        DPOneHotEncoder(categories=lists, min_frequency=2),
+        DPHistogramTransformer(edges="uniform", bounds=(0, 1), categories={"c1": ["no", "yes"]}),
+    ):
+        Processes.sent.clear()
+        for own in (None, groups):
+            model = fitted(estimator, tmp_path, y, own, 2, backend=backend)
+            check_the_same(values(model), values(fitted(estimator, words, y, own, 1)))
+        assert short_sums and bool(Processes.sent) == (backend == "copies")
 
 
 def test_processes_release_what_one_would(table, monkeypatch, tmp_path):

@@ -23,12 +23,23 @@ from sklearn.model_selection import KFold, train_test_split
 from sklearn.pipeline import make_pipeline, make_union
 
 from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPDecisionTreeClassifier,
     DPGaussianNB,
     DPGridSearchCV,
+    DPHistogramNB,
+    DPHistogramTransformer,
     DPKMeans,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRandomForestClassifier,
+    DPRandomForestRegressor,
     DPRidge,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
+    DPTargetEncoder,
     PrivacyAccountant,
 )
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
@@ -238,10 +249,10 @@ def test_missing_numbers_are_refused_or_imputed_as_in_memory(table):
 
 def test_what_is_no_number_is_refused_in_words(table, folder, tmp_path):
     frame = pl.DataFrame({"a": [1.0], "city": ["x"], "day": [pd.Timestamp("2020-01-01")]})
+    frame = frame.with_columns(many=pl.concat_list("a"), two=pl.struct("a", "city"))
     frame.write_parquet(tmp_path / "x.parquet")
-    frame.write_csv(tmp_path / "x.csv")
     for source in (frame.lazy(), tmp_path / "x.parquet"):
-        with pytest.raises(ValueError, match="'city' of .*leave such columns out"):
+        with pytest.raises(ValueError, match="got 'day' of .*'many' of .*'two' of .*such columns"):
             fitted(SCALER, source)
     numbers = tmp_path / "numbers.csv"
     frame.select("a").write_csv(numbers)
@@ -359,10 +370,213 @@ def test_dask_frames_whose_rows_could_move_are_refused(table):
         np.testing.assert_array_equal(read(each), each.compute().to_numpy(float))
 
 
-def test_words_in_a_dask_frame_are_read_at_home(table):
-    frame = pd.DataFrame(table[0], columns=NAMES).assign(city="x")
-    with pytest.raises(ValueError, match="holds words"):
-        fitted(SCALER, dd.from_pandas(frame, npartitions=2))
+def test_what_a_dask_frame_does_not_declare_is_refused(table):
+    frame = pd.DataFrame(table[0], columns=NAMES)
+    days = frame.assign(day=pd.Timestamp("2020-01-01"))
+    with dask.config.set({"dataframe.convert-string": False}):
+        city = pd.Series(["x"] * N, dtype=object)
+        objects = dd.from_pandas(frame.assign(city=city), npartitions=2)
+    for source in (dd.from_pandas(days, npartitions=2), objects):
+        with pytest.raises(ValueError, match=r"got '(day|city)' of .*compute\(\)"):
+            fitted(SCALER, source)
+
+
+# Tables with words.
+
+WORDS = {
+    "bounds": {"age": (17, 90), "income": (0, 9)},
+    "categories": {"job": ["a", "b", "c"], "home": ["own", "rent"]},
+}
+LISTS = [list(range(17, 90)), ["a", "b", "c"], ["own", "rent"], [0, 1], [0.0, 1.0]]
+PREPARED = make_pipeline(
+    DPSimpleImputer(strategy="constant"),
+    DPHistogramNB(bounds=(0, 90), categories=dict(enumerate(LISTS[1:3], 1))),
+)
+OF_WORDS = [
+    DPAdditiveClassifier(**WORDS, interactions=[("age", "job")]),
+    DPAdditiveClassifier(epsilon=30.0),
+    DPAdditiveRegressor(**WORDS, target_bounds=(0, 1)),
+    DPDecisionTreeClassifier(**WORDS, max_depth=2),
+    DPRandomForestClassifier(**WORDS, n_estimators=8),
+    DPRandomForestRegressor(**WORDS, n_estimators=8, target_bounds=(0, 1)),
+    DPHistogramNB(**WORDS),
+    DPTableVectorizer(**WORDS),
+    DPTableVectorizer(**WORDS, numbers="scaled"),
+    DPOneHotEncoder(epsilon=40.0, delta=1e-6),
+    DPOneHotEncoder(categories=LISTS, min_frequency=3),
+    DPTargetEncoder(categories=LISTS, classes=[0, 1]),
+    DPTargetEncoder(epsilon=40.0, delta=1e-6, target_bounds=(0, 1)),
+    DPSimpleImputer(strategy="constant", fill_value="?"),
+    DPSimpleImputer(strategy="most_frequent", categories=LISTS),
+    DPHistogramTransformer(
+        edges="uniform", bounds=(0, 90), categories=WORDS["categories"] | {"flag": [0, 1]}
+    ),
+]
+# What these take for a number, or a label, must not be missing.
+OF_GAPS = [e for e in OF_WORDS if not isinstance(e, DPHistogramTransformer)]
+
+
+def words(gaps=True):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(17, 90, size=N),
+            "job": pd.Series(rng.choice(["a", "b", "c", "d"], size=N), dtype="string"),
+            "home": pd.Categorical(rng.choice(["own", "rent"], size=N)),
+            "flag": rng.integers(0, 2, size=N) > 0,
+            "income": rng.integers(0, 2, size=N) + 0.0,
+        }
+    )
+    if gaps:
+        frame.loc[::7, "job"], frame.loc[::11, "home"] = None, None
+        frame.loc[::13, "income"] = np.nan
+    return frame
+
+
+def of_words(frame, path):
+    path.mkdir(exist_ok=True)
+    held = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(held.slice(0, 90), path / "0.parquet")
+    pq.write_table(held.slice(90), path / "1.parquet", row_group_size=100)
+    return {
+        "path": path,
+        "dataset": ds.dataset(path),
+        "LazyFrame": pl.from_pandas(frame).lazy(),
+        "scans": pl.concat(map(pl.scan_parquet, sorted(path.iterdir()))),
+        "dask frame": dd.from_pandas(frame, npartitions=3, sort=False),
+        "dask files": dd.read_parquet(path),
+    }
+
+
+def pulled(array, number):
+    raise AssertionError("a chunk was pulled")
+
+
+@pytest.mark.parametrize("number", range(len(OF_WORDS)))
+def test_words_are_read_as_in_memory(number, table, tmp_path, monkeypatch):
+    """What is released and what is made, but that numbers are doubles; and nothing is loaded."""
+    estimator, groups = OF_WORDS[number], table[2] if number % 2 else None
+    frame = words(gaps=estimator in OF_GAPS)
+    known = fitted(estimator, frame, table[1], groups)
+    answers = [name for name in ("transform", *PREDICTIONS[:2]) if hasattr(known, name)]
+    for source in [*of_words(frame, tmp_path / "rows").values()][number % 2 :: 2]:
+        with monkeypatch.context() as patched:
+            patched.setattr(ChunkedArray, "__array__", None)
+            if groups is None:
+                patched.setattr("skdp.utils._sources._computed", pulled)
+            model = fitted(estimator, source, table[1], groups)
+            found = [getattr(model, name)(source) for name in answers]
+        assert values(model) == values(known)
+        assert model.feature_names_in_.tolist() == list(frame)
+        for name, made in zip(answers, found, strict=True):
+            assert name != "transform" or isinstance(made, da.Array | ChunkedArray)
+            expected = getattr(known, name)(frame)
+            expected = expected.toarray() if hasattr(expected, "toarray") else expected
+            # What is made of a table that was opened above is pulled nowhere.
+            again = np.asarray(getattr(model, name)(source))
+            np.testing.assert_array_equal(again, expected)
+
+
+def test_folds_and_pipelines_of_words_never_materialise(table, tmp_path, monkeypatch):
+    y, frame = table[1], words(gaps=False)
+    columns = ColumnTransformer(
+        [
+            ("number", DPStandardScaler(bounds=([17, 0], [90, 9]), random_state=0), [0, 4]),
+            ("word", DPOneHotEncoder(categories=LISTS[1:3]), [1, 2]),
+            ("rest", "passthrough", [3]),
+        ]
+    )
+    filled = make_pipeline(OF_WORDS[13], DPOneHotEncoder(categories=LISTS))
+    last = DPLogisticRegression(data_norm=3.0, random_state=0)
+    search = DPGridSearchCV(
+        PREPARED, {"dphistogramnb__bounds": [(0, 90), (9, 90)]}, strategy="cv", cv=2
+    )
+    terms = {"cv": 2, "epsilon": 1.0, "random_state": 0}
+    expected = clone(search).set_params(random_state=0).fit(frame, y).best_score_
+    score = dp_cross_val_score(OF_WORDS[6], frame, y, **terms).mean_
+    made = [clone(first).fit_transform(frame.to_numpy(object)) for first in (columns, filled)]
+    for kind, source in of_words(frame, tmp_path / "rows").items():
+        if kind not in ("path", "dask frame"):
+            continue
+        with monkeypatch.context() as patched:
+            patched.setattr(ChunkedArray, "__array__", None)
+            patched.setattr("skdp.utils._sources._computed", pulled)
+            pipes = [make_pipeline(clone(each), last) for each in (columns, filled)]
+            predicted = [pipe.fit(ChunkedArray(source), y).predict(source) for pipe in pipes[1:]]
+            pipes[0].fit(ChunkedArray(source), y).predict(ChunkedArray(source))
+            found = clone(search).set_params(random_state=0).fit(source, y)
+            assert dp_cross_val_score(OF_WORDS[6], source, y, **terms).mean_ == score
+        assert found.best_score_ == expected and len(predicted[0]) == N
+        assert pipes[0][0].named_transformers_["number"].feature_names_in_.tolist() == [
+            "age",
+            "income",
+        ]
+        for pipe, rows in zip(pipes, made, strict=True):
+            rows = rows.toarray() if hasattr(rows, "toarray") else rows.astype(float)
+            np.testing.assert_allclose(np.asarray(pipe[0].transform(ChunkedArray(source))), rows)
+
+
+def test_how_labels_are_stored_and_which_a_part_lists_has_no_effect(tmp_path):
+    """One row's cells say nothing of how those of others are read."""
+    frame, own = words(), tmp_path / "own"
+    cells = {}
+    for kind, source in of_words(frame, own).items():
+        cells[kind] = ChunkedArray(source)[:].tolist()
+    odd = frame.copy()
+    odd["home"] = odd["home"].cat.add_categories([f"home {k}" for k in range(200)])
+    odd["home"] = odd["home"].cat.reorder_categories(odd["home"].cat.categories[::-1])
+    odd.loc[0] = [33, "?" * 400, "home 7", True, -np.inf]
+    for kind, source in of_words(odd, tmp_path / "odd").items():
+        found = ChunkedArray(source)[:].tolist()
+        assert repr(found[1:]) == repr(cells[kind][1:]) == repr(cells["path"][1:])
+        assert found[0] == [33.0, "?" * 400, "home 7", 1.0, -np.inf]
+    # Parts may list labels of their own, also so many that their codes are longer.
+    odd.iloc[90:].to_parquet(own / "1.parquet")
+    assert repr(ChunkedArray(own)[:].tolist()) == repr(cells["path"])
+
+
+def test_kinds_are_those_of_the_schema(table, tmp_path):
+    """Where a part knows no label, or none but numbers, or has no row, it is read as the others."""
+    frame, y = words(), table[1]
+    frame["home"] = pd.Categorical.from_codes(np.arange(N) % 2, [0.5, np.inf])
+    frame["mixed"] = pd.Categorical([0.5] * 200 + ["x"] * (N - 200))
+    frame.loc[:110, "job"], frame.loc[:110, "income"] = None, np.nan
+    estimators = (
+        DPTableVectorizer(bounds=WORDS["bounds"], categories={"job": ["a"], "home": [0.5, np.inf]}),
+        DPSimpleImputer(strategy="constant", fill_value="?"),
+    )
+    for npartitions in (1, 4):
+        parts = dd.from_pandas(frame, npartitions=npartitions, sort=False)
+        for estimator in estimators:
+            known = fitted(estimator, frame, y)
+            assert values(fitted(estimator, parts, y)) == values(known)
+    for kind, source in of_words(frame.drop(columns=["home", "mixed"]), tmp_path / "rows").items():
+        model = fitted(DPTableVectorizer(epsilon=9.0), source, y)
+        assert model.kinds_ == ["number", "label", "label", "number"], kind
+    meta, pieces = frame.iloc[:0], [frame.iloc[:99], frame.iloc[99:].astype({"age": float})]
+    other = dd.from_map(lambda i: pieces[i], range(2), meta=meta)
+    with pytest.raises(ValueError, match="a part has the types"):
+        fitted(estimators[1], other)
+
+
+@pytest.mark.parametrize("kind", ["path", "LazyFrame", "dask frame"])
+def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path):
+    """With the words of memory; and tables of numbers alone have no words."""
+    frame, accountant = words(), PrivacyAccountant(100.0, 0.1)
+    wild = frame.assign(income=np.where(np.arange(N) == 150, np.inf, 1.0))
+    cases = [(e, wild, "infinity") for e in (OF_WORDS[0], OF_WORDS[7], OF_WORDS[14])]
+    cases.append((OF_WORDS[-1], frame.assign(income=1.0), "'job' contains NaN or None"))
+    ridge = DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1), data_norm=9.0)
+    numbers = (SCALER, ridge, DPKMeans(bounds=(0, 1)), DPSimpleImputer(bounds=(0, 1)))
+    cases += [(e, frame, "'job' holds words") for e in (*numbers, DPHistogramTransformer())]
+    for k, (estimator, rows, match) in enumerate(cases):
+        source = of_words(rows, tmp_path / str(k))[kind]
+        for held in (rows, source):
+            with pytest.raises((ValueError, TypeError), match=match):
+                fitted(estimator, held, table[1], accountant=accountant)
+    with pytest.raises(ValueError, match="'job' holds words"):
+        dp_mean(source, bounds=(0, 1), axis=0, accountant=accountant)
+    assert accountant.spends == []
 
 
 # Rows by number.
@@ -484,10 +698,6 @@ def test_transforms_are_lazy(estimator, table, folder):
         assert isinstance(made, da.Array if "dask" in name else ChunkedArray)
         assert made.shape == expected.shape and made.dtype == expected.dtype
         np.testing.assert_array_equal(np.asarray(made), expected)
-
-
-def pulled(array, number):
-    raise AssertionError("a chunk was pulled")
 
 
 @pytest.mark.parametrize("estimator", PREDICTING, ids=lambda each: type(each).__name__)

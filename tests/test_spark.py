@@ -13,8 +13,10 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPAdditiveClassifier,
+    DPHistogramNB,
     DPKMeans,
     DPLogisticRegression,
+    DPOneHotEncoder,
     DPRidge,
     DPSGDClassifier,
     DPStandardScaler,
@@ -83,6 +85,23 @@ def test_what_is_released_and_predicted_is_what_memory_gives(estimator, table):
         np.testing.assert_array_equal(model.predict(frame), known.predict(parts[:]))
 
 
+def test_words_stay_with_the_executors(spark, table):
+    rng = np.random.default_rng(0)
+    age, job = rng.integers(17, 90, N), rng.choice(["a", "b", None], N).tolist()
+    rows = list(zip(age.tolist(), job, strict=True))
+    held = spark.createDataFrame(rows, "age int, job string").repartition(3).localCheckpoint()
+    frame = held.toArrow().to_pandas()
+    encoder = DPOneHotEncoder(delta=1e-6, random_state=0)
+    model, known = (clone(encoder).fit(X) for X in (held, frame))
+    assert repr(model.categories_) == repr(known.categories_)
+    assert repr(model.counts_) == repr(known.counts_)
+    bayes = DPHistogramNB(bounds=(17, 90), categories={"job": ["a", "b"]}, random_state=0)
+    model = bayes.fit(held, table[2])
+    found, own = model.predict_proba(held), model.predict_proba(frame)
+    np.testing.assert_array_equal(found, own)
+    np.testing.assert_array_equal(own, bayes.fit(frame, table[2]).predict_proba(frame))
+
+
 def test_persons_are_shared_out(table):
     frame, parts, _ = table
     found = [
@@ -122,8 +141,9 @@ def test_frames_whose_rows_could_move_are_refused(spark, table):
     ):
         with pytest.raises(ValueError, match="checkpoint"):
             SCALER.fit(other)
-    with pytest.raises(ValueError, match="holds numbers"):
-        SCALER.fit(spark.createDataFrame([("x",)], "a string").localCheckpoint())
+    for kind, value, match in (("string", "x", "'a' holds words"), ("binary", b"x", "'a' of bin")):
+        with pytest.raises(ValueError, match=match):
+            SCALER.fit(spark.createDataFrame([(value,)], f"a {kind}").localCheckpoint())
 
 
 def test_rows_are_not_brought_home_nor_taken_by_number(table):

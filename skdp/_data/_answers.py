@@ -17,7 +17,7 @@ def by_parts(method):
     """Make a method that answers of each row by itself do so where the parts of a table are.
 
     `transform` gives of a table in parts another one, which is made when it is read, unless a frame
-    or objects are to be made. Of the others the answers of all rows come back in one array.
+    is to be made. Of the others the answers of all rows come back in one array.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def by_parts(method):
         bare.accountant = bare.random_state = bare._skl_callbacks = None
         vars(bare).pop("feature_names_in_", None)
         answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
-        known = answers(np.zeros((1, chunked.shape[1])))
+        known = answers(np.zeros((1, chunked.shape[1]), chunked.dtype))
         shape, dtype = known.shape[1:], known.dtype
-        if lazy and dtype.kind != "O":
+        if lazy:
             return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
         rows = Rows(chunked, 4 * block_size(chunked.shape[1]), getitem)
         return map_over(rows, answers, shape=shape, dtype=dtype)

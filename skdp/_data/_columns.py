@@ -8,10 +8,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks
+from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import count_over, counts_of
 from skdp._data._refusals import check_finite, column_name
-from skdp._data._tables import read_table
+from skdp._data._tables import read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import frame_columns, in_memory, is_frame, names_of
 from skdp.utils._labels import UNDECLARED, category_codes, is_missing
@@ -30,7 +30,7 @@ class ColumnTable:
     columns : list of ndarray of shape (n_rows,), default=None
         The columns one by one, where `matrix` is None.
     numeric : list of bool, default=None
-        Whether each column's declared type is one of numbers, where `matrix` is None.
+        Whether each column's declared type is one of numbers; None asks the type of `matrix`.
     names : list, default=None
         Of the columns.
     """
@@ -58,7 +58,7 @@ class ColumnTable:
     def rows(self, read, n_columns):
         """Return as `Rows` what a function of a module makes of such a table and a slice `rows`."""
         parts = self if self.matrix is None else self.matrix
-        return Rows(parts, read=partial(_read_part, read), n_columns=n_columns)
+        return Rows(parts, read=partial(_read_part, read, self.numeric_types), n_columns=n_columns)
 
     def codes(self, j, categories, other=UNDECLARED):
         """Return the code of each value of a column, as `category_codes` does."""
@@ -92,52 +92,78 @@ class ColumnTable:
         """Return the raw values of a column's slice of rows, an array of any type."""
         if self.matrix is None:
             return self._columns[column][rows]
-        return self.matrix[rows][:, column]
+        cells = self.matrix[rows][:, column]
+        is_numeric = cells.dtype.kind == "O" and self.numeric_types[column]
+        return cells.astype(np.float64) if is_numeric else cells
 
-    def hold(self, j, numbers):
-        """Replace a column of objects by what a function makes of it.
+    def check(self, checks):
+        """Raise `ValueError` if columns hold what they must not, in one pass over the rows.
 
-        Asked for its number again, a cell could give another one, or raise after the charge.
+        Columns of objects in memory are replaced by what the checks return: asked for its number
+        again, a cell could give another one, or raise after the charge.
+
+        Parameters
+        ----------
+        checks : dict of column to callable
+            Functions of modules, of the raw values of some rows and of what the column is called.
+            They raise, or return the values, or the numbers that these are.
         """
-        if self.matrix is not None and self.matrix.dtype.kind == "O":
-            self._columns, self.matrix = list(self.matrix.T), None
-        if self.matrix is None and self._columns[j].dtype.kind == "O":
-            self._columns[j] = numbers(self._columns[j], self.name(j))
-
-    def check_numeric(self, columns):
-        """Raise `ValueError` unless some columns hold finite numbers."""
-        for j in columns:
-            self.hold(j, as_numbers)
-        for values, j in self.values_of(columns):
-            check_finite(as_numbers(values, self.name(j)), self.name(j))
-
-    def check_present(self, columns):
-        """Raise `ValueError` if a value of some categorical columns is NaN, None or infinite."""
-        self.check_not_infinite(columns, allow_nan=False)
-        for values, j in self.values_of(columns):
-            if values.dtype.kind in "OmM" and any(map(is_missing, values)):
-                raise ValueError(
-                    f"{self.name(j)} contains NaN or None; give missing values a category of their "
-                    "own, by DPSimpleImputer(strategy='constant')"
-                )
-
-    def check_not_infinite(self, columns, *, allow_nan):
-        """Raise `ValueError` if an array of floats holds an infinite value."""
-        for values, j in self.values_of(columns):
-            if values.dtype.kind == "f":
-                check_finite(values, self.name(j), allow_nan=allow_nan)
-
-    def values_of(self, columns):
-        """Yield the raw values of columns in blocks, each with its position, to be checked."""
-        # Chunks hold numbers, which were checked when the table was read.
         if isinstance(self.matrix, ChunkedArray):
-            return
-        for rows in row_blocks(self, block_size(1)):
-            yield from ((self.values(j, rows), j) for j in columns)
+            # Those of numbers were checked when the table was read.
+            left = checks if self.matrix.dtype.kind == "O" else {}
+        else:
+            if self.matrix is not None and self.matrix.dtype.kind == "O":
+                self._columns, self.matrix = list(self.matrix.T), None
+            held = [j for j in checks if self.matrix is None and self._columns[j].dtype.kind == "O"]
+            for j in held:
+                self._columns[j] = checks[j](self._columns[j], self.name(j))
+            left = {j: check for j, check in checks.items() if j not in held}
+        if left:
+            columns = self.rows(partial(_several, columns=list(left)), len(left))
+            named = [(check, self.name(j)) for j, check in left.items()]
+            sum_over(columns, _check_block, np.zeros(1), named)
 
 
-def _read_part(read, X, rows):
-    return read(X if isinstance(X, ColumnTable) else ColumnTable(X.shape, X), rows=rows)
+def check_numbers(values, name):
+    """Return values as finite numbers, or raise `ValueError`."""
+    numbers = as_numbers(values, name)
+    check_finite(numbers, name)
+    return numbers
+
+
+def check_labels(values, name):
+    """Return values, unless one is NaN, None or an infinite float: `ValueError`."""
+    check_not_infinite(values, name, allow_nan=False)
+    if values.dtype.kind in "OmM" and any(map(is_missing, values)):
+        raise ValueError(
+            f"{name} contains NaN or None; give missing values a category of their own, by "
+            "DPSimpleImputer(strategy='constant')"
+        )
+    return values
+
+
+def check_not_infinite(values, name, *, allow_nan=True):
+    """Return values, unless they are floats of which one is infinite: `ValueError`."""
+    if values.dtype.kind == "f":
+        check_finite(values, name, allow_nan=allow_nan)
+    return values
+
+
+def _read_part(read, numeric, X, rows):
+    if not isinstance(X, ColumnTable):
+        # Column by column, rows would be decoded anew for each.
+        block = X[rows]
+        X, rows = ColumnTable(block.shape, block, numeric=numeric), slice(0, len(block))
+    return read(X, rows=rows)
+
+
+def _several(table, rows, columns):
+    return [table.values(j, rows) for j in columns]
+
+
+def _check_block(total, columns, checks):
+    for values, (check, name) in zip(columns, checks, strict=True):
+        check(values, name)
 
 
 def _add_labels(counts, values, shares, categories, other):
@@ -157,7 +183,7 @@ def split_by_column(values, columns):
 def read_columns(estimator, X, *, reset=True, allow_nan=False):
     """Read a table some of whose columns may be categorical, each cell by itself.
 
-    Numeric columns are checked by `ColumnTable.check_numeric`.
+    Cells are checked by `ColumnTable.check`.
 
     Parameters
     ----------
@@ -166,7 +192,8 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
     allow_nan : bool, default=False
-        Whether values may be missing in a table that is read in parts; in others nothing is said.
+        Whether values may be missing in a table of numbers that is read in parts; in others
+        nothing is said.
 
     Returns
     -------
@@ -181,7 +208,12 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
+        if chunked.dtype.kind != "O":
+            return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
+        form, known = read_form(estimator, chunked, reset=reset), {}
+        if is_frame(form):
+            known = {"numeric": frame_columns(form)[1], "names": names_of(form)}
+        return ColumnTable(chunked.shape, chunked, **known)
     if is_frame(X):
         X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -1,8 +1,8 @@
 """What a table's container says that its columns are: the types alone, never the values."""
 
 from skdp._data._columns import read_columns
+from skdp.utils import _frames
 from skdp.utils._chunked import form_of
-from skdp.utils._frames import is_frame, kind_of
 
 
 def read_kinds(estimator, X, *, reset=True):
@@ -22,14 +22,10 @@ def container_kinds(X):
     -------
     list of {"number", "date", "duration", "boolean", "label", "object"}
     """
-    kinds = [kind_of(dtype) for dtype in types_of(X)]
-    return kinds if is_frame(form_of(X)) else kinds * X.shape[1]
+    kinds = [_frames.kind_of(dtype) for dtype in types_of(X)]
+    return kinds if _frames.is_frame(form_of(X)) else kinds * X.shape[1]
 
 
 def types_of(X):
     """Return the types of a table's columns, that of an array once."""
-    X = form_of(X)
-    if is_frame(X):
-        is_arrow = hasattr(X, "schema") and hasattr(X, "column_names")
-        return X.schema.types if is_arrow else X.dtypes
-    return [X.dtype] if hasattr(X, "dtype") else []
+    return _frames.types_of(form_of(X))

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data import _containers
 from skdp._data._parts import Rows, map_over, sum_over
-from skdp._data._refusals import check_finite, column_name
+from skdp._data._refusals import check_finite, column_name, no_numbers
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._labels import is_missing
@@ -41,8 +41,8 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     """
     chunked = as_chunked(X)
     if chunked is not None:
+        read_form(estimator, chunked, reset=reset)
         check_chunks(chunked, allow_nan=allow_nan)
-        validate_data(estimator, form_of(chunked), reset=reset, skip_check_array=True)
         return chunked
     given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
@@ -55,6 +55,15 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     validate_data(estimator, X if names is None else given, reset=reset, skip_check_array=True)
     check_finite(X, "X", allow_nan=allow_nan, names=names)
     return csr_array(X) if issparse(X) else X
+
+
+def read_form(estimator, chunked, *, reset=True):
+    """Set or compare the features of a `ChunkedArray`; return what has their names and types."""
+    # It raises as scikit-learn does where there is no row or no column.
+    check_array(np.zeros([min(length, 1) for length in chunked.shape]))
+    form = form_of(chunked)
+    validate_data(estimator, form, reset=reset, skip_check_array=True)
+    return form
 
 
 def read_array(estimator, X, *, reset=True, dtype=None):
@@ -382,8 +391,11 @@ def _row_scores(block, coef):
 
 def check_chunks(chunked, name="X", *, allow_nan=False):
     """Raise `ValueError` unless a `ChunkedArray` holds finite numbers, or may miss some."""
-    # It raises as scikit-learn does where there is no row or no column.
-    check_array(np.zeros([min(length, 1) for length in chunked.shape]))
+    if chunked.dtype.kind == "O":
+        form = form_of(chunked)
+        labels = [_frames.kind_of(each) == "label" for each in _frames.types_of(form)]
+        j = labels.index(True) if any(labels) else None
+        raise no_numbers(name if j is None else column_name(j, _frames.names_of(form)))
     found = sum_over(Rows(chunked), _add_not_finite, np.zeros(2))
     check_finite(found[allow_nan:], name)
 

@@ -280,10 +280,7 @@ class ColumnsPlan(PlanValue):
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
-        for j, column in enumerate(self.columns):
-            table.hold(j, column.check)
-        for values, j in table.values_of(range(len(self.columns))):
-            self.columns[j].check(values, table.name(j))
+        table.check({j: column.check for j, column in enumerate(self.columns)})
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""

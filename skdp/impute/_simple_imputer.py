@@ -5,7 +5,7 @@ from numbers import Real
 
 import numpy as np
 
-from skdp._data._columns import ColumnTable, read_columns
+from skdp._data._columns import ColumnTable, check_not_infinite, read_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, shares_of
@@ -180,7 +180,7 @@ class DPSimpleImputer(PlannedTransformer):
         # What comes out is numbers or objects: one row of a list has no say in which.
         X = indexable_table(X) if is_sequence(X) else X
         table = read_columns(self, X, reset=reset, allow_nan=True)
-        table.check_not_infinite(range(table.shape[1]), allow_nan=True)
+        table.check(dict.fromkeys(range(table.shape[1]), check_not_infinite))
         return table
 
     @property

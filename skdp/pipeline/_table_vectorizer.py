@@ -197,7 +197,7 @@ class DPTableVectorizer(PlannedTransformer):
             checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
             if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
                 raise ValueError("Input y contains missing values.")
-            check_consistent_length(X, y)
+            check_consistent_length(columns, y)
         return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
 
     def _check_rows(self, rows, plan):

@@ -4,7 +4,13 @@ import math
 
 import numpy as np
 
-from skdp._data._columns import read_columns, read_numeric_columns, split_by_column
+from skdp._data._columns import (
+    check_labels,
+    check_numbers,
+    read_columns,
+    read_numeric_columns,
+    split_by_column,
+)
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.mechanisms._plan import counting_mechanism, one_charge
@@ -315,9 +321,8 @@ class DPHistogramTransformer(PlannedTransformer):
 
     def _check_values(self, table, bins):
         if self.categories is not None:
-            numeric = _binning.numeric_columns(bins)
-            table.check_numeric(numeric)
-            table.check_present(np.setdiff1d(np.arange(len(bins)), numeric))
+            checks = (check_numbers if each.is_numeric else check_labels for each in bins)
+            table.check(dict(enumerate(checks)))
 
     def _divides(self):
         if is_auto(self.unit_norm):

@@ -9,6 +9,7 @@ from threading import Lock, local
 import numpy as np
 from scipy.sparse import issparse
 
+from skdp.utils import _sources
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 from skdp.utils._sources import Parts, Source, parts_of, path_parts, slice_rows, table_parts
 
@@ -29,8 +30,9 @@ class ChunkedArray:
         A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
         group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
-        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition). Numbers; all of the same
-        width. The rows of the first come first.
+        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition). Numbers, and in tables
+        whose schema declares types also strings and categories; all of the same width. The rows of
+        the first come first.
     reopen : callable, default=None
         Of a table that dask computes: called if its cluster is lost, it returns the table on
         another one, which dask uses from then on. A fit asks again for the sum that was
@@ -42,7 +44,8 @@ class ChunkedArray:
     shape : tuple of (int, int)
         Numbers of rows and columns.
     dtype : numpy.dtype
-        The common type of the chunks' values.
+        The common type of the chunks' values: of objects where the schema declares strings or
+        categories. There numbers are Python floats, and what is missing is None or NaN.
     ndim : int
         2.
     borders : tuple of int
@@ -51,8 +54,9 @@ class ChunkedArray:
     Raises
     ------
     ValueError
-        If there is no chunk, or one is not a table of numbers of the common width, or there are
-        more than 2**24 of them; or if a lazy table could give other rows each time it is read.
+        If there is no chunk, or one is not a table of the common width, of numbers or declared
+        labels, or there are more than 2**24 of them; or if a lazy table could give other rows each
+        time it is read.
     OSError
         If a file cannot be read.
 
@@ -135,8 +139,11 @@ class ChunkedArray:
             columns = np.arange(self.shape[1])[columns]
             if not _is_all(rows) or columns.ndim != 1:
                 raise TypeError("take rows first, and several columns of these")
-            chosen = partial(np.take, indices=columns, axis=1)
-            return self.mapped(chosen, len(columns), self.dtype)
+            form, dtype = self._parts.form, self.dtype
+            if form is not None:
+                form, dtype = _sources.form_of_columns(form, columns)
+            chosen = partial(_chosen, columns=columns, dtype=dtype)
+            return self.mapped(chosen, len(columns), dtype, form)
         if not isinstance(rows, slice):
             return self._rows(rows)
         if rows.step not in (None, 1):
@@ -163,6 +170,8 @@ class ChunkedArray:
         tables = [as_chunked(table) for table in args[0]] if side_by_side else []
         if len({getattr(table, "borders", None) for table in tables}) != 1:
             return function(*map(_in_memory, args), **kwargs)
+        if all(table._parts.table is not None for table in tables):
+            return self._of_dask(function([table._parts.table.array for table in tables], **kwargs))
         width = sum(table.shape[1] for table in tables)
         dtype = np.result_type(*(table.dtype for table in tables))
         return self._viewed(tables, _side_by_side, width, dtype)
@@ -186,7 +195,7 @@ class ChunkedArray:
         """
         return [partial(_opened, source) for source in self._sources]
 
-    def mapped(self, function, n_columns, dtype):
+    def mapped(self, function, n_columns, dtype, form=None):
         """Return the table that a function makes of blocks of rows, each row by itself.
 
         Parameters
@@ -196,26 +205,34 @@ class ChunkedArray:
         n_columns : int
             That it makes.
         dtype : numpy.dtype
-            Of the numbers that it makes.
+            Of the numbers, or objects, that it makes.
+        form : DataFrame, default=None
+            Without rows: the names and types of the columns that it makes.
 
         Returns
         -------
-        ChunkedArray, or dask array of a table that dask computes
+        ChunkedArray, or dask array of numbers without names, of a table that dask computes
         """
         table = self._parts.table
         if table is None:
             workers = self.workers and self.workers.mapped(function)
-            return self._viewed([self], partial(_mapped, function), n_columns, dtype, workers)
+            read = partial(_mapped, function)
+            return self._viewed([self], read, n_columns, dtype, workers, form)
         lazy = table.array.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
-        return lazy.map_blocks(function, dtype=dtype, **made)
+        return self._of_dask(lazy.map_blocks(function, dtype=dtype, **made), form)
 
-    def _viewed(self, tables, read, n_columns, dtype, workers=None):
+    def _of_dask(self, array, form=None):
+        # Of an array of dask's own, objects could be of any kind: they are refused.
+        is_own = form is not None or array.dtype.kind == "O"
+        return self._of(_sources.dask_parts(array, form)) if is_own else array
+
+    def _viewed(self, tables, read, n_columns, dtype, workers=None, form=None):
         """Return what a function makes of the chunks of tables that are cut as this one is."""
         chunks = zip(*(table._sources for table in tables), strict=True)
         views = (Source.view(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
         moved = "".join(table._parts.moved for table in tables)
-        return self._of(Parts(sources=tuple(views), moved=moved, workers=workers))
+        return self._of(Parts(sources=tuple(views), form=form, moved=moved, workers=workers))
 
     def _rows(self, rows):
         rows, parts = np.asarray(rows), self._parts
@@ -328,6 +345,10 @@ def _all_parts(chunks):
     return Parts(sources=tuple(sources), moved="".join(parts.moved for parts in each))
 
 
+def _chosen(block, columns, dtype):
+    return np.take(block, columns, axis=1).astype(dtype, copy=False)
+
+
 def _mapped(function, rows, array):
     return function(np.asarray(array[rows]))
 
@@ -358,11 +379,11 @@ def form_of(X):
 def as_chunked(X):
     """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
 
-    It is one already, a dask array, a dask DataFrame of numbers, a pyarrow dataset, a polars
-    LazyFrame, a checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet
-    files. None of the libraries is imported for anything else. Sums over rows are computed where
-    the blocks of a dask array, or the partitions of a Spark DataFrame, are; what reads rows reads
-    those of a part, and forgets them when the next one is read.
+    It is one already, a dask array, a dask DataFrame, a pyarrow dataset, a polars LazyFrame, a
+    checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the
+    libraries is imported for anything else. Sums over rows are computed where the blocks of a dask
+    array, or the partitions of a frame of dask or Spark, are; what reads rows reads those of a
+    part, and forgets them when the next one is read.
 
     Parameters
     ----------
@@ -371,7 +392,8 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array of unknown shape, of other than numbers or not 2-D; or as
+        If X is a dask array of unknown shape, of other than numbers or not 2-D; if a column is not
+        declared to be of numbers, truth values, strings or categories; or as
         `ChunkedArray` does.
     """
     if isinstance(X, ChunkedArray):

@@ -9,6 +9,7 @@ import numpy as np
 NUMBERS, TIMES = "biuf", "mM"
 # How the names of types begin.
 STARTS = {
+    "object": ("struct",),
     "number": ("int", "uint", "float", "double", "halffloat", "decimal"),
     "boolean": ("bool",),
     "label": ("str", "large_str", "cat", "enum", "dictionary", "utf8"),
@@ -97,6 +98,14 @@ def _types(table):
     dtypes = table.dtypes if is_frame(table) else [table.dtype]
     # Which labels a part lists depends on its rows.
     return ["category" if hasattr(dtype, "categories") else dtype for dtype in dtypes]
+
+
+def types_of(X):
+    """Return the types of a frame's columns, and that of an array once."""
+    if is_frame(X):
+        is_arrow = hasattr(X, "schema") and hasattr(X, "column_names")
+        return X.schema.types if is_arrow else X.dtypes
+    return [X.dtype] if hasattr(X, "dtype") else []
 
 
 def frame_columns(frame, *, without_zones=False):

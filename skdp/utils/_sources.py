@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
+from skdp.utils import _frames
 from skdp.utils._dask import DaskTable, DaskWorkers
-from skdp.utils._frames import checked_blocks, checked_part, frame_columns, is_frame, kind_of
 from skdp.utils._values import FrozenValue
 
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
@@ -105,7 +105,7 @@ def parts_of(X):
         return _polars_parts(X)
     if library != "dask":
         return None
-    return dask_parts(X) if hasattr(kind, "blocks") else is_frame(X) and _dask_frame_parts(X)
+    return _array_parts(X) if hasattr(kind, "blocks") else _frames.is_frame(X) and _frame_parts(X)
 
 
 def path_parts(paths):
@@ -156,27 +156,45 @@ def slice_rows(n_columns):
     return max(1, SLICE_BYTES // (8 * max(n_columns, 1)))
 
 
-def _dtype_of(names, types):
-    """Return the type of numbers as which a table's columns are read, by their types alone."""
-    named = zip(names, types, strict=True)
-    others = [f"{n!r} of {each}" for n, each in named if kind_of(each) not in ("number", "boolean")]
+def read_as(names, types):
+    """Return as what each column of a table is read, by its type alone: numbers, or objects."""
+    kinds = [_frames.kind_of(each) for each in types]
+    named = zip(names, types, kinds, strict=True)
+    others = [f"{n!r} of {t}" for n, t, kind in named if kind not in ("number", "boolean", "label")]
     if others or len(set(names)) < len(names):
         raise ValueError(
-            f"a table that is read in parts holds numbers under names of their own, got "
-            f"{', '.join(others[:5]) or list(names)}: leave such columns out, make numbers of each "
-            "of their cells by itself, or load the table into memory"
+            "a table that is read in parts holds numbers, truth values, strings and categories, "
+            "whose types are declared, under names of their own, got "
+            f"{', '.join(others[:5]) or list(names)}: leave such columns out, make numbers or "
+            "strings of each of their cells by itself, or, if the table fits into memory, load it "
+            "(by the compute() of dask, or the collect() of polars)"
         )
+    numbers = {str(t).lower() for t, kind in zip(types, kinds, strict=True) if kind != "label"}
     # A value may be missing, which integers cannot say.
-    single = {str(each).lower() for each in types} <= {"float", "float32"}
-    return np.dtype(np.float32 if single else np.float64)
+    number = np.float32 if numbers <= {"float", "float32"} else np.float64
+    return [np.dtype(object if kind == "label" else number) for kind in kinds]
 
 
-def _matrix(columns, n_rows, dtype):
-    """Return columns as an array; what is missing is NaN."""
-    matrix = np.empty((n_rows, len(columns)), dtype)
+def common_type(dtypes):
+    """Return the type of an array of columns that are read as these."""
+    return np.result_type(np.float32, *dtypes)
+
+
+def form_of_columns(form, columns):
+    """Return the form of some columns, by number, and the type of an array of these."""
+    names, types = _frames.names_of(form), list(_frames.types_of(form))
+    chosen = [names[j] for j in columns]
+    dtype = common_type(read_as(chosen, [types[j] for j in columns]))
+    return form.select(chosen) if hasattr(type(form), "select") else form[chosen], dtype
+
+
+def _matrix(columns, n_rows, dtypes):
+    """Return columns as an array; a number that is missing is NaN, a label None."""
+    matrix = np.empty((n_rows, len(columns)), common_type(dtypes))
     with np.errstate(all="ignore"):
-        for j, column in enumerate(columns):
-            matrix[:, j] = np.asarray(column)
+        for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
+            values = _frames.column_values(column)[0] if dtype.kind == "O" else column
+            matrix[:, j] = np.asarray(values, dtype)
     return matrix
 
 
@@ -191,8 +209,8 @@ def _moved_by(paths):
 
 def _dataset_parts(dataset):
     names, types = dataset.schema.names, dataset.schema.types
-    dtype, declared = _dtype_of(names, types), set(zip(names, types, strict=True))
-    sources, paths = [], []
+    dtypes, declared = read_as(names, types), _declared(dataset.schema)
+    dtype, sources, paths = common_type(dtypes), [], []
     for fragment in dataset.get_fragments():
         if not hasattr(fragment, "row_groups"):
             raise ValueError(
@@ -200,8 +218,7 @@ def _dataset_parts(dataset):
                 "of what types their columns are, one value decides; write them as Parquet, with "
                 "types that are declared"
             )
-        held = fragment.physical_schema
-        if declared - set(zip(held.names, held.types, strict=True)):
+        if declared - _declared(fragment.physical_schema):
             raise ValueError(
                 f"{fragment.path} has not every column of the dataset's schema in its type: write "
                 "all files alike, and leave out of the schema what stands in names of folders"
@@ -210,11 +227,17 @@ def _dataset_parts(dataset):
         written = _written(fragment)
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
-            batches = partial(_batches, fragment, written, group.id, names, dtype)
+            batches = partial(_batches, fragment, written, group.id, names, dtypes)
             opening = partial(Decoded, fragment.path, batches, shape, dtype)
             sources.append(Source(fragment.path, shape, dtype, opening))
     form = dataset.schema.empty_table()
     return Parts(sources=tuple(sources), form=form, moved=_moved_by(paths))
+
+
+def _declared(schema):
+    # How long the codes of labels are depends on how many a part lists.
+    types = (getattr(each, "value_type", each) for each in schema.types)
+    return set(zip(schema.names, types, strict=True))
 
 
 def _written(fragment):
@@ -223,7 +246,7 @@ def _written(fragment):
     return found.size, found.mtime_ns
 
 
-def _batches(fragment, written, group, names, dtype):
+def _batches(fragment, written, group, names, dtypes):
     """Yield arrays of the rows of a row group of a Parquet file, one behind another."""
     from pyarrow.parquet import ParquetFile
 
@@ -233,7 +256,7 @@ def _batches(fragment, written, group, names, dtype):
         file = ParquetFile(fragment.open(), **options)
         kept = {"row_groups": [group], "columns": names, "use_threads": False}
         for batch in file.iter_batches(slice_rows(len(names)), **kept):
-            yield _matrix([batch.column(name) for name in names], len(batch), dtype)
+            yield _matrix([batch.column(name) for name in names], len(batch), dtypes)
 
 
 class Decoded(Lazy):
@@ -264,7 +287,7 @@ def _polars_parts(frame):
     from polars import len as n_rows_of
 
     form, plan = frame.head(0).collect(), frame.explain(optimized=False)
-    dtype = _dtype_of(form.columns, form.dtypes)
+    dtypes = read_as(form.columns, form.dtypes)
     words = re.sub(f"{NAMED}|{SCANNED}", "", plan)
     words = set(re.findall(r"[^\W\d]\w*", words))
     # Where a row is left out, places and numbers of rows depend on values.
@@ -278,37 +301,34 @@ def _polars_parts(frame):
     files = [file for scan in re.findall(SCANNED, plan) for file in scan.split(", ")]
     moved = "its plan has FILTER" if "FILTER" in words else _moved_by(files)
     n_rows, width = frame.select(n_rows_of()).collect().item(), len(form.columns)
-    size, sources = SLICES_OF_POLARS * slice_rows(width), []
+    size, dtype, sources = SLICES_OF_POLARS * slice_rows(width), common_type(dtypes), []
     for start in range(0, max(n_rows, 1), size):
         shape = min(size, n_rows - start), width
-        batches = partial(_collected, frame.slice(start, shape[0]), shape, dtype)
+        batches = partial(_collected, frame.slice(start, shape[0]), shape, dtypes)
         opening = partial(Decoded, "a LazyFrame", batches, shape, dtype)
         # A plan may hold a whole table; and polars has threads of its own.
         sources.append(Source("a LazyFrame", shape, dtype, opening, in_memory=True))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
-def _collected(frame, shape, dtype):
+def _collected(frame, shape, dtypes):
     rows = frame.collect()
     if len(rows) == shape[0]:
-        yield _matrix(rows.get_columns(), len(rows), dtype)
+        yield _matrix(rows.get_columns(), len(rows), dtypes)
 
 
-def dask_parts(X, form=None):
-    """Return the `Parts` of a dask array.
-
-    Raises
-    ------
-    ValueError
-        If it is of unknown shape, of other than numbers or not 2-D.
-    """
+def _array_parts(X):
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
     if any(np.isnan(length) for axis in X.chunks for length in axis):
         raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
-    return table_parts(
-        DaskTable(checked_blocks(X), None if form is None else list(form.columns)), form
-    )
+    return dask_parts(X)
+
+
+def dask_parts(array, form=None):
+    """Return the `Parts` of a dask array of known chunks, of numbers or of objects."""
+    names = None if form is None else list(form.columns)
+    return table_parts(DaskTable(_frames.checked_blocks(array), names), form)
 
 
 def table_parts(table, form):
@@ -326,12 +346,9 @@ def _computed(table, number):
     return table.array.blocks[number].compute()
 
 
-def _dask_frame_parts(frame):
+def _frame_parts(frame):
     types = list(frame.dtypes)
-    if any(kind_of(each) not in ("number", "boolean") for each in types):
-        # Read at home, where words and dates are.
-        return None
-    dtype = _dtype_of(list(frame.columns), types)
+    dtypes = read_as(list(frame.columns), types)
     plan = frame.expr.walk() if hasattr(frame, "expr") else [frame]
     steps = {type(step).__name__ for step in plan if not _stays_in_place(step)}
     if steps:
@@ -341,8 +358,8 @@ def _dask_frame_parts(frame):
             "persist(), or write it to files by to_parquet, and give what is held or read"
         )
     # What is missing has no place in the types that numpy would choose.
-    read = partial(_partition, types, dtype)
-    array = frame.map_partitions(read, meta=np.empty((0, len(types)), dtype))
+    read = partial(_partition, types, dtypes)
+    array = frame.map_partitions(read, meta=np.empty((0, len(types)), common_type(dtypes)))
     return dask_parts(array.compute_chunk_sizes(), frame._meta)
 
 
@@ -356,6 +373,6 @@ def _stays_in_place(step):
     return not DASK_IN_PLACE.isdisjoint(kinds)
 
 
-def _partition(types, dtype, part):
-    columns, _ = frame_columns(checked_part(part, types))
-    return _matrix(columns, len(part), dtype)
+def _partition(types, dtypes, part):
+    columns, _ = _frames.frame_columns(_frames.checked_part(part, types))
+    return _matrix(columns, len(part), dtypes)

@@ -5,6 +5,7 @@ here, in the order of `skdp.utils._workers`. This takes pyspark 4, without Spark
 pyarrow, here and on the executors.
 """
 
+import pickle
 from dataclasses import replace
 from functools import partial
 from itertools import starmap
@@ -12,7 +13,7 @@ from itertools import starmap
 import numpy as np
 
 from skdp.utils._dask import DaskWorkers
-from skdp.utils._sources import Parts, Source, _dtype_of, _matrix
+from skdp.utils._sources import Parts, Source, _matrix, common_type, read_as
 from skdp.utils._workers import Call, added
 
 MOVED = "Spark chose where they stand, by values if what came before the checkpoint says so"
@@ -34,22 +35,24 @@ def spark_parts(frame):
             "session without Spark Connect; or write it to Parquet, and give the path"
         )
     form = frame.limit(0).toArrow()
-    dtype, width = _dtype_of(form.schema.names, form.schema.types), form.num_columns
-    packed = frame.mapInArrow(partial(_packed, dtype), "rows binary").rdd
+    dtypes, width = read_as(form.schema.names, form.schema.types), form.num_columns
+    dtype = common_type(dtypes)
+    packed = frame.mapInArrow(partial(_packed, dtypes), "rows binary").rdd
     blocks = packed.mapPartitions(partial(_block, dtype, width))
     shapes = [(height, width) for height in blocks.map(len).collect()]
     sources = tuple(Source("a partition", shape, dtype, _refused, True) for shape in shapes)
     return Parts(sources=sources, form=form, moved=MOVED, workers=partial(SparkWorkers, blocks))
 
 
-def _packed(dtype, batches):
+def _packed(dtypes, batches):
     for batch in batches:
-        rows = _matrix(batch.columns, len(batch), dtype).tobytes()
+        rows = pickle.dumps(_matrix(batch.columns, len(batch), dtypes))
         yield type(batch).from_pydict({"rows": [rows]})
 
 
 def _block(dtype, width, packed):
-    return [np.frombuffer(b"".join(each.rows for each in packed), dtype).reshape(-1, width)]
+    batches = [pickle.loads(each.rows) for each in packed]
+    return [np.concatenate([np.empty((0, width), dtype), *batches])]
 
 
 def _refused():
