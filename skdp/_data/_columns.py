@@ -145,7 +145,11 @@ def each_column(X):
 
 
 def _read_part(read, X, rows):
-    return read(X if isinstance(X, ColumnTable) else ColumnTable(X.shape, X), rows=rows)
+    if isinstance(X, ColumnTable):
+        return read(X, rows=rows)
+    # Columns that are read one by one would be decoded as often.
+    block = X[rows]
+    return read(ColumnTable(block.shape, block), rows=slice(len(block)))
 
 
 def _add_labels(counts, values, shares, categories, other):
