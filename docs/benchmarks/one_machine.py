@@ -13,7 +13,7 @@ interpreter and its libraries included. Linear algebra has one thread.
 
 The environment variable `ONE_MACHINE_FOLDER` names a folder in which files are kept for the next
 call. With `ONE_MACHINE_SECONDS`, `memory` stops a fit after so many, and says "stopped": the peak
-is the one until then. Steps that follow one another take the same memory each.
+is the one until then.
 """
 
 import os
