@@ -7,9 +7,13 @@ The kind of files is npy or parquet. `speed` fits each estimator by one thread, 
 processes in turn (`joblib.parallel_config`), on an array in memory and on a folder of files, and
 prints the medians of seconds, and how many times faster two are. Other programs may use the machine
 meanwhile: `others` is the share of its processors that they took during the fits that count, which
-are the quarter in which it was least. `memory` writes a folder of files, fits each estimator in a
+are the quarter in which it was least. `memory` fits each estimator to a folder of files in a
 process of its own, by one thread and by two, and prints the peak of its memory in MB, the
 interpreter and its libraries included. Linear algebra has one thread.
+
+The environment variable `ONE_MACHINE_FOLDER` names a folder in which files are kept for the next
+call. With `ONE_MACHINE_SECONDS`, `memory` stops a fit after so many, and says "stopped": the peak
+is the one until then.
 """
 
 import os
@@ -19,8 +23,10 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +85,20 @@ def write(folder, n_rows, n_columns, kind, n_files):
     np.save(folder / "labels", np.concatenate(labels).astype(int))
 
 
+@contextmanager
+def written(*table):
+    """Write files and give their folder, which is kept where the environment names one."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = os.environ.get("ONE_MACHINE_FOLDER")
+        if kept:
+            folder = Path(kept) / "-".join(map(str, table))
+        folder = Path(folder)
+        if not (folder / "labels.npy").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write(folder, *table)
+        yield folder
+
+
 def read(folder):
     paths = [path for path in sorted(Path(folder).iterdir()) if path.stem != "labels"]
     return ChunkedArray(paths), np.load(Path(folder) / "labels.npy")
@@ -124,8 +144,7 @@ def compare(estimator, X, y, patience, configs):
 
 
 def speed(n_rows=2_000_000, n_columns=20, patience=20, kind="npy", *names):
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), n_rows, n_columns, kind, FILES)
+    with written(n_rows, n_columns, kind, FILES) as folder:
         files, y = read(folder)
         print(f"rows {n_rows}, columns {n_columns}, {FILES} files of {kind}")
         print("| | one | two threads | times as fast | two processes | times as fast | others |")
@@ -145,8 +164,7 @@ def speed(n_rows=2_000_000, n_columns=20, patience=20, kind="npy", *names):
 
 
 def memory(n_rows=10_000_000, n_columns=20, kind="npy", *names):
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), n_rows, n_columns, kind, FILES)
+    with written(n_rows, n_columns, kind, FILES) as folder:
         print(f"rows {n_rows}, columns {n_columns}, {FILES} files of {kind}")
         print("| | MB, one thread | seconds | MB, two | seconds |")
         print("|---|---|---|---|---|")
@@ -160,13 +178,19 @@ def memory(n_rows=10_000_000, n_columns=20, kind="npy", *names):
 
 def peak(folder, name, n_jobs):
     X, y = read(folder)
-    start = time.perf_counter()
+    start, limit = time.perf_counter(), os.environ.get("ONE_MACHINE_SECONDS")
+
+    def say(word=""):
+        # Of this program alone: what `resource` says may be its parent's.
+        most = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+        print(f"{int(most) / 1024:.0f} | {time.perf_counter() - start:.1f}{word}", flush=True)
+        os._exit(0)
+
+    if limit:
+        threading.Timer(float(limit), say, [", stopped"]).start()
     if name != "imports":
         fit(estimators(len(X))[name], X, y, n_jobs=int(n_jobs))
-    seconds = time.perf_counter() - start
-    # Of this program alone: what `resource` says may be its parent's.
-    most = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-    print(f"{int(most) / 1024:.0f} | {seconds:.1f}")
+    say()
 
 
 if __name__ == "__main__":

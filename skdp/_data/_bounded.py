@@ -1,6 +1,7 @@
 """Rows of bounded norm, read block by block: clipped without a copy, with a constant feature."""
 
 import math
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -72,6 +73,13 @@ class BoundedRows(Rows):
             self._kept[rows.start] = block, block.T
         return factor, shares_of(self.persons)
 
+    def once(self):
+        """Return the rows for a single sum: its blocks find their factors, which nothing holds."""
+        rows = copy(self)
+        if not issparse(self.X):
+            rows.along = None, shares_of(self.persons)
+        return rows
+
     def __getitem__(self, rows):
         return _Block(self, rows)
 
@@ -96,7 +104,10 @@ class _Block:
 
     @cached_property
     def _values(self):
-        block, zeroed = read_block(self._table.X, self._rows), self._factor == 0.0
+        block = read_block(self._table.X, self._rows)
+        if self._factor is None:
+            self._factor = _row_factors(block, self._table.data_norm, self._table.unit)
+        zeroed = self._factor == 0.0
         return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
 
     def scores(self, weights):
@@ -113,13 +124,13 @@ class _Block:
 
     def weighted_sum(self, coefficients):
         """Return the sum by shares of the rows times coefficients of shape (n, ...)."""
-        coefficients, one = self.shared(coefficients), coefficients.ndim == 1
+        values, coefficients, one = self._values, self.shared(coefficients), coefficients.ndim == 1
         scaled = coefficients * (self._factor if one else self._factor[:, None])
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
         if self._table._kept:
             sums = (self._transposed @ scaled).T
         else:
-            sums = scaled.T @ self._values
+            sums = scaled.T @ values
         total[..., : self._n_columns] = sums
         if self._constant:
             total[..., self._n_columns] = self._constant * coefficients.sum(axis=0)

@@ -224,11 +224,14 @@ def map_over(table, function, *small, shape=(), dtype=np.float64, held=False):
     workers, out = _workers(table), partial(np.empty, dtype=dtype, order="F" if held else "C")
     if workers is None:
         return _map_blocks(table, table.blocks(), function, out((table.shape[0], *shape)), small)
+    # Threads put it in its place, which goes with the rows; others return it.
+    here = out((table.shape[0], *shape)) if getattr(workers, "threads", False) else None
     what = partial(_map_there, function, shape, dtype, small)
-    calls = list(chain.from_iterable(_calls(workers, table, _runs(table), what)))
+    calls = list(chain.from_iterable(_calls(workers, table, _runs(table), what, here)))
     if held and workers.held:
         return workers.held(calls)
-    return joined(workers.results(calls), out((table.shape[0], *shape)))
+    found = workers.results(calls)
+    return joined(found, out((table.shape[0], *shape))) if here is None else here
 
 
 def gather_over(table, function, merge, *small):
@@ -312,19 +315,19 @@ def _sum_there(add, shape, dtype, small, sent, span, X, read_with, along):
     return _sum_runs(table, runs, add, np.zeros(shape, dtype), small, along)
 
 
-def _map_blocks(table, blocks, function, out, small):
-    stop = 0
+def _map_blocks(table, blocks, function, out, small, first=0):
     for rows in blocks:
-        start, stop = stop, stop + rows.stop - rows.start
-        out[start:stop] = function(table[rows], *small)
+        out[rows.start - first : rows.stop - first] = function(table[rows], *small)
     return out
 
 
-def _map_there(function, shape, dtype, small, sent, span, X, along):
-    table = sent.with_rows(X, along)
+def _map_there(function, shape, dtype, small, sent, span, X, along, out):
+    table, first = sent.with_rows(X, along), 0
     blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
-    out = np.empty((sum(rows.stop - rows.start for rows in blocks), *shape), dtype, order="F")
-    return _map_blocks(table, blocks, function, out, small)
+    if out is None:
+        first, n_rows = (blocks[0].start if blocks else 0), sum(b.stop - b.start for b in blocks)
+        out = np.empty((n_rows, *shape), dtype, order="F")
+    return _map_blocks(table, blocks, function, out, small, first)
 
 
 def most_additions(size):

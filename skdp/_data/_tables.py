@@ -276,12 +276,14 @@ def read_target(estimator, y, n_rows):
 
 
 def read_numeric_target(estimator, y, n_rows):
-    """Read targets in double precision; as `read_target`."""
+    """Read targets, in double precision unless they are whole numbers; as `read_target`."""
     y = read_target(estimator, y, n_rows)
     if y.dtype.kind not in "fiubO":
         raise ValueError(
             f"y must hold numbers, got an array of {y.dtype}; a classifier takes labels"
         )
+    if y.dtype.kind in "iub":
+        return y
     numbers = _containers.as_numbers(y, "y")
     # Of objects scikit-learn looks for NaN before it converts them, when None is none yet.
     check_finite(numbers, "y")

@@ -58,11 +58,13 @@ class ClippedSums(Rows):
         In which norm gradients are clipped; that of all classes together.
     persons : Persons, default=None
         By whose shares clipped gradients count, and of whom batches consist then.
+    of_gains : bool, default=False
+        Whether gains alone are asked for, which need no row's norm.
     """
 
     stays = Rows.stays | {"read", "row_scores", "_persons", "_caps", "_firsts"}
 
-    def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None):
+    def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None, of_gains=False):
         shares = shares_of(persons)
         tile = LARGEST_TILE if issparse(X) else tile_rows(X.shape[1])
         super().__init__(X, tile, along=(y, None, shares))
@@ -72,6 +74,8 @@ class ClippedSums(Rows):
         self._persons, self._indices = persons, None
         if getattr(X, "workers", None) is None:
             self._open()
+        if of_gains:
+            return
         self._caps = map_over(self, _largest_residuals, self._clip, held=True)
         self.along = y, self._caps, shares
 

@@ -66,7 +66,7 @@ class AdaSSP(Perturbation):
         ndarray of shape (n_features,)
         """
         p, (unit_A, unit_b, unit_eigenvalue) = rows.n_features, self._units
-        total = sum_over(rows, _add_statistics, np.zeros((p + 1, p)), along=(targets,))
+        total = sum_over(rows.once(), _add_statistics, np.zeros((p + 1, p)), along=(targets,))
         A, b = total[:p].T, total[p]
         # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
         least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)

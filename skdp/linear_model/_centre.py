@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import counts_of, shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
 from skdp._sgd._defaults import LARGEST_CHANCE
@@ -78,7 +79,6 @@ class ClassCentre(MechanismPlan, eq=True):
         float or ndarray of shape (n_classes,)
         """
         binary = len(self.class_weight) == 2
-        codes = codes.astype(np.intp, copy=False)
         counts = counts_of(codes, shares_of(persons), len(self.class_weight))
         counts = counts[binary:].astype(np.float64)
         counts = self.mechanism.release(counts, random_state=source)
@@ -138,14 +138,19 @@ class MeanCentre(MechanismPlan, eq=True):
         -------
         float
         """
-        if self.high is not None:
-            targets = 2.0 * (targets / self.high) - 1.0
-        steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP)[:, np.newaxis] * TARGET_STEP
-        total = exact_sum(steps, (-1.0, 1.0), n_samples=self.n_rows, shares=shares_of(persons))
+        rows, along = Rows(targets[:, np.newaxis]), (shares_of(persons),)
+        total = sum_over(rows, _add_targets, np.zeros(1), self.high, self.n_rows, along=along)
         mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         if self.high is None:
             return float(np.clip(mean, -1.0, 1.0))
         return math.log(0.5 * self.high * float(np.clip(1.0 + mean, self.least, 2.0)))
+
+
+def _add_targets(total, targets, shares, high, n_rows):
+    if high is not None:
+        targets = 2.0 * (targets / high) - 1.0
+    steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP) * TARGET_STEP
+    total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, shares=shares)
 
 
 def _with_centre(rows, n_rows, moved, centre, **params):

@@ -238,8 +238,9 @@ class WeightsFit(MechanismPlan, eq=True):
         """Return the share of the way from the start that explains more than chance."""
         n, unit, moved = rows.n_units, rows.unit, weights - start
         check = self.problem.task.check(rows.norm, rows.n_features, n, 1.0 / (n * self.weights.C))
-        whole = {"clip": LENGTH_OF_GAINS["l1"], "norm": "l1", "persons": rows.persons}
-        sums = ClippedSums(rows.X, y, self.loss, constant=unit * rows.constant, **whole)
+        whole = {"clip": LENGTH_OF_GAINS["l1"], "norm": "l1", "of_gains": True}
+        own = {"constant": unit * rows.constant, "persons": rows.persons}
+        sums = ClippedSums(rows.X, y, self.loss, **own, **whole)
         gains = sums.gains(start / unit, weights / unit, None, check.units(moved)).ravel()[:3]
         return check.kept(self.rows.checking.release(gains, random_state=source), moved)
 

@@ -78,6 +78,8 @@ class JoblibWorkers:
 
     Attributes
     ----------
+    threads : bool
+        Whether they see the arrays of this process, of which each call gets its part to write to.
     depth : int
         How often the runs of a part are halved, for a call of each half.
     held : callable or None
@@ -90,8 +92,8 @@ class JoblibWorkers:
     def __init__(self, parts, borders, n_jobs, in_memory):
         self._parts, self._borders = parts, borders
         backend, _ = get_active_backend(prefer="threads")
-        self._threads = in_memory or getattr(backend, "supports_sharedmem", False)
-        self._n_jobs = min(n_jobs, cpu_count()) if self._threads else n_jobs
+        self.threads = in_memory or getattr(backend, "supports_sharedmem", False)
+        self._n_jobs = min(n_jobs, cpu_count()) if self.threads else n_jobs
         self._depth = (CALLS_A_JOB * self._n_jobs - 1).bit_length()
         self.depth = max(0, self._depth + 1 - len(parts).bit_length())
 
@@ -135,7 +137,7 @@ class JoblibWorkers:
 
     def results(self, calls):
         """Return a list of what calls return."""
-        if not self._threads:
+        if not self.threads:
             # Targets go by pipes: as files, which joblib would make, they could be left behind.
             pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None)
             return list(pool(delayed(call)() for call in calls))

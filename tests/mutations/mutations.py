@@ -1239,7 +1239,9 @@ MUTATIONS = [
         "rows-of-workers-unbounded",
         "_data._parts",
         "_map_there",
-        rules.put_for("_map_blocks(table, blocks, function, out, small)", "np.ones_like(out)"),
+        rules.put_for(
+            "_map_blocks(table, blocks, function, out, small, first)", "np.ones_like(out)"
+        ),
         ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
         "on a cluster one row moves a sum without bound",
     ),
