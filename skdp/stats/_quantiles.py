@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -226,7 +227,8 @@ class QuantilePlan(StatisticPlan):
             ]
             for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
                 found = _choose(part, window, places[part.column].stream)
-                chosen[part.index, part.column], below[part.index, part.column] = found
+                place = part.node.index, part.column
+                chosen[place], below[place] = found
         return chosen[inverse]
 
     def _part(self, level, node, column, n_rows, chosen, below, starts):
@@ -236,20 +238,8 @@ class QuantilePlan(StatisticPlan):
             first, start = int(chosen[node.first]), int(below[node.first])
         if node.last is not None:
             last, end = int(chosen[node.last]), int(below[node.last])
-        return _Part(
-            index=node.index,
-            column=column,
-            first=first,
-            last=last,
-            # A row at a chosen point belongs to the part above it, at the end of the range as well.
-            stop=last + (node.last is None),
-            start=start,
-            total=end - start,
-            share=node.share,
-            rate=self._rate(level, node),
-            by_person=self.guarantee.neighbours.unit == "person",
-            n_rows=n_rows,
-        )
+        rate, by_person = self._rate(level, node), self.guarantee.neighbours.unit == "person"
+        return _Part(node, column, rate, by_person, n_rows, first, last, start, end)
 
 
 def epsilon_of_each(guarantee, count):
@@ -292,51 +282,47 @@ def cell_values(cells, low, high):
     return np.clip((1.0 - share) * low + share * high, low, high)
 
 
-class _Part(FrozenValue, kw_only=True):
+class _Part(FrozenValue):
     """A part of a column's rows, in which one quantile is chosen, and how.
 
     Parameters
     ----------
-    index : int
-        Of the quantile.
+    node : _Node
+        The choice.
     column : int
-    first, last : int
-        The least and the largest point that can be chosen.
-    stop : int
-        The part's rows are those at positions from `first` on and below this.
-    start, total : int
-        The weight of the rows below the part's, and of the part's.
-    share : int
-        The fraction of `total` that should lie below, in units of 2**-30.
     rate : Fraction
         Of the distance in the exponent.
     by_person : bool
         Whether rows have weights of persons, of which `WHOLE` is one.
     n_rows : int
         Of the table.
+    first, last : int
+        The least and the largest point that can be chosen.
+    start, end : int
+        The weight of the rows below the part's, and that with the part's.
     """
 
-    index: int
+    node: _Node
     column: int
+    rate: Fraction
+    by_person: bool
+    n_rows: int
     first: int
     last: int
-    stop: int
     start: int
-    total: int
-    share: int
-    rate: Fraction
-    by_person: bool = False
-    n_rows: int
+    end: int
 
-    @property
-    def whole(self):
-        """The weight of one unit."""
-        return WHOLE if self.by_person else 1
-
-    @property
-    def fine(self):
-        """How many steps of a score a weight of 1 has."""
-        return _FINE if self.by_person else _UNIT
+    # The fraction of the weight `total` that should lie below, in units of 2**-30.
+    share = property(attrgetter("node.share"))
+    total = property(lambda self: self.end - self.start)
+    # The position after those of the part's rows: a row at a chosen point belongs to the part
+    # above it, at the end of the range as well.
+    stop = property(lambda self: self.last + (self.node.last is None))
+    # The weight of one unit, and how many steps of a score a weight of 1 has.
+    whole = property(lambda self: WHOLE if self.by_person else 1)
+    fine = property(lambda self: _FINE if self.by_person else _UNIT)
+    # The least key of the column.
+    first_key = property(lambda self: self.column << COLUMN_SHIFT)
 
     @cached_property
     def near(self):
@@ -349,14 +335,9 @@ class _Part(FrozenValue, kw_only=True):
         reach = (reach + 2 * (self.n_rows // POSITIONS) + 64) * self.whole
         return wanted - reach, wanted + reach
 
-    @property
-    def first_key(self):
-        """The least key of the column."""
-        return self.column << COLUMN_SHIFT
-
     def reaches(self, weight):
         """Say whether a weight is that of a row of the part."""
-        return self.start <= weight < self.start + self.total
+        return self.start <= weight < self.end
 
     def run_of(self, first, end):
         """Return the run of keys that a run of cells of the column has."""
