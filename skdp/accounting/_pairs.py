@@ -129,11 +129,6 @@ def discrete_laplace(scale, sensitivity):
 
 def discrete_gaussian(sigma, sensitivity):
     reach = math.ceil((38.0 if sigma < 1e4 else 14.0) * sigma) + sensitivity + 1
-    if 2 * reach > _MAX_ATOMS:
-        raise ValueError(
-            f"a discrete Gaussian of sigma={sigma:g} grid units has too many atoms for its "
-            "exact distribution; use method 'rdp' or 'zcdp', or a Gaussian event"
-        )
     x = np.arange(-reach, reach + 1, dtype=float)
     weights = np.exp(-0.5 * (x / sigma) ** 2)
     total = math.fsum(weights) if len(x) < 10_000 else float(weights.sum())

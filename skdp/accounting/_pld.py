@@ -246,10 +246,8 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     noise = math.log(2.0**-52 * float(density.max()) * reach)
     cut = max(epsilon, low) + 0.5 * _MAX_WIDTH
     kept = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
-    if not kept.all():
-        beyond += float(masses[losses > cut].sum())
-        losses, masses = losses[kept], masses[kept]
-    masses, beyond = masses * round_off, beyond * round_off
+    beyond += float(masses[losses > cut].sum())
+    losses, masses, beyond = losses[kept], masses[kept] * round_off, beyond * round_off
     return _Total(step, _raised(losses, parts), masses, beyond, log_total + noise, high - low)
 
 
