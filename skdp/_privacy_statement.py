@@ -86,9 +86,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         -------
         dict
         """
-        values = asdict(self)
-        values["public"] = list(self.public)
-        return values | {"covered": self.covered, "not_covered": self.not_covered}
+        bounds = {"covered": self.covered, "not_covered": self.not_covered}
+        return asdict(self) | {"public": list(self.public)} | bounds
 
     def section(self):
         """Return all of it as a part of a document.

@@ -22,8 +22,8 @@ def _binomial_losses(epsilon0: float, count: int):
         return None
     rate = 1.0 / (1.0 + math.exp(min(epsilon0, 700.0)))
     reach = 20.0 * math.sqrt(count * rate * (1.0 - rate)) + 60.0
-    first, last = max(0, math.floor(count * rate - reach)), math.ceil(count * rate + reach)
-    last = min(count, last)
+    first = max(0, math.floor(count * rate - reach))
+    last = min(count, math.ceil(count * rate + reach))
     if last - first > _MAX_TERMS:
         return None
     i = np.arange(first, last + 1, dtype=float)

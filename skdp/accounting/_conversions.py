@@ -91,10 +91,10 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
 
 def converted_delta(rdp, order, epsilon):
     """As `rdp_to_delta`, of numbers that are known to be in range."""
-    if epsilon == math.inf:
-        return 0.0 if rdp < math.inf else 1.0
     if not rdp < math.inf:
         return 1.0
+    if epsilon == math.inf:
+        return 0.0
     log_delta = (order - 1.0) * (rdp - epsilon - math.log1p(1.0 / (order - 1.0))) - math.log(order)
     size = (order - 1.0) * (rdp + epsilon) + math.log(order) + 2.0
     return math.exp(min(0.0, log_delta + _ROUND_OFF * size))
@@ -153,14 +153,11 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     1.914239
     """
     check_costs(rho=rho, delta=delta, rho_delta=rho_delta)
-    if rho == 0.0 and delta >= rho_delta:
+    if delta >= 1.0 or (rho == 0.0 and delta >= rho_delta):
         return 0.0
-    spare = (delta - rho_delta) / (1.0 - rho_delta) if rho_delta < 1.0 else -1.0
-    if spare <= 0.0 or not rho < math.inf:
-        return math.inf if delta < 1.0 else 0.0
-    if spare >= 1.0:
-        return 0.0
-
+    if delta <= rho_delta or not rho < math.inf:
+        return math.inf
+    spare = (delta - rho_delta) / (1.0 - rho_delta)
     excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
     return minimum_over_orders(
         lambda order: converted_epsilon(rho * order, order, spare), excess * 1e-3, excess * 1e3

@@ -39,8 +39,6 @@ def laplace_rho(epsilon: float) -> float:
 
 def pure_mu(epsilon: float) -> float:
     """mu with e^epsilon / (1 + e^epsilon) = Phi(mu / 2)."""
-    if epsilon == 0.0:
-        return 0.0
     if epsilon < 1e-3:
         # Phi(mu/2) - 1/2 = tanh(epsilon/2)/2 <= epsilon/4; the cubic term is covered by 1e-6.
         return epsilon * math.sqrt(math.pi / 2.0) * (1.0 + 1e-6)
@@ -49,8 +47,6 @@ def pure_mu(epsilon: float) -> float:
 
 def response_renyi(epsilon, order, num_categories=2):
     """Randomised response (Mironov 2017, table II), k-ary."""
-    if epsilon == math.inf:
-        return math.inf
     rest = num_categories - 1.0
     top = -math.log1p(rest * math.exp(-epsilon))
     terms = [

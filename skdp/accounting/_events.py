@@ -76,8 +76,6 @@ class Event:
     8.32
     """
 
-    __slots__ = ()
-
     def __post_init__(self):
         parts = _parts(self)
         if parts is not None:
@@ -405,11 +403,7 @@ class SampledWithoutReplacement(_Listed):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.sample_size > self.population_size:
-            raise ValueError(
-                f"sample_size must be at most population_size={self.population_size}, got "
-                f"{self.sample_size}"
-            )
+        _integer(self.sample_size, "sample_size", 0, self.population_size)
 
     @property
     def sampling_rate(self) -> float:
@@ -536,9 +530,8 @@ def _counts(event, known):
         return {check_event(event): 1}
     if id(event) not in known:
         known[id(event)] = counts = {}
-        repeated = isinstance(event, Repeated)
-        times = event.count if repeated else 1
-        for part in () if times == 0 else (event.event,) if repeated else event.events:
+        times = event.count if isinstance(event, Repeated) else 1
+        for part in _parts(event) if times else ():
             for leaf, count in _counts(part, known).items():
                 counts[leaf] = counts.get(leaf, 0) + times * count
     return known[id(event)]

@@ -129,8 +129,6 @@ def _decreasing_root(function, target, low, high):
         value = function(x)
         return (math.log(value) if value > 0.0 else -1e4) - math.log(target)
 
-    if gap(low) <= 0.0:
-        return low
     return brentq(gap, low, high, xtol=1e-300, rtol=4 * 2.0**-52, maxiter=200, disp=False)
 
 

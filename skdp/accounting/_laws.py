@@ -76,8 +76,6 @@ class Law(FrozenValue, kw_only=True, eq=False):
 
     def epsilon_at(self, delta):
         """The least known epsilon at delta; exact where a loss distribution is known."""
-        if delta >= 1.0:
-            return 0.0
         if self.inverse is not None:
             return self.inverse(delta)
         if delta == 0.0:
@@ -92,7 +90,7 @@ class Law(FrozenValue, kw_only=True, eq=False):
 
 @singledispatch
 def law_of(event: ev.Event, relation: str) -> Law:
-    """As `law`: where the laws of each class of event are registered."""
+    """As `law`: where the laws of each class of event are registered, of all but `NonPrivate`."""
     return Law()
 
 
@@ -129,11 +127,6 @@ def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
 def up_to(pure: float, curve: Callable) -> Callable:
     """A curve of an event whose least epsilon with delta = 0 is known, rounded up."""
     return lambda at: min(1.0, curve(at) * UP) if at < pure or pure == math.inf else 0.0
-
-
-@law_of.register
-def _non_private(e: ev.NonPrivate, relation):
-    return Law(grouped=lambda k: e)
 
 
 @law_of.register

@@ -7,7 +7,7 @@ put by connect-the-dots (Doroshenko et al. 2022).
 
 import math
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,11 +15,6 @@ from scipy.special import ndtr
 from skdp.utils._values import FrozenValue
 
 _MAX_ATOMS = 4_000_000
-# Of a composition by sums of terms, which takes the square of their number.
-MAX_CELLS = 1 << 13
-# The share of delta that one release, or one convolution, may move to infinity.
-_TRIMMED = 1e-6
-_UNIT = 2.0**-53
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)
 
 
@@ -134,11 +129,6 @@ def discrete_laplace(scale, sensitivity):
 
 def discrete_gaussian(sigma, sensitivity):
     reach = math.ceil((38.0 if sigma < 1e4 else 14.0) * sigma) + sensitivity + 1
-    if 2 * reach > _MAX_ATOMS:
-        raise ValueError(
-            f"a discrete Gaussian of sigma={sigma:g} grid units has too many atoms for its "
-            "exact distribution; use method 'rdp' or 'zcdp', or a Gaussian event"
-        )
     x = np.arange(-reach, reach + 1, dtype=float)
     weights = np.exp(-0.5 * (x / sigma) ** 2)
     total = math.fsum(weights) if len(x) < 10_000 else float(weights.sum())
@@ -197,11 +187,10 @@ def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
     low = float(pair.losses[0]) if len(pair.losses) else math.inf
     high = float(pair.losses[-1]) if len(pair.losses) else -math.inf
     if len(pair.losses) > 100:
-        above = np.cumsum(pair.p[::-1])[::-1]
-        high = float(pair.losses[max(0, int(np.count_nonzero(above > mass)) - 1)])
-        low = float(
-            pair.losses[min(int(np.count_nonzero(np.cumsum(pair.p) <= mass)), len(above) - 1)]
-        )
+        below, above = np.cumsum(pair.p), np.cumsum(pair.p[::-1])[::-1]
+        first = min(int(np.count_nonzero(below <= mass)), len(below) - 1)
+        last = max(int(np.count_nonzero(above > mass)) - 1, 0)
+        low, high = float(pair.losses[first]), float(pair.losses[last])
     if pair.tails is not None:
         bottom, top = pair.low, pair.high
         bottom = max(bottom, -_quantile(lambda x: pair.tails(-x)[0], mass))
@@ -261,52 +250,3 @@ def _add_atoms(mass, pair, step, first, last):
     np.add.at(mass, position + 1, p * share)
     np.add.at(mass, position, p * (1.0 - share))
     return float(pair.p[above].sum())
-
-
-def compose_directly(counted_pairs, step, delta):
-    """The distribution of the total loss, never below it; None if it would take too long.
-
-    A transform's round-off is a share of the largest tilted mass. Where rare samples carry all of
-    delta, no tilt brings that below delta; a convolution summed term by term errs relatively in
-    every mass, however small.
-
-    What is trimmed off the upper end, no more than about 1e-5 of delta, is mass at infinity;
-    what is trimmed off the lower end moves up to the lowest loss kept.
-    """
-    total = sum(count for _, count in counted_pairs)
-    share = _TRIMMED * delta / total
-    result, cells = None, 0
-    for pair, count in counted_pairs:
-        grid, releases = discretise(pair, step, *loss_range(pair, share)), 1
-        while count:
-            if count & 1:
-                result = grid if result is None else _sum_of(result, grid, share * total)
-            count >>= 1
-            if count:
-                releases *= 2
-                grid = _sum_of(grid, grid, share * releases)
-            cells = max(cells, len(grid.mass), len(result.mass) if result else 0)
-            if cells > 4 * MAX_CELLS:
-                return None
-    # A mass of n releases is a sum of at most as many products as there are cells, n times over;
-    # what underflows on the way is added.
-    round_off = math.exp(2.0 * _UNIT * total * (cells + 100.0))
-    lost = 1e-300 * total
-    return replace(
-        result, mass=result.mass * round_off, infinite=min(1.0, result.infinite * round_off + lost)
-    )
-
-
-def _sum_of(one: GridLoss, two: GridLoss, share: float) -> GridLoss:
-    mass = np.convolve(one.mass, two.mass)
-    infinite = one.infinite + two.infinite
-    above, below = np.cumsum(mass[::-1]), np.cumsum(mass)
-    cut = int(np.searchsorted(above, share, side="right"))
-    low = min(int(np.searchsorted(below, share, side="right")), len(mass) - cut - 1)
-    if cut:
-        infinite += float(above[cut - 1])
-        mass = mass[:-cut]
-    if low > 0:
-        mass = mass[low:].copy()
-        mass[0] += float(below[low - 1])
-    return GridLoss(one.step, one.first + two.first + max(low, 0), mass, infinite)

@@ -8,11 +8,16 @@ from scipy.fft import irfft, next_fast_len, rfft
 from skdp.accounting import _events as ev
 from skdp.accounting._advanced import total_delta
 from skdp.accounting._laws import law
-from skdp.accounting._pairs import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
+from skdp.accounting._pairs import GridLoss, discretise, loss_range
 from skdp.utils._rounding import sum_up
 from skdp.utils._values import FrozenValue
 
 _MAX_CELLS = 1 << 21
+# Of a composition by sums of terms, which takes the square of their number.
+_DIRECT_CELLS = 1 << 13
+# The share of delta that one release, or one convolution, may move to infinity.
+_TRIMMED = 1e-6
+_UNIT = 2.0**-53
 _COARSE_CELLS = 3000
 _TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 _MAX_WIDTH = 600.0
@@ -241,17 +246,57 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     noise = math.log(2.0**-52 * float(density.max()) * reach)
     cut = max(epsilon, low) + 0.5 * _MAX_WIDTH
     kept = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
-    if not kept.all():
-        beyond += float(masses[losses > cut].sum())
-        losses, masses = losses[kept], masses[kept]
-    masses, beyond = masses * round_off, beyond * round_off
+    beyond += float(masses[losses > cut].sum())
+    losses, masses, beyond = losses[kept], masses[kept] * round_off, beyond * round_off
     return _Total(step, _raised(losses, parts), masses, beyond, log_total + noise, high - low)
 
 
 def _compose_directly(parts, step, delta):
-    """The total loss without a transform; None if it would take too long."""
-    grid = compose_directly([(part.pair, part.count) for part in parts], step, delta)
-    return grid and _Total(step, _raised(grid.losses, parts), grid.mass, grid.infinite)
+    """The total loss without a transform, never below it; None if it would take too long.
+
+    A transform's round-off is a share of the largest tilted mass. Where rare samples carry all of
+    delta, no tilt brings that below delta; a convolution summed term by term errs relatively in
+    every mass, however small.
+
+    What is trimmed off the upper end, no more than about 1e-5 of delta, is mass at infinity;
+    what is trimmed off the lower end moves up to the lowest loss kept.
+    """
+    total = sum(part.count for part in parts)
+    share = _TRIMMED * delta / total
+    result, cells = None, 0
+    for part in parts:
+        grid = discretise(part.pair, step, *loss_range(part.pair, share))
+        count, releases = part.count, 1
+        while count:
+            if count & 1:
+                result = grid if result is None else _sum_of(result, grid, share * total)
+            count >>= 1
+            if count:
+                releases *= 2
+                grid = _sum_of(grid, grid, share * releases)
+            cells = max(cells, len(grid.mass), len(result.mass) if result else 0)
+            if cells > 4 * _DIRECT_CELLS:
+                return None
+    # A mass of n releases is a sum of at most as many products as there are cells, n times over;
+    # what underflows on the way is added.
+    round_off = math.exp(2.0 * _UNIT * total * (cells + 100.0))
+    beyond = min(1.0, result.infinite * round_off + 1e-300 * total)
+    return _Total(step, _raised(result.losses, parts), result.mass * round_off, beyond)
+
+
+def _sum_of(one: GridLoss, two: GridLoss, share: float) -> GridLoss:
+    mass = np.convolve(one.mass, two.mass)
+    infinite = one.infinite + two.infinite
+    above, below = np.cumsum(mass[::-1]), np.cumsum(mass)
+    cut = int(np.searchsorted(above, share, side="right"))
+    low = min(int(np.searchsorted(below, share, side="right")), len(mass) - cut - 1)
+    if cut:
+        infinite += float(above[cut - 1])
+        mass = mass[:-cut]
+    if low > 0:
+        mass = mass[low:].copy()
+        mass[0] += float(below[low - 1])
+    return GridLoss(one.step, one.first + two.first + max(low, 0), mass, infinite)
 
 
 def _tilted(grid, tilt):
@@ -338,7 +383,9 @@ def _direct_epsilon(coarse, delta, tolerance):
         best = min(best, epsilon)
         if epsilon == 0.0:
             break
-        wanted = _step(coarse, found.slope(epsilon, delta), epsilon, tolerance, width, MAX_CELLS)
+        wanted = _step(
+            coarse, found.slope(epsilon, delta), epsilon, tolerance, width, _DIRECT_CELLS
+        )
         if step <= 1.5 * wanted:
             break
         step = max(wanted, 0.25 * step)
@@ -418,7 +465,7 @@ def _direct_delta(coarse, epsilon, best, tolerance):
         # What was trimmed is a share of the last bound on delta.
         settled, best = found >= 1e-2 * best, min(best, found)
         slope = total.slope(epsilon, found)
-        wanted = _step(coarse, slope, epsilon, tolerance, width, MAX_CELLS)
+        wanted = _step(coarse, slope, epsilon, tolerance, width, _DIRECT_CELLS)
         if step > 1.5 * wanted:
             step = max(wanted, 0.25 * step)
         elif settled:

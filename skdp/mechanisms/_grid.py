@@ -65,14 +65,13 @@ def check_steps(mechanism, steps: float, size: int = 1, most: float = LARGEST_SC
     return float(steps)
 
 
-def check_scale(scale: float) -> float:
-    """Return a noise scale whose grid has room on both sides in float64."""
+def check_scale(scale: float) -> None:
+    """Refuse a noise scale whose grid has no room on both sides in float64."""
     if not 2.0**-900 <= scale <= 2.0**900:
         raise ValueError(
             f"the noise scale {scale:g} lies outside [2**-900, 2**900], where noise on a grid of "
             "floating-point numbers overflows; rescale the values"
         )
-    return scale
 
 
 def power_of_two_below(value):

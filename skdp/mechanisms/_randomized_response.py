@@ -210,8 +210,7 @@ class RandomizedResponse(FrozenValue):
             The shares sum to 1 and may lie outside [0, 1]. A null record adds 1 / k of a row to
             each category.
         """
-        counts, n = self._counts(released)
-        return (counts / n - self.other_probability) / self._gap
+        return self._estimate(released)[0]
 
     def variance(self, frequencies: ArrayLike, n_rows: int) -> np.ndarray:
         """Return the variance of the estimated frequencies for given true ones.
@@ -250,8 +249,7 @@ class RandomizedResponse(FrozenValue):
             Lower and upper ends, within [0, 1].
         """
         confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
-        counts, n = self._counts(released)
-        estimate = (counts / n - self.other_probability) / self._gap
+        estimate, n = self._estimate(released)
         constant, slope = self._variance_line(n)
         square = ndtri(0.5 + 0.5 * confidence) ** 2
         half = 0.5 * square * slope
@@ -284,11 +282,13 @@ class RandomizedResponse(FrozenValue):
         at_zero, at_one = q * (1.0 - q), p * lie
         return at_zero / (n * self._gap**2), (at_one - at_zero) / (n * self._gap**2)
 
-    def _counts(self, released):
+    def _estimate(self, released):
+        """The estimated shares, and of how many reports."""
         codes = self._encode(released).ravel()
         if codes.size == 0 or np.any(codes < 0):
             raise ValueError("reports must not be empty and each be one of the categories")
-        return np.bincount(codes, minlength=len(self.categories)), codes.size
+        shares = np.bincount(codes, minlength=len(self.categories)) / codes.size
+        return (shares - self.other_probability) / self._gap, codes.size
 
     def _encode(self, values):
         if is_frame(values):

@@ -19,18 +19,6 @@ _BLOCK = 1 << 14
 _MIN_EXPONENT = 1074
 
 
-def check_scores(scores):
-    """Return scores as a float64 vector; -inf marks a candidate that is never chosen."""
-    array = _grid.as_floats(scores, "scores")
-    if array.ndim != 1:
-        raise ValueError(f"scores must be a vector, got an array of shape {array.shape}")
-    if not np.all(array < np.inf):
-        raise ValueError("scores must not be NaN or +inf")
-    if np.all(array == -np.inf):
-        raise ValueError("at least one score must be finite")
-    return array
-
-
 def acceptance(scores, scale, stream):
     """Return a function that accepts candidates, each by a coin of its own, decided exactly.
 
@@ -150,8 +138,15 @@ class _Selection(_grid.PureMechanism):
         ValueError
             If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
         """
-        array, stream = check_scores(scores), samplers.as_source(random_state).stream()
+        array = _grid.as_floats(scores, "scores")
+        if array.ndim != 1:
+            raise ValueError(f"scores must be a vector, got an array of shape {array.shape}")
+        if not np.all(array < np.inf):
+            raise ValueError("scores must not be NaN or +inf")
         candidates = np.flatnonzero(array > -np.inf)
+        if not candidates.size:
+            raise ValueError("at least one score must be finite")
+        stream = samplers.as_source(random_state).stream()
         return int(candidates[self._chosen(array[candidates], stream)])
 
     def _chosen(self, scores, stream):

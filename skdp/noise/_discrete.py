@@ -10,7 +10,7 @@ from skdp.utils._validation import check_within
 _BLOCK = 1 << 15
 _GEOMETRIC_BLOCK = 1 << 14
 LARGEST_SCALE = 2.0**48
-_MAGNITUDE_BITS = np.uint64(2**63 - 1)
+MAGNITUDE_BITS = np.uint64(2**63 - 1)
 
 
 def discrete_laplace(scale, size, stream, *, exact=False):
@@ -152,8 +152,8 @@ def _collect(draw, size, factor, most=_BLOCK):
 
 def _laplace_block(scale, n, stream, exact):
     words = stream.words(n)
-    magnitude = _geometric(scale, words & _MAGNITUDE_BITS, stream, exact)
-    negative = words > _MAGNITUDE_BITS
+    magnitude = _geometric(scale, words & MAGNITUDE_BITS, stream, exact)
+    negative = words > MAGNITUDE_BITS
     negative_zero = negative & (magnitude == 0)
     np.negative(magnitude, out=magnitude, where=negative)
     return magnitude[~negative_zero] if negative_zero.any() else magnitude

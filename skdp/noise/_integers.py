@@ -36,11 +36,10 @@ def uniform_integers(bound, size, stream):
     True
     """
     bound = check_integer(bound, "bound", 1, 2**63)
-    words = stream.words(int(np.prod(size)))
+    words = stream.words(int(np.prod(size))).copy()
     last = np.uint64(2**64 // bound * bound - 1)
     beyond = np.flatnonzero(words > last)
     while beyond.size:
-        words = words.copy() if not words.flags.writeable else words
         words[beyond] = stream.words(beyond.size)
         beyond = beyond[words[beyond] > last]
     return (words % np.uint64(bound)).astype(np.int64).reshape(size)

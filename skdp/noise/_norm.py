@@ -5,11 +5,10 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, getcontex
 
 import numpy as np
 
-from skdp.noise._discrete import LARGEST_SCALE
+from skdp.noise._discrete import LARGEST_SCALE, MAGNITUDE_BITS
 from skdp.noise._exact import floors
 from skdp.utils._validation import check_within
 
-_MAGNITUDE_BITS = np.uint64(2**63 - 1)
 _NEAR_CIRCLE = 2.0**-48
 
 
@@ -149,10 +148,10 @@ def _points_in_disc(n, stream):
     points, signs, missing = [], [], n
     while missing:
         words = stream.words(2 * missing).reshape(missing, 2)
-        leading = words & _MAGNITUDE_BITS
+        leading = words & MAGNITUDE_BITS
         inside = _inside(leading)
         points.append(leading[inside])
-        signs.append(np.where(words[inside] > _MAGNITUDE_BITS, -1, 1))
+        signs.append(np.where(words[inside] > MAGNITUDE_BITS, -1, 1))
         missing -= int(inside.sum())
     return *np.concatenate(points).T, np.concatenate(signs)
 

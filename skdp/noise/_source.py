@@ -143,7 +143,15 @@ class RandomSource(_ExistsOnce):
     __slots__ = ("_lock", "_pid", "_seeds")
 
     def __init__(self, random_state=None):
-        self._seeds = _seeds_from(random_state)
+        is_number = isinstance(random_state, numbers.Integral) and not isinstance(
+            random_state, bool
+        )
+        if not (random_state is None or (is_number and random_state >= 0)):
+            raise ValueError(
+                f"random_state must be None or an integer >= 0, got {random_state!r}; generators "
+                "are not accepted, because their state can be copied"
+            )
+        self._seeds = None if random_state is None else np.random.SeedSequence(int(random_state))
         self._lock = threading.Lock()
         self._pid = os.getpid()
         if self.seeded:
@@ -205,18 +213,6 @@ def as_source(random_state: SourceLike) -> RandomSource:
     False
     """
     return random_state if isinstance(random_state, RandomSource) else RandomSource(random_state)
-
-
-def _seeds_from(random_state):
-    if random_state is None:
-        return None
-    is_integer = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if not is_integer or random_state < 0:
-        raise ValueError(
-            f"random_state must be None or an integer >= 0, got {random_state!r}; generators are "
-            "not accepted, because their state can be copied"
-        )
-    return np.random.SeedSequence(int(random_state))
 
 
 def _refuse_after_fork(pid):
