@@ -379,16 +379,16 @@ def test_no_name_and_no_string_hides_a_step(kind):
     names = ['15"', "0", "1", '0"1', '"7', '"', "SCAN [", "1]"]
     frame = HIDDEN[kind](pl.DataFrame(np.eye(8), schema=names).lazy())
     for rows in (frame, frame.select(pl.all().name.prefix("7"))):
-        with pytest.raises(ValueError, match="hold quotes|has .*shuffle|has .*sort|has .*String"):
+        with pytest.raises(ValueError, match="hold a quote|has .*shuffle|has .*sort|has .*String"):
             ChunkedArray(rows)
 
 
 def test_names_that_hide_nothing_are_taken():
-    names = ["age (years)", "x [m]", "mean", "it's", "SORT BY", "a,b", "é.1", "µ"]
+    names = ["age (years)", "x [m]", "mean", "it's", "SORT BY", "a,b", "é.1", " led"]
     frame = pl.DataFrame(np.eye(8), schema=names).lazy()
     more = [pl.col("x [m]").eq_missing(1.0).alias("("), pl.coalesce("mean", 1e20).alias("1e-20")]
     np.testing.assert_array_equal(read(frame.select(names)), np.eye(8))
-    with pytest.raises(ValueError, match="hold quotes"):
+    with pytest.raises(ValueError, match="hold a quote"):
         read(frame.with_columns(*more))
     frame = frame.with_columns(e=more[0], f=more[1], g=pl.min_horizontal("mean", "it's").sin())
     np.testing.assert_array_equal(read(frame), frame.collect().to_numpy())

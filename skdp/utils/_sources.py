@@ -22,7 +22,7 @@ READ_BYTES = 1 << 16
 # In a polars plan, names of columns and strings, files, and exponents; and the other words that
 # leave every row, and the order of rows, as they are. A name that holds a quote is printed as it
 # is: what then stands between two quotes begins as no name does, with what follows a quote.
-NAMED = r'"(?![\s),.:;\]}])(?:[^"\n()[\]{}]|\([^"\n()[\]{}]*\)|\[[^"\n()[\]{}]*\])*"'
+NAMED = r'"(?![),.:;\]}]|\s\W)(?:[^"\n()[\]{}]|\([^"\n()[\]{}]*\)|\[[^"\n()[\]{}]*\])*"'
 SCANNED, EXPONENT = r"SCAN \[([^]\n]*)\]", r"(?<=\d)e-?\d+"
 IN_PLACE = set(
     "DF Parquet Ipc SCAN PROJECT COLUMNS ESTIMATED ROWS FROM SELECT WITH_COLUMNS SLICE "
@@ -325,7 +325,7 @@ def _polars_parts(frame):
     # Where a row is left out, places and numbers of rows depend on values.
     others = words - IN_PLACE - {"FILTER"} or ("FILTER" in words and words & {"len", "HCONCAT"})
     if '"' in rest:
-        others = ["names or strings that its steps could hide behind, as they hold quotes"]
+        others = ["names, or strings, that hold a quote or an open bracket or begin like a step"]
     if others:
         raise ValueError(
             f"the plan of this LazyFrame has {', '.join(sorted(others))}, and its rows, or their "
