@@ -49,10 +49,11 @@ from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
 from skdp.utils._chunked import as_chunked
 from skdp.utils._documents import STYLE
 from skdp.utils._fit_progress import FitProgress
-from skdp.utils._frames import column_values, take_rows
+from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._output import check_output_setting
 from skdp.utils._rounding import in_digits
+from skdp.utils._sources import _matrix as array_of_columns
 from skdp.utils._symmetric import pack_symmetric
 from skdp.utils._validation import check_classes
 
@@ -97,6 +98,7 @@ __all__ = [
     "_plan",
     "_second_moment",
     "_value_counts",
+    "array_of_columns",
     "as_chunked",
     "best_split",
     "bounded_additions",
@@ -112,6 +114,7 @@ __all__ = [
     "grown_tree",
     "importance",
     "in_digits",
+    "in_memory",
     "joint_layout",
     "label_codes",
     "leaves",

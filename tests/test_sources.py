@@ -1,6 +1,7 @@
 """Tables of other libraries, read in parts: what is released is what memory would give."""
 
 import gc
+import os
 import pickle
 import re
 import threading
@@ -45,7 +46,7 @@ from skdp import (
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.stats import dp_mean
 from skdp.utils import ChunkedArray
-from tests._private import make_table
+from tests._private import array_of_columns, in_memory, make_table
 from tests.test_clusters import ITERATIVE, PASSES
 from tests.test_containers import leaves
 from tests.test_contract import FIRST_OF_CLASS
@@ -279,6 +280,21 @@ def test_a_file_that_changes_is_refused(table, tmp_path):
                 ChunkedArray([X])[:]
 
 
+def test_arrays_in_files_that_change_are_refused_in_views_too(table, tmp_path):
+    """Where values alone are others, the file says when it was written."""
+    path, X = tmp_path / "x.npy", table[0]
+    for others in (X[:50], X.astype(np.float32), 1 - X):
+        np.save(path, X)
+        chunked = ChunkedArray([path])
+        made = (chunked, chunked[np.arange(9)], chunked[:, [0]], np.hstack([chunked, chunked]))
+        kept = [pickle.dumps(each) for each in made]
+        np.save(path, others)
+        os.utime(path, ns=(0, 0))
+        for each in kept:
+            with pytest.raises(ValueError, match="x.npy has changed"):
+                pickle.loads(each)[0:2]
+
+
 def of_a_view(X):
     return X[:, [1, 0]]
 
@@ -341,6 +357,43 @@ def test_plans_whose_rows_could_move_between_two_reads_are_refused(step, table, 
         fitted(SCALER, UNSTEADY[step](pl.scan_parquet(folder / "0.parquet")))
 
 
+HIDDEN = {
+    "name": lambda f: f.select(pl.col('15"'), pl.col("0").sort(), pl.col("1") - pl.col("0").mean()),
+    "name in the middle": lambda f: f.select(pl.col('0"1'), pl.col("0").shuffle(), pl.col("1")),
+    "two names": lambda f: f.select(pl.col('15"'), pl.col("0").sort(), pl.col('"7')),
+    "a name of a quote": lambda f: f.select(pl.col('"'), pl.col("0").sort(), pl.col("1")),
+    "end of a line": lambda f: f.select(pl.col("0").alias('1"\n0'), pl.col("1").shuffle()),
+    "string": lambda f: f.select(
+        (pl.col("0").cast(pl.Boolean) == pl.lit('1"')).alias("2"), pl.col("0").sort(), pl.col("1")
+    ),
+    "string of lines": lambda f: f.select(
+        pl.when(pl.lit('1"\n') == "0").then(pl.col("0").sort()).otherwise(pl.col("1"))
+    ),
+    "name of a scan": lambda f: f.select(pl.col("SCAN ["), pl.col("0").sort(), pl.col("1]")),
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_no_name_and_no_string_hides_a_step(kind):
+    """Polars prints them as they are: what stands between two of them seems to be one."""
+    names = ['15"', "0", "1", '0"1', '"7', '"', "SCAN [", "1]"]
+    frame = HIDDEN[kind](pl.DataFrame(np.eye(8), schema=names).lazy())
+    for rows in (frame, frame.select(pl.all().name.prefix("7"))):
+        with pytest.raises(ValueError, match="hold a quote|has .*shuffle|has .*sort|has .*String"):
+            ChunkedArray(rows)
+
+
+def test_names_that_hide_nothing_are_taken():
+    names = ["age (years)", "x [m]", "mean", "it's", "SORT BY", "a,b", "é.1", " led"]
+    frame = pl.DataFrame(np.eye(8), schema=names).lazy()
+    more = [pl.col("x [m]").eq_missing(1.0).alias("("), pl.coalesce("mean", 1e20).alias("1e-20")]
+    np.testing.assert_array_equal(read(frame.select(names)), np.eye(8))
+    with pytest.raises(ValueError, match="hold a quote"):
+        read(frame.with_columns(*more))
+    frame = frame.with_columns(e=more[0], f=more[1], g=pl.min_horizontal("mean", "it's").sin())
+    np.testing.assert_array_equal(read(frame), frame.collect().to_numpy())
+
+
 @pytest.mark.parametrize("step", STEADY)
 def test_plans_whose_rows_stay_are_taken(step, table, folder):
     frame = STEADY[step](pl.scan_parquet(folder / "1.parquet"))
@@ -368,6 +421,43 @@ def test_dask_frames_whose_rows_could_move_are_refused(table):
     assert len(ChunkedArray(moved["Filter"].persist())) == (table[0][:, 0] > 0).sum()
     for each in (frame[["b", "a"]], frame.assign(e=frame.a * 2), frame.astype("Float64")):
         np.testing.assert_array_equal(read(each), each.compute().to_numpy(float))
+
+
+def test_dask_sorts_no_rows_by_their_index(table):
+    """One row's index would move others, away from their y."""
+    frame, accountant = pd.DataFrame(table[0], columns=NAMES), PrivacyAccountant(10.0, 0.1)
+    ages = np.random.default_rng(0).integers(18, 90, size=N)
+    for index in (ages, np.sort(ages), pd.RangeIndex(N, 0, -1)):
+        aged = frame.set_index(pd.Index(index))
+        with pytest.raises(ValueError, match="FromPandas.*sort=False"):
+            source = dd.from_pandas(aged, npartitions=3)[["b", "a"]]
+            fitted(DPGaussianNB(bounds=(0, 1)), source, table[1], accountant=accountant)
+        np.testing.assert_array_equal(
+            read(dd.from_pandas(aged, npartitions=3, sort=False)), table[0]
+        )
+    assert accountant.spends == []
+
+
+def test_graphs_of_any_tasks_are_no_frames_that_are_held(table):
+    array = da.from_array(table[0], chunks=(90, 4))
+    for each in (array, array[array[:, 0] > 0]):
+        frame = dd.from_dask_array(each, columns=NAMES)
+        with pytest.raises(ValueError, match="FromGraph.*persist"):
+            fitted(SCALER, frame)
+        np.testing.assert_array_equal(read(frame.persist()), each.compute())
+
+
+def test_partitions_have_the_columns_that_are_declared_in_their_order(table):
+    frame, accountant = pd.DataFrame(table[0], columns=NAMES), PrivacyAccountant(10.0, 0.1)
+    for odd in (frame[NAMES[::-1]], frame[NAMES[:3]], frame.rename(columns={"a": "e"})):
+        pieces = [frame, odd]
+        source = dd.from_map(lambda i, pieces=pieces: pieces[i], range(2), meta=frame.iloc[:0])
+        with pytest.raises(ValueError, match="a part has the types"):
+            fitted(SCALER, source, accountant=accountant)
+        source = source.assign(day=pd.Timestamp("2020-01-01"))
+        with pytest.raises(ValueError, match="a part has the types"):
+            in_memory(source)
+    assert accountant.spends == []
 
 
 def test_what_a_dask_frame_does_not_declare_is_refused(table):
@@ -579,7 +669,59 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
     assert accountant.spends == []
 
 
+# Files that pandas and dask write.
+
+
+@pytest.mark.parametrize("name", [None, "age"])
+def test_an_index_is_no_column(name, table, tmp_path):
+    """As pandas and dask read what they have written."""
+    frame = pd.DataFrame(table[0], columns=NAMES)
+    frame.index = pd.Index(np.random.default_rng(0).permutation(N), name=name)
+    frame.to_parquet(tmp_path / "x.parquet")
+    dd.from_pandas(frame, npartitions=3, sort=False).to_parquet(tmp_path / "parts")
+    for path in (tmp_path / "x.parquet", tmp_path / "parts"):
+        for source in (path, ds.dataset(path), dd.read_parquet(path)):
+            X = ChunkedArray(source)
+            assert fitted(SCALER, X).feature_names_in_.tolist() == NAMES
+            np.testing.assert_array_equal(X[:], table[0])
+        if name is None:
+            with pytest.raises(ValueError, match="a frame's index"):
+                ChunkedArray(pl.scan_parquet(path))
+
+
+def test_numbered_files_are_read_in_the_order_in_which_dask_writes_them(table, tmp_path):
+    frame = pd.DataFrame(table[0], columns=NAMES).assign(a=np.arange(N) + 0.0)
+    dd.from_pandas(frame, npartitions=12).to_parquet(tmp_path / "1" / "rows")
+    for source in (tmp_path / "1" / "rows", dd.read_parquet(tmp_path / "1" / "rows")):
+        np.testing.assert_array_equal(read(source), frame)
+    own = [tmp_path / "1" / "rows" / f"part.{k}.parquet" for k in (11, 2, 0)]
+    for source in (own, ds.dataset(own)):
+        assert read(source)[::25, 0].tolist() == [275, 50, 0]
+
+
 # Rows by number.
+
+
+def test_rows_by_number_are_decoded_once(table, folder, monkeypatch):
+    """Every second row, and no row behind the last of a block, which begins the next one."""
+    decoded = []
+
+    def counted(columns, n_rows, dtypes):
+        decoded.append(n_rows)
+        return array_of_columns(columns, n_rows, dtypes)
+
+    monkeypatch.setattr("skdp.utils._sources._matrix", counted)
+    for source in (folder, sources(table[0], folder)["LazyFrame"]):
+        X = ChunkedArray(source)
+        for rows in (np.arange(0, N, 2), np.arange(1, N, 7), np.flatnonzero(table[0][:, 0])):
+            taken = X[rows]
+            for width in (1, 13, 40):
+                decoded.clear()
+                for start in range(0, len(rows), width):
+                    stop = start + width
+                    np.testing.assert_array_equal(taken[start:stop], table[0][rows[start:stop]])
+                    assert taken[stop:stop].shape == (0, 4)
+                assert sum(decoded) <= N
 
 
 def test_rows_by_number_are_tables_in_parts(table, folder):
@@ -640,7 +782,9 @@ def test_searches_take_rows_of_every_source(kind, table, folder, monkeypatch):
     assert of_persons.best_score_ == other.best_score_
 
 
-def test_rows_whose_places_depend_on_values_are_not_taken_by_number(table, folder, tmp_path):
+def test_rows_whose_places_depend_on_values_are_not_taken_by_number(
+    table, folder, tmp_path, tmp_path_factory
+):
     X, y, _ = table
     for value in (0, 1):
         held = tmp_path / f"a={value}"
@@ -648,7 +792,27 @@ def test_rows_whose_places_depend_on_values_are_not_taken_by_number(table, folde
         pq.write_table(arrow(X[X[:, 0] == value]), held / "x.parquet")
     lazy = pl.scan_parquet(folder / "1.parquet")
     kept = (X[90:, 0] > 0).sum()
+    one, other = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
+    arrays = [one / "x.npy", other / "x.npy", other / "y.npy"]
+    for path in arrays:
+        np.save(path, X)
+    files = sorted(tmp_path.glob("a=*"))
+    plain = {"dataset": {"partitioning": None}}
+    views = [ChunkedArray(each)[:, [0, 1]] for each in files]
+    rows = [ChunkedArray(each)[[0, 1]] for each in files]
+    [group] = ds.dataset(folder / "1.parquet").get_fragments()
+    group = group.subset(row_group_ids=[0, 2])
+    group = ds.FileSystemDataset([group], group.physical_schema, group.format, group.filesystem)
+    joined = {
+        "several folders, one by one": ChunkedArray(files),
+        "folders of views": ChunkedArray(views),
+        "folders of rows": ChunkedArray(rows),
+        "folders of dask frames": ChunkedArray([dd.read_parquet(each, **plain) for each in files]),
+        "a folder and a dataset of another": ChunkedArray([files[0], ds.dataset(files[1])]),
+        "folders of arrays": ChunkedArray(arrays),
+    }
     moved = {
+        "some row groups": group,
         "FILTER": lazy.filter(pl.col("a") > 0),
         "several folders": ds.dataset(tmp_path),
         "folders, by path": tmp_path,
@@ -657,17 +821,25 @@ def test_rows_whose_places_depend_on_values_are_not_taken_by_number(table, folde
     }
     accountant = PrivacyAccountant(10.0, 0.1)
     search = clone(SEARCH).set_params(accountant=accountant)
-    for source in moved.values():
+    for source in (*joined.values(), *moved.values()):
         chunked = ChunkedArray(source)
         made = fitted(SCALER, source).transform(source)
         beside = np.hstack([chunked, made])
         for table_in_parts in (chunked, made, beside, chunked[:, [0, 1]]):
             with pytest.raises(ValueError, match="cannot be taken by number"):
                 table_in_parts[np.arange(5)]
+    for source in moved.values():
         with pytest.raises(ValueError, match="cannot be taken by number"):
-            search.fit(source, np.arange(len(chunked)) % 2)
+            search.fit(source, np.arange(len(ChunkedArray(source))) % 2)
     assert accountant.spends == []
     assert len(ChunkedArray(moved["FILTER"])) == kept
+    for source, why in (("FILTER", "FILTER"), ("files that are not named", "not name all")):
+        with pytest.raises(ValueError, match=why):
+            ChunkedArray(moved[source])[[0]]
+    own = ChunkedArray([arrays[1], X, arrays[2]])
+    np.testing.assert_array_equal(own[[0, N, 3 * N - 1]][:], X[[0, 0, N - 1]])
+    beside = np.hstack([ChunkedArray([path]) for path in arrays[:2]])
+    np.testing.assert_array_equal(beside[[0, 5]][:], np.hstack([X, X])[[0, 5]])
     with pytest.raises(ValueError, match="names of folders"):
         fitted(
             SCALER,
@@ -677,7 +849,7 @@ def test_rows_whose_places_depend_on_values_are_not_taken_by_number(table, folde
             ),
         )
     filtered = dd.read_parquet(folder, filters=[("a", ">", 0)])
-    by_folder = dd.read_parquet(tmp_path, dataset={"partitioning": None})
+    by_folder = dd.read_parquet(tmp_path, **plain)
     for each in (filtered, by_folder):
         with pytest.raises(ValueError, match="ReadParquet"):
             fitted(SCALER, each)

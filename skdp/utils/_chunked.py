@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from skdp.utils import _sources
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
-from skdp.utils._sources import Parts, Source, parts_of, path_parts, slice_rows, table_parts
+from skdp.utils._sources import Parts, Source, moved_by, opened, parts_of, path_parts, table_parts
 
 # So many are added by halves in the bound on the rounding of sums.
 MOST_CHUNKS = 2**24
@@ -91,8 +91,8 @@ class ChunkedArray:
         else:
             whole = as_chunked(chunks)
             parts = None if whole is None else whole._parts
-        if parts is None and _is_path(chunks):
-            raise ValueError("chunks must be a sequence of arrays and paths, got one path")
+        if parts is None and (_is_path(chunks) or is_frame(chunks)):
+            raise ValueError("chunks must be a sequence of arrays, frames and paths, got one")
         parts = parts or _all_parts(chunks)
         if reopen is not None:
             if parts.table is None or not callable(reopen):
@@ -193,7 +193,7 @@ class ChunkedArray:
         list of callables
             Each returns a chunk, and raises if it has changed.
         """
-        return [partial(_opened, source) for source in self._sources]
+        return [partial(opened, source) for source in self._sources]
 
     def mapped(self, function, n_columns, dtype, form=None):
         """Return the table that a function makes of blocks of rows, each row by itself.
@@ -240,9 +240,9 @@ class ChunkedArray:
             rows = np.flatnonzero(rows)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             raise TypeError(f"rows are read by slices with step 1, or by numbers, got {rows!r}")
-        if parts.moved:
+        if moved := parts.moved or moved_by(source.folders for source in self._sources):
             raise ValueError(
-                f"rows of this table cannot be taken by number: {parts.moved}. One row's values "
+                f"rows of this table cannot be taken by number: {moved}. One row's values "
                 "then decide where others stand, so that folds would be of other rows. Take folds "
                 "of a table whose rows stay in place: of all rows of a file, or of the files of "
                 "one folder, given by its path or as a pyarrow dataset"
@@ -266,7 +266,7 @@ class ChunkedArray:
         # What is opened remembers how far it is decoded, so that threads cannot share it.
         last = vars(self._opened).get("last")
         if last is None or last[0] != number:
-            last = self._opened.last = number, _opened(self._sources[number])
+            last = self._opened.last = number, opened(self._sources[number])
         return last[1]
 
 
@@ -284,17 +284,17 @@ def _table_again(reopen):
     return ChunkedArray(reopen())._parts.table
 
 
-def _opened(source):
-    chunk = source.open()
-    if chunk.shape != source.shape or chunk.dtype != source.dtype:
-        raise ValueError(f"{source.name} has changed since it was first opened")
-    return chunk
-
-
-def _mapped_file(path):
+def _mapped_file(path, written):
+    if _written(path) != written:
+        raise ValueError(f"{path} has changed since it was first opened")
     # Threads that parse a header at once may fail (CPython's issue 106905).
     with OPENING:
         return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _written(path):
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
 
 
 def _is_path(chunk):
@@ -303,21 +303,22 @@ def _is_path(chunk):
 
 def _chunk_parts(chunk):
     """Return the parts of a table, of a ``.npy`` file, an array in memory or one of its own."""
-    table = as_chunked(chunk)
-    if table is not None:
-        return table._parts
     if _is_path(chunk):
+        if (parts := path_parts(chunk)) is not None:
+            return parts
         name = os.path.abspath(os.fsdecode(chunk))
-        opening = partial(_mapped_file, name)
-        array, in_memory = opening(), False
+        opening, folders = partial(_mapped_file, name, _written(name)), _sources.folders_of([name])
+        array = opening()
+    elif (table := as_chunked(chunk)) is not None:
+        return table._parts
     else:
-        name, array, in_memory = "a chunk", _as_array(chunk), True
+        name, array, folders = "a chunk", _as_array(chunk), frozenset()
         opening = partial(_itself, array)
     if getattr(array, "ndim", None) != 2 or array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must be a 2-D array of real numbers, got {array.dtype} of shape {array.shape}"
-        )
-    return Parts(sources=(Source(name, array.shape, array.dtype, opening, in_memory),))
+        found = f"{getattr(array, 'dtype', array)} of shape {np.shape(array)}"
+        raise ValueError(f"{name} must be a 2-D array of real numbers, got {found}")
+    source = Source(name, array.shape, array.dtype, opening, not folders, folders)
+    return Parts(sources=(source,))
 
 
 def _as_array(chunk):
@@ -329,9 +330,8 @@ def _as_array(chunk):
         raise ValueError("chunks must be dense")
     if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
         return chunk
-    array = np.asarray(chunk)
-    # One fraction, or one null, would make all integers doubles.
-    return array.astype(np.float64) if array.dtype.kind in "iu" else array
+    # Left to itself numpy finds a type for all of a list in its values.
+    return np.array(chunk, dtype=np.float64)
 
 
 def _itself(array):
@@ -362,11 +362,11 @@ def _taken(numbers, rows, array):
     numbers = numbers[rows]
     if isinstance(array, np.ndarray):
         return array[numbers]
-    pieces, step = [array[0:0]], slice_rows(array.shape[1])
-    for first in range(*(numbers[[0, -1]] + [0, 1] if len(numbers) else (0, 0)), step):
-        own = numbers[slice(*np.searchsorted(numbers, (first, first + step)))]
+    pieces, step = [array[0:0]], _sources.slice_rows(array.shape[1])
+    # Nothing is read behind the last of them: it would be decoded again for those that follow.
+    for own in np.split(numbers, np.flatnonzero(np.diff(numbers // step)) + 1):
         if len(own):
-            pieces.append(array[first : first + step][own - first])
+            pieces.append(array[own[0] : own[-1] + 1][own - own[0]])
     return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
@@ -399,4 +399,6 @@ def as_chunked(X):
     if isinstance(X, ChunkedArray):
         return X
     parts = path_parts(X) if isinstance(X, os.PathLike) else parts_of(X)
+    if parts is None and isinstance(X, os.PathLike):
+        raise ValueError(f"{os.fspath(X)} is neither a Parquet file nor a folder of such files")
     return ChunkedArray._of(parts) if parts else None

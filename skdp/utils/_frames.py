@@ -59,7 +59,7 @@ def in_memory(table):
             f"a {kind.__name__} of dask does not declare what it holds: give what its compute() "
             "returns, or make it a dask array by dask.array.from_delayed"
         )
-    return table.map_partitions(checked_part, _types(table), meta=table._meta).compute()
+    return table.map_partitions(checked_part, declared(table), meta=table._meta).compute()
 
 
 def checked_blocks(array):
@@ -87,17 +87,19 @@ def _checked_block(block, block_info=None):
     return block
 
 
-def checked_part(part, declared):
-    """Return a part of a dask collection if its types are those that are declared."""
-    if _types(part) != declared:
-        raise ValueError(f"a part has the types {_types(part)}, declared are {declared}")
+def checked_part(part, types):
+    """Return a part of a dask collection if its columns are those that are declared."""
+    if declared(part) != types:
+        raise ValueError(f"a part has the types {declared(part)}, declared are {types}")
     return part
 
 
-def _types(table):
-    dtypes = table.dtypes if is_frame(table) else [table.dtype]
+def declared(table):
+    """Return the names and types of the columns of a part, or of a dask collection, in order."""
+    names, dtypes = (names_of(table), table.dtypes) if is_frame(table) else ([""], [table.dtype])
     # Which labels a part lists depends on its rows.
-    return ["category" if hasattr(dtype, "categories") else dtype for dtype in dtypes]
+    dtypes = ["category" if hasattr(dtype, "categories") else dtype for dtype in dtypes]
+    return list(zip(names, dtypes, strict=True))
 
 
 def types_of(X):
@@ -132,7 +134,7 @@ def frame_columns(frame, *, without_zones=False):
 
 def names_of(frame):
     """Return the names of a frame's columns."""
-    return list(getattr(frame, "column_names", frame.columns))
+    return list(frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
 
 
 def columns_of(frame):

@@ -7,6 +7,7 @@ tables, or a path, is here.
 
 import os
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,22 +19,25 @@ from skdp.utils._values import FrozenValue
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
 SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
 READ_BYTES = 1 << 16
-# In a polars plan, names of columns and of files; and the other words that leave every row, and
-# the order of rows, as they are.
-NAMED, SCANNED = r'"[^"\n]*"|DF \[[^]\n]*\]', r"SCAN \[([^]\n]*)\]"
+# In a polars plan, names of columns and strings, files, and exponents; and the other words that
+# leave every row, and the order of rows, as they are. A name that holds a quote is printed as it
+# is: what then stands between two quotes begins as no name does, with what follows a quote.
+NAMED = r'"(?![),.:;\]}]|\s\W)(?:[^"\n()[\]{}]|\([^"\n()[\]{}]*\)|\[[^"\n()[\]{}]*\])*"'
+SCANNED, EXPONENT = r"SCAN \[([^]\n]*)\]", r"(?<=\d)e-?\d+"
 IN_PLACE = set(
     "DF Parquet Ipc SCAN PROJECT COLUMNS ESTIMATED ROWS FROM SELECT WITH_COLUMNS SLICE "
     "offset len UNION HCONCAT PLAN END maintain_order true col alias cast strict_cast dyn int "
     "float lit negate not when then otherwise is_null is_not_null is_nan is_not_nan is_in "
-    "is_between fill_null abs sign log log1p exp sqrt pow clip round floor ceil Float32 Float64 "
-    "Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Boolean".split()
+    "is_between fill_null abs sign log log1p exp sqrt pow clip round floor ceil is_finite sin cos "
+    "tanh is_infinite coalesce min_horizontal max_horizontal sum_horizontal v Float32 Float64 Int8 "
+    "Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Boolean".split()
 )
 # Steps of a dask frame's plan, or what they are derived from, that work cell by cell on the
 # columns of one frame, or make one. (Not all that dask calls elementwise do: `Eval` does not.)
 DASK_IN_PLACE = set(
     "Binop Unaryop Projection Drop Assign AsType RenameFrame ColumnsSetter ToFrame Abs Round Clip "
-    "Between Isin IsNa NotNull Fillna Where Mask FromPandas FromGraph FromDelayed DelayedsExpr "
-    "FromMap Partitions ArrowStringConversion".split()
+    "Between Isin IsNa NotNull Fillna Where Mask FromPandas FromDelayed DelayedsExpr FromMap "
+    "Partitions ArrowStringConversion".split()
 )
 
 
@@ -50,6 +54,8 @@ class Source(FrozenValue, eq=False):
         Returns an array, or what is sliced like one. A function of a module, with what it needs.
     in_memory : bool, default=False
         Whether that holds rows, so that it is not to be sent.
+    folders : frozenset of str
+        Where its files lie.
     """
 
     name: str
@@ -57,6 +63,7 @@ class Source(FrozenValue, eq=False):
     dtype: object
     open: object
     in_memory: bool = False
+    folders: frozenset = frozenset()
 
     @classmethod
     def view(cls, sources, read, shape, dtype):
@@ -64,8 +71,9 @@ class Source(FrozenValue, eq=False):
 
         It is a function of a module too.
         """
-        in_memory = any(source.in_memory for source in sources)
-        return cls("a view", shape, dtype, partial(View, sources, read, shape, dtype), in_memory)
+        held = any(source.in_memory for source in sources)
+        where = frozenset().union(*(source.folders for source in sources))
+        return cls("a view", shape, dtype, partial(View, sources, read, shape, dtype), held, where)
 
 
 class Parts(FrozenValue, kw_only=True, eq=False):
@@ -122,7 +130,13 @@ def path_parts(paths):
         return None
     from pyarrow.dataset import dataset
 
-    return _dataset_parts(dataset(paths[0] if one else paths, format="parquet"))
+    # Files of a folder are read as dask reads what it writes: part.2 before part.10.
+    return _dataset_parts(dataset(paths[0] if one else paths, format="parquet"), one and _numbered)
+
+
+def _numbered(fragment):
+    pieces = re.split(r"(\d+)", fragment.path)
+    return [int(each) if k % 2 else each for k, each in enumerate(pieces)]
 
 
 class Lazy:
@@ -145,10 +159,18 @@ class View(Lazy):
 
     def __init__(self, sources, read, shape, dtype):
         super().__init__(shape, dtype)
-        self._opened, self._made = [source.open() for source in sources], read
+        self._opened, self._made = [opened(source) for source in sources], read
 
     def _read(self, rows):
         return self._made(rows, *self._opened)
+
+
+def opened(source):
+    """Return what a source opens, if it is still what it was."""
+    chunk = source.open()
+    if chunk.shape != source.shape or chunk.dtype != source.dtype:
+        raise ValueError(f"{source.name} has changed since it was first opened")
+    return chunk
 
 
 def slice_rows(n_columns):
@@ -161,6 +183,9 @@ def read_as(names, types):
     kinds = [_frames.kind_of(each) for each in types]
     named = zip(names, types, kinds, strict=True)
     others = [f"{n!r} of {t}" for n, t, kind in named if kind not in ("number", "boolean", "label")]
+    # So pandas and dask write an index that has no name.
+    index = r"__index_level_\d+__|__null_dask_index__"
+    others += [f"{n!r}, a frame's index" for n in map(str, names) if re.fullmatch(index, n)]
     if others or len(set(names)) < len(names):
         raise ValueError(
             "a table that is read in parts holds numbers, truth values, strings and categories, "
@@ -198,20 +223,27 @@ def _matrix(columns, n_rows, dtypes):
     return matrix
 
 
-def _moved_by(paths):
-    """Return why the place of a row in files could depend on values."""
+def folders_of(paths):
+    """Return where files lie."""
+    return frozenset(os.path.dirname(os.path.abspath(path)) for path in paths)
+
+
+def moved_by(folders):
+    """Return why the place of a row could depend on values, by where the parts of a table lie."""
     # Folders are how tables are divided by values, whether their names say so or not.
-    if len(set(map(os.path.dirname, paths))) > 1:
-        return "its files lie in several folders, as those of a table that is divided by values do"
-    are_told = all(re.search(r"^[^*]*\.(parquet|pq|ipc|arrow|feather)$", path) for path in paths)
-    return "" if are_told else "not all of its files are named"
+    several = "its files lie in several folders, as those of a table that is divided by values do"
+    return several if len(set(folders) - {frozenset()}) > 1 else ""
 
 
-def _dataset_parts(dataset):
-    names, types = dataset.schema.names, dataset.schema.types
-    dtypes, declared = read_as(names, types), _declared(dataset.schema)
-    dtype, sources, paths = common_type(dtypes), [], []
-    for fragment in dataset.get_fragments():
+def _dataset_parts(dataset, key=None):
+    form = dataset.schema.empty_table()
+    # pandas and dask write the index as columns, and read none of these as one.
+    index = (form.schema.pandas_metadata or {}).get("index_columns", ())
+    form = form.select([j for j, name in enumerate(form.column_names) if name not in index])
+    names, declared = form.column_names, _declared(form.schema)
+    dtypes = read_as(names, form.schema.types)
+    dtype, sources, moved, fragments = common_type(dtypes), [], "", dataset.get_fragments()
+    for fragment in sorted(fragments, key=key) if key else fragments:
         if not hasattr(fragment, "row_groups"):
             raise ValueError(
                 "a dataset must be one of Parquet files: where files of another format do not say "
@@ -223,15 +255,15 @@ def _dataset_parts(dataset):
                 f"{fragment.path} has not every column of the dataset's schema in its type: write "
                 "all files alike, and leave out of the schema what stands in names of folders"
             )
-        paths.append(fragment.path)
-        written = _written(fragment)
+        if len(fragment.row_groups) < fragment.metadata.num_row_groups:
+            moved = "of a file not all row groups are read: their values may say which"
+        written, folder = _written(fragment), folders_of([fragment.path])
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
             batches = partial(_batches, fragment, written, group.id, names, dtypes)
             opening = partial(Decoded, fragment.path, batches, shape, dtype)
-            sources.append(Source(fragment.path, shape, dtype, opening))
-    form = dataset.schema.empty_table()
-    return Parts(sources=tuple(sources), form=form, moved=_moved_by(paths))
+            sources.append(Source(fragment.path, shape, dtype, opening, folders=folder))
+    return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
 def _declared(schema):
@@ -268,7 +300,7 @@ class Decoded(Lazy):
 
     def _read(self, rows):
         pieces, start = [np.empty((0, self.shape[1]), self.dtype)], rows.start
-        if self._batches is None or start < self._first:
+        if start < rows.stop and (self._batches is None or start < self._first):
             self._first, self._batch, self._batches = 0, pieces[0], self._open()
         while start < rows.stop:
             last = self._first + len(self._batch)
@@ -288,10 +320,12 @@ def _polars_parts(frame):
 
     form, plan = frame.head(0).collect(), frame.explain(optimized=False)
     dtypes = read_as(form.columns, form.dtypes)
-    words = re.sub(f"{NAMED}|{SCANNED}", "", plan)
-    words = set(re.findall(r"[^\W\d]\w*", words))
+    rest = re.sub(f"{NAMED}|{SCANNED}|{EXPONENT}", "", plan)
+    words = set(re.findall(r"[^\W\d]\w*", rest))
     # Where a row is left out, places and numbers of rows depend on values.
     others = words - IN_PLACE - {"FILTER"} or ("FILTER" in words and words & {"len", "HCONCAT"})
+    if '"' in rest:
+        others = ["names, or strings, that hold a quote or an open bracket or begin like a step"]
     if others:
         raise ValueError(
             f"the plan of this LazyFrame has {', '.join(sorted(others))}, and its rows, or their "
@@ -299,7 +333,10 @@ def _polars_parts(frame):
             "to a file by sink_parquet, and give that"
         )
     files = [file for scan in re.findall(SCANNED, plan) for file in scan.split(", ")]
-    moved = "its plan has FILTER" if "FILTER" in words else _moved_by(files)
+    is_told = all(re.search(r"^[^*]*\.(parquet|pq|ipc|arrow|feather)$", file) for file in files)
+    folders = folders_of(files)
+    moved = moved_by(folders) if is_told else "polars does not name all of its files"
+    moved = "its plan has FILTER" if "FILTER" in words else moved
     n_rows, width = frame.select(n_rows_of()).collect().item(), len(form.columns)
     size, dtype, sources = SLICES_OF_POLARS * slice_rows(width), common_type(dtypes), []
     for start in range(0, max(n_rows, 1), size):
@@ -307,7 +344,7 @@ def _polars_parts(frame):
         batches = partial(_collected, frame.slice(start, shape[0]), shape, dtypes)
         opening = partial(Decoded, "a LazyFrame", batches, shape, dtype)
         # A plan may hold a whole table; and polars has threads of its own.
-        sources.append(Source("a LazyFrame", shape, dtype, opening, in_memory=True))
+        sources.append(Source("a LazyFrame", shape, dtype, opening, True, folders))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
@@ -349,30 +386,44 @@ def _computed(table, number):
 def _frame_parts(frame):
     types = list(frame.dtypes)
     dtypes = read_as(list(frame.columns), types)
-    plan = frame.expr.walk() if hasattr(frame, "expr") else [frame]
+    plan = list(frame.expr.walk()) if hasattr(frame, "expr") else [frame]
     steps = {type(step).__name__ for step in plan if not _stays_in_place(step)}
     if steps:
         raise ValueError(
             f"the plan of this dask frame has {', '.join(sorted(steps))}, and its rows, or their "
-            "places, could depend on values or be others each time they are read: call its "
-            "persist(), or write it to files by to_parquet, and give what is held or read"
+            "places, could depend on values or be others each time they are read. FromPandas sorts "
+            "rows by their index: make the frame with sort=False. Of other steps call persist(), "
+            "or write files by to_parquet, and give what is held or read; give an array as one"
         )
     # What is missing has no place in the types that numpy would choose.
-    read = partial(_partition, types, dtypes)
+    read = partial(_partition, _frames.declared(frame), dtypes)
     array = frame.map_partitions(read, meta=np.empty((0, len(types)), common_type(dtypes)))
-    return dask_parts(array.compute_chunk_sizes(), frame._meta)
+    parts = dask_parts(array.compute_chunk_sizes(), frame._meta)
+    folders = folders_of(file for step in plan for file in _files(step))
+    return replace(parts, sources=tuple(replace(each, folders=folders) for each in parts.sources))
+
+
+def _files(step):
+    """Return the files that a step of a dask frame's plan reads, as far as dask says."""
+    found = getattr(step, "_dataset_info", {"all_files": ()})
+    return found["ds"].files if "ds" in found else [each.path for each in found["all_files"]]
 
 
 def _stays_in_place(step):
     """Say whether a step of a dask frame's plan leaves rows as they are, as far as dask says."""
     kinds = [kind.__name__ for kind in type(step).__mro__]
     if "ReadParquet" in kinds:
-        found = step._dataset_info
-        files = found["ds"].files if "ds" in found else [each.path for each in found["all_files"]]
-        return step.operand("filters") is None and not _moved_by(files)
+        return step.operand("filters") is None and not moved_by(folders_of(_files(step)))
+    if "FromPandas" in kinds and step.sort:
+        index = step.operand("frame").index
+        return type(index).__name__ == "RangeIndex" and index.is_monotonic_increasing
+    if "FromGraph" in kinds:
+        # What is held; other graphs may hold any task.
+        held = step.operand("layer").values()
+        return all(hasattr(each, "iloc") or type(each).__name__ == "Future" for each in held)
     return not DASK_IN_PLACE.isdisjoint(kinds)
 
 
-def _partition(types, dtypes, part):
-    columns, _ = _frames.frame_columns(_frames.checked_part(part, types))
+def _partition(declared, dtypes, part):
+    columns, _ = _frames.frame_columns(_frames.checked_part(part, declared))
     return _matrix(columns, len(part), dtypes)

@@ -2,6 +2,7 @@ import pickle
 import subprocess
 import sys
 import types
+from functools import partial
 
 import dask
 import dask.array as da
@@ -10,8 +11,10 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
+from skdp import DPStandardScaler
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import as_chunked
+from skdp.utils._sources import Parts, Source
 
 
 @pytest.fixture
@@ -71,6 +74,40 @@ def test_a_file_that_changed_is_refused(parts):
         chunked[30:40]
 
 
+def test_a_view_sees_that_what_it_is_made_of_has_changed():
+    held = [np.zeros((9, 3))]
+    source = Source("rows", (9, 3), held[0].dtype, partial(held.__getitem__, 0))
+    X = ChunkedArray._of(Parts(sources=(source,)))[:, [0, 1]]
+    for held[0] in (np.zeros((5, 3)), np.zeros((9, 3), np.float32)):
+        with pytest.raises(ValueError, match="rows has changed"):
+            ChunkedArray([X])[0:2]
+
+
+ODD_ROWS = {
+    "numbers": [1, 0],
+    "fractions": [0.5, 0],
+    "nothing": [None, 1],
+    "digits": ["7", 1],
+    "a long double": np.ones(2, np.longdouble),
+    "singles": np.ones(2, np.float32),
+    "a long whole number": [2**70, -(2**63)],
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ROWS)
+def test_a_list_is_read_cell_by_cell_as_doubles(kind):
+    """One row says nothing of the type of others, of a list and of the whole table."""
+    others = (np.random.default_rng(0).random((50, 2)) < 0.5).tolist()
+    others[1:3] = [np.float32(0.1), 2**53 + 1], np.arange(2, dtype=np.int8)
+    plain, odd = (
+        ChunkedArray([[first, *others], np.ones((2, 2), np.float32)])
+        for first in ([True, False], ODD_ROWS[kind])
+    )
+    assert plain.dtype == odd.dtype == np.float64
+    assert plain[1:].tobytes() == odd[1:].tobytes()
+    np.testing.assert_array_equal(odd[0:1], np.array([ODD_ROWS[kind]], dtype=np.float64))
+
+
 def test_types_are_promoted():
     chunked = ChunkedArray([np.ones((2, 1), np.float32), np.ones((2, 1), np.int64)])
     assert chunked.dtype == np.float64 and chunked[1:3].dtype == np.float64
@@ -86,7 +123,9 @@ def test_only_slices_with_step_one_are_read(parts, rows):
     ("chunks", "words"),
     [
         ([], "at least one"),
-        ("one.npy", "one path"),
+        ("one.npy", "got one"),
+        (pd.DataFrame({"a.parquet": [0.5]}), "got one"),
+        ([[["a"]]], "could not convert"),
         ([np.ones(3)], "2-D"),
         ([np.ones((2, 2)), np.ones((2, 3))], "same number of columns"),
         ([np.array([["a"]])], "real numbers"),
@@ -106,6 +145,21 @@ def test_more_chunks_than_the_bound_on_rounding_allows_are_refused(monkeypatch):
     ChunkedArray([np.ones((1, 1))] * 2)
     with pytest.raises(ValueError, match="at most"):
         ChunkedArray([np.ones((1, 1))] * 3)
+
+
+def test_paths_of_other_things_are_refused_in_words(tmp_path):
+    np.savez(tmp_path / "x.npz", np.ones((2, 2)))
+    with pytest.raises(ValueError, match="x.npz must be a 2-D array .*NpzFile"):
+        ChunkedArray([tmp_path / "x.npz"])
+    for path in (tmp_path / "nothing", tmp_path / "x.npz"):
+        with pytest.raises(ValueError, match="neither a Parquet file nor a folder"):
+            DPStandardScaler(bounds=(0, 1)).fit(path)
+
+
+def test_names_of_parquet_files_may_stand_beside_arrays(tmp_path):
+    pd.DataFrame({"a": [0.5]}).to_parquet(tmp_path / "x.parquet")
+    chunked = ChunkedArray([str(tmp_path / "x.parquet"), np.ones((1, 1)), str(tmp_path)])
+    assert chunked[:].tolist() == [[0.5], [1.0], [0.5]]
 
 
 def test_objects_in_files_are_not_unpickled(tmp_path):
