@@ -1,6 +1,7 @@
 """Naive Bayes on private histograms: sensitivities, the price of both stages, what it learns."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -331,3 +332,11 @@ def test_chunks_and_their_table_are_one():
     parts = ChunkedArray(np.array_split(X, 4))
     one, other = (DPHistogramNB(bounds=(0, 1), random_state=0).fit(T, y) for T in (X, parts))
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(parts))
+
+
+def test_the_largest_doubles_are_read_quietly():
+    X, y = np.random.default_rng(0).choice([1e308, -1e308, 0.0], (400, 2)), np.arange(400) % 2
+    model = DPHistogramNB(bounds=(-1, 1)).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(model.explain(X)).all()
