@@ -1,5 +1,6 @@
 """The words for cells that an estimator cannot take: which column, and what to do instead."""
 
+import numpy as np
 from sklearn.utils import assert_all_finite
 
 GAPS = (
@@ -32,7 +33,9 @@ def check_finite(values, name, *, allow_nan=False, names=None):
         Of the columns of a matrix.
     """
     try:
-        assert_all_finite(values, allow_nan=allow_nan, input_name=name)
+        # It sums them first, which may overflow in both directions.
+        with np.errstate(all="ignore"):
+            assert_all_finite(values, allow_nan=allow_nan, input_name=name)
     except ValueError as error:
         if "NaN" not in str(error):
             raise

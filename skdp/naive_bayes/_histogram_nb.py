@@ -6,7 +6,7 @@ from functools import cached_property
 from operator import attrgetter
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logit, softmax
 
 from skdp._data._parts import sum_over
 from skdp._data._persons import counts_of, shares_of
@@ -21,8 +21,11 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 TEMPERATURE_SHARE = 0.05
 # What the evidence is multiplied by, or by a mean of these: the inverses of the temperatures.
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
-# A cell's classes count as much beside its parent's as so many standard deviations of its noise.
+# A cell's classes count as much beside its parent's as so many standard deviations of its noise,
+# and as much more as cells differ by chance: by so many of its deviations they do, and by this part
+# of one they may, however few tell of it.
 PARENTS_NOISES = 10.0
+CHANCES, LEAST_APART = 2.0, 0.1
 # With delta = 0 a cell holds so many standard deviations of the noise, on average.
 PURE_CELL = 8.0
 # Losses are rounded to this grid, so that their sums are exact.
@@ -88,27 +91,33 @@ class HistogramNBPlan(ColumnsPlan):
         strength = PARENTS_NOISES * deviation + 1.0
         # No cell says more against a class than if it held all rows, and none of that class.
         least = strength / (self.n_rows + strength)
-        values = []
+        values, moves, held = [], [], np.eye(self.n_classes)[..., np.newaxis]
         for j, own in enumerate(noisy):
-            counts, chances = _chances(terms[j], own, sizes, strength, first)
+            counts, *told = _told(terms[j], own, sizes, deviation, first)
             terms[j] = replace(terms[j], counts=counts)
+            chances = _chances(*told, prior, strength)
+            without = [_chances(*told, prior, strength, one)[k] for k, one in enumerate(held)]
             values.append(np.log(np.maximum(chances.T / prior, least)))
+            moves.append((logit(without) - logit(chances)).T)
         start = np.log(prior)
         rows, losses = cells_of(table, terms), np.zeros(len(INVERSE_TEMPERATURES))
-        sum_over(rows, _add_losses, losses, values, start, along=(codes, shares))
+        sum_over(rows, _add_losses, losses, values, moves, start, along=(codes, shares))
         noisy = self._losses_noise.release(losses, random_state=source)
-        likely = softmax(-noisy / self._losses_noise.deviation(len(noisy)))
-        weight = likely @ INVERSE_TEMPERATURES
+        weight = softmax(-noisy / self._losses_noise.deviation(len(noisy))) @ INVERSE_TEMPERATURES
         values = [weight * own for own in values]
         if self.n_classes > 2:
             return terms, values, start
         return terms, [own[:, 1:] - own[:, :1] for own in values], start[1:] - start[:1]
 
 
-def _add_losses(losses, cells, codes, shares, values, start):
-    """Add the Brier score, less 1/2 a row, at each temperature; halved, exact."""
+def _add_losses(losses, cells, codes, shares, values, moves, start):
+    """Add the Brier score, less 1/2 a row, at each temperature; halved, exact.
+
+    What a row's own count adds to its class is taken away: `moves`, of each cell and class.
+    """
     evidence = sum(own[places] for own, places in zip(values, cells, strict=True))
     truth = np.eye(len(start))[codes]
+    evidence += truth * sum(own[places] for own, places in zip(moves, cells, strict=True))
     for i, weight in enumerate(INVERSE_TEMPERATURES):
         errors = softmax(start + weight * evidence, axis=1) - truth
         loss = np.clip(0.5 * (errors**2).sum(axis=1) - 0.5, -0.5, 0.5)
@@ -136,15 +145,14 @@ def _pooled(terms, noisy, sizes, coarsest):
     # Of a number its coarsest cells, and its gaps.
     last = -1 - 2**coarsest
     pairs = zip(terms, noisy, strict=True)
-    parts = [own if "label" in term.kinds else own[:, last:] for term, own in pairs]
-    parts.append(sizes)
+    parts = [sizes, *(own if "label" in term.kinds else own[:, last:] for term, own in pairs)]
     # Noise has one variance in all counts.
     weights = [1.0 / part.shape[1] for part in parts]
     return np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
 
 
-def _chances(term, noisy, sizes, strength, coarsest):
-    """Return the noisy counts of a column's cells, and of each the chances of the classes.
+def _told(term, noisy, sizes, deviation, coarsest):
+    """Return what a column's noisy counts tell.
 
     Parameters
     ----------
@@ -153,31 +161,80 @@ def _chances(term, noisy, sizes, strength, coarsest):
         Of a number at all levels that are counted.
     sizes : ndarray of shape (n_classes,)
         The classes' noisy numbers of rows.
-    strength : float
-        How many rows a cell's parent counts as; that of a label, or of all numbers, has the
-        classes in the proportion of `sizes`.
+    deviation : float
+        Of the noise of a count.
     coarsest : int
         The level of a number's coarsest cells.
 
     Returns
     -------
     counts : ndarray of shape (n_cells,)
-    chances : ndarray of shape (n_classes, n_cells)
+    levels : list of (ndarray of shape (n_classes, n_cells), ndarray of shape (n_cells,))
+        The cells' counts, from the coarsest on, and what `_pull` returns of them.
+    missing : ndarray of shape (n_classes, 0 or 1)
     """
-    total, prior = sizes.sum(), (sizes / sizes.sum())[:, np.newaxis]
+    total, variance = sizes.sum(), deviation**2
     if "label" in term.kinds:
-        return np.clip(noisy.sum(axis=0), 0.0, total), _shrunk(noisy, prior, strength)
-    missing = np.clip(noisy[:, -1], 0.0, sizes)
+        levels = [(noisy, _pull(noisy, 1, variance))]
+        return np.clip(noisy.sum(axis=0), 0.0, total), levels, noisy[:, :0]
+    missing, levels = np.clip(noisy[:, -1], 0.0, sizes), []
     own = zip(noisy[:, :-1], sizes - missing, strict=True)
     cells = np.stack([consistent_counts(*pair, coarsest) for pair in own])
-    chances = prior
-    while chances.shape[1] < cells.shape[1]:
-        parents = np.repeat(chances, 2, axis=1)
-        counts = cells.reshape(*parents.shape, -1).sum(axis=2)
-        chances = _shrunk(counts, parents, strength)
+    for level in range(1, cells.shape[1].bit_length()):
+        counts = cells.reshape(len(cells), 2**level, -1).sum(axis=2)
+        # Where all levels are counted, sums have less noise (Hay et al. 2010).
+        width = cells.shape[1] >> level
+        noise = variance * width / (2 * width - 1 if level >= coarsest else 1)
+        levels.append((counts, _pull(counts, 2 ** (level - 1), noise)))
     masses = nearest_masses(cells.sum(axis=0), total - missing.sum())
-    without = _shrunk(missing[:, np.newaxis], prior, strength)
-    return np.append(masses, missing.sum()), np.hstack([chances, without])
+    return np.append(masses, missing.sum()), levels, missing[:, np.newaxis]
+
+
+def _pull(counts, n_parents, variance):
+    """Return as how many more rows each cell's parent counts, as cells differ beyond chance.
+
+    A cell that holds most of its parent's rows says little that is new. Else it is the
+    method of moments for classes that are drawn, in each cell, from a Dirichlet distribution about
+    its parent's proportions. Chance is what drawing rows and the noise of a count make.
+    """
+    k, own = len(counts), counts.reshape(len(counts), n_parents, -1)
+    rows, double = np.maximum(own, 0.0), own.shape[2] / (own.shape[2] - 1.0)
+    masses, whole = rows.sum(axis=0), np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
+    shares, part = rows.sum(axis=2, keepdims=True) / whole, masses / whole
+    squares, size = (shares**2).sum(axis=0), masses * (1.0 - part)
+    drawn = (1.0 - squares) * size * whole / np.maximum(whole - 1.0, 1.0)
+    noise = (k - 2.0 + k * squares) * ((1.0 - part) ** 2 + part**2 / (double - 1.0)) * variance
+    chance = np.maximum(drawn + noise, 1e-300)
+    # A cell is compared with its siblings, of which it is one.
+    reach = double * size * drawn / chance
+    weights = reach / (1.0 + reach)
+    found = np.sum(weights * (((own - shares * own.sum(axis=0)) ** 2).sum(axis=0) / chance - 1.0))
+    spread = math.sqrt(2.0 * double * np.sum(weights**2) / max(k - 1, 1))
+    apart = max(found - CHANCES * spread, LEAST_APART * spread) / np.sum(weights * reach + 1e-300)
+    new = np.clip(double * (1.0 - part), 1e-12, 1.0).ravel()
+    return 1.0 / (np.clip(apart, 1e-12, 1.0) * new) - 1.0
+
+
+def _chances(levels, missing, prior, strength, held=0.0):
+    """Return the chances of the classes in each cell, that of missing values last.
+
+    Parameters
+    ----------
+    levels, missing
+        Of `_told`.
+    prior : ndarray of shape (n_classes,)
+        Of all cells without a parent.
+    strength : float
+        How many rows a cell's parent counts as at least.
+    held : ndarray of shape (n_classes, 1), default=0.0
+        What is taken from the counts of a row's cells.
+    """
+    prior = chances = prior[:, np.newaxis]
+    for counts, more in levels:
+        parents = np.repeat(chances, counts.shape[1] // chances.shape[1], axis=1)
+        chances = _shrunk(counts - held, parents, strength + more)
+    without = _shrunk(missing - held, prior, strength)
+    return np.clip(np.hstack([chances, without]), 1e-15, 1.0 - 1e-15)
 
 
 def _shrunk(counts, parents, strength):
@@ -193,8 +250,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     one release counts the rows of each class in all of these cells (with delta = 0, where noise
     grows with their number, in the finest ones). A cell's evidence is how much more frequent each
     class is in it than in the table; a row's score adds up the evidence of its cells. Where noise
-    hides what is in a cell, its evidence is that of the cell that it is half of. Tables are taken
-    as they are: numbers, strings, dates and gaps.
+    or chance hides what is in a cell, its evidence is that of the cell that it is half of. Tables
+    are taken as they are: numbers, strings, dates and gaps.
 
     Parameters
     ----------

@@ -102,7 +102,8 @@ class MomentTerms(ColumnTerms, total=False):
     ----------
     nan_policy : {"raise", "omit"}, default="raise"
         "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
-        column, is then released in the same release, with more noise.
+        column, is then in the same release. This makes its noise larger, but not that of `dp_mean`
+        under the replacement of a row.
     """
 
     nan_policy: Literal["raise", "omit"]

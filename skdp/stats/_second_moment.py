@@ -144,14 +144,18 @@ class CovariancePlan(SecondMoment):
     high: np.ndarray
 
     def run(self, X, source, persons=None):
-        """Return the covariances, positive semi-definite and with variances above the noise."""
-        half = (self.high - self.low) / 2
+        """Return the correlations and deviations, no variance below the noise or beyond bounds."""
+        half = self.high / 2 - self.low / 2
         unit = half * math.sqrt(len(half))
         rows = Rows(X, read=partial(_read_scaled, self.low, self.high, unit))
         values, vectors = np.linalg.eigh(self.release(rows, source, persons)[1])
-        least = self.mechanism.deviation(self.size) / self.n_rows
-        roots = unit[:, np.newaxis] * vectors * np.sqrt(np.maximum(values, least))
-        return roots @ roots.T
+        # Rows of norm 1 have no larger variance in any direction.
+        most = self.n_rows / max(self.n_rows - 1, 1)
+        least = min(self.mechanism.deviation(self.size) / self.n_rows, most)
+        roots = vectors * np.sqrt(np.clip(values, least, most))
+        spread = np.linalg.norm(roots, axis=1)
+        roots /= spread[:, np.newaxis]
+        return roots @ roots.T, unit * np.minimum(spread, math.sqrt(most / len(half)))
 
 
 def _read_scaled(low, high, unit, X, rows):

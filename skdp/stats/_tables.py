@@ -44,8 +44,9 @@ def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTer
     Returns
     -------
     ndarray of shape (n_columns, n_columns)
-        Symmetric and positive definite: in the units of half the bounds' widths no direction has
-        less variance than the noise.
+        Symmetric, positive definite and finite: in the units of half the bounds' widths no
+        direction has less variance than the noise, before variances beyond what the bounds allow
+        are cut.
 
     Raises
     ------
@@ -61,7 +62,8 @@ def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTer
     >>> bool(np.abs(noisy - np.cov(X, rowvar=False)).max() < 0.01)
     True
     """
-    return _release_covariance("dp_covariance", a, epsilon=epsilon, **terms)
+    correlation, spread = _release_covariance("dp_covariance", a, epsilon=epsilon, **terms)
+    return correlation * np.outer(spread, spread)
 
 
 @_statistic
@@ -100,16 +102,14 @@ def dp_correlation(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTe
     >>> bool(abs(dp_correlation(X, epsilon=1.0, bounds=(0, 1))[0, 1] - 0.5**0.5) < 0.1)
     True
     """
-    covariance = _release_covariance("dp_correlation", a, epsilon=epsilon, **terms)
-    spread = np.sqrt(np.diag(covariance))
-    correlation = np.clip(covariance / np.outer(spread, spread), -1.0, 1.0)
-    np.fill_diagonal(correlation, 1.0)
-    return correlation
+    return _release_covariance("dp_correlation", a, epsilon=epsilon, **terms)[0]
 
 
 def _release_covariance(name, a, *, bounds="auto", **terms):
     X, _ = check_rows(a, 0)
-    return release(name, X, CovariancePlan, bounds, **terms)
+    correlation, spread = release(name, X, CovariancePlan, bounds, **terms)
+    np.fill_diagonal(correlation, 1.0)
+    return np.clip(correlation, -1.0, 1.0), spread
 
 
 def _codes(labels, categories):
@@ -136,7 +136,8 @@ def dp_crosstab(
     Parameters
     ----------
     index, columns : array-like of shape (n_rows,)
-        Labels. The number of rows is public.
+        Labels, paired by position; two Series must have the same index, which is public. The number
+        of rows is public.
     {epsilon}
     {delta}
     categories : tuple of (sequence, sequence)
@@ -168,6 +169,9 @@ def dp_crosstab(
     if not (isinstance(categories, tuple | list) and len(categories) == 2):
         raise ValueError(f"categories must be those of index and of columns, got {categories!r}")
     check_consistent_length(index, columns)
+    pairings = [one.index for one in (index, columns) if hasattr(one, "iloc")]
+    if len(pairings) == 2 and not pairings[0].equals(pairings[1]):
+        raise ValueError("index and columns must have the same index: rows are paired by position")
     codes, known = zip(*map(_codes, (index, columns), categories), strict=True)
     X = np.column_stack(codes).astype(np.float64)
     bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)

@@ -1,6 +1,7 @@
 """Naive Bayes on private histograms: sensitivities, the price of both stages, what it learns."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from sklearn.naive_bayes import CategoricalNB
 from skdp import DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp.accounting import gaussian_delta, get_epsilon
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.naive_bayes._histogram_nb import HistogramNBPlan, _add_losses, _pooled
+from skdp.naive_bayes._histogram_nb import HistogramNBPlan, _add_losses, _chances, _pooled, _pull
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
 from tests._guarantees import meet
@@ -85,10 +86,12 @@ def test_brute_force_sensitivity_of_the_losses(relation):
         claimed = plan._losses_noise.sensitivity
         for sure in (0.0, 3.0, 900.0):
             values = [sure * np.random.default_rng(1).normal(size=(5, 3))]
+            moves = [-sure * np.random.default_rng(2).uniform(size=(5, 3))]
 
-            def losses(X, y, sure=sure, values=values):
+            def losses(X, y, sure=sure, values=values, moves=moves):
                 cells, start = cells_of(table_of(X[:, 2:]), terms), np.array([0.0, -sure, -sure])
-                return sum_over(cells, _add_losses, np.zeros(5), values, start, along=(y, None))
+                known = values, moves, start
+                return sum_over(cells, _add_losses, np.zeros(5), *known, along=(y, None))
 
             found = [
                 losses(np.vstack([X, [row]]), np.append(y, label)) for row, label in neighbours()
@@ -175,6 +178,56 @@ def test_temperatures_that_noise_cannot_tell_apart_are_averaged(monkeypatch):
     whole, mean = (values_at(np.array([first, 0.0, 0.0, 0.0, 0.0])) for first in (-1e9, 0.0))
     assert np.abs(whole).max() > 0.0
     np.testing.assert_allclose(mean, whole * (1 + 1 / 2 + 1 / 4 + 1 / 8 + 1 / 16) / 5)
+
+
+def made(kind, n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 10))
+    score = {"one": 2.2 * (X[:, 0] > 0.5) - 1.1, "none": np.zeros(n), "wave": np.sin(12 * X[:, 0])}
+    return X, rng.uniform(size=n) < 1 / (1 + np.exp(-score[kind]))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("kind", ["one", "none", "wave"])
+def test_less_noise_is_no_worse(kind, delta):
+    """Of 600 rows in 10 columns: cells of one row each do not say what a class is."""
+    rows, (other, labels) = made(kind, 600, 0), made(kind, 4000, 1)
+    losses = {}
+    for epsilon in (1.0, 1e10):
+        fits = [DPHistogramNB(epsilon, delta=delta, bounds=(0, 1)).fit(*rows) for _ in range(5)]
+        losses[epsilon] = np.mean([log_loss(labels, fit.predict_proba(other)) for fit in fits])
+    prior = log_loss(labels, np.tile([1 - rows[1].mean(), rows[1].mean()], (4000, 1)))
+    assert losses[1e10] < min(losses[1.0], prior) + 0.02
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_parents_count_by_what_cells_tell_apart(k):
+    """Chance tells little; classes from a Dirichlet distribution about a parent's are found."""
+    rng = np.random.default_rng(0)
+    chances = np.full(k, 1.0 / k)
+    masses = rng.multinomial(50 * 512, np.full(512, 1 / 512))
+    alike = rng.multinomial(masses, chances).T.astype(float)
+    assert _pull(alike, 256, 0.0).min() > 200.0
+    for strength in (2.0, 20.0):
+        own = rng.dirichlet(strength * chances, 512)
+        counts = np.array([rng.multinomial(*each) for each in zip(masses, own, strict=True)]).T
+        # Their noise is no difference.
+        for scale in (0.0, 5.0):
+            noisy = counts + scale * rng.normal(size=counts.shape)
+            found = np.median(_pull(noisy, 256, scale**2))
+            assert 0.4 * strength < found + 1.0 < 2.5 * strength
+    # What is all of its parent says nothing that is new.
+    whole = np.zeros((k, 2))
+    whole[:, 0] = 50.0
+    assert _pull(whole, 1, 0.0)[0] > 1e9
+
+
+def test_temperatures_are_of_rows_that_are_not_counted():
+    """In tables without a row, its cells have what `moves` says."""
+    levels = [(np.array([[3.0, 1.0], [2.0, 6.0]]), np.array([4.0, 4.0]))]
+    prior, none = np.array([0.5, 0.5]), np.zeros((2, 0))
+    less = _chances(levels, none, prior, 2.0, np.array([[1.0], [0.0]]))
+    np.testing.assert_allclose(less[0], [(2 + 3) / (4 + 6), (0 + 3) / (6 + 6)])
 
 
 def two_classes(n, seed=0):
@@ -279,3 +332,11 @@ def test_chunks_and_their_table_are_one():
     parts = ChunkedArray(np.array_split(X, 4))
     one, other = (DPHistogramNB(bounds=(0, 1), random_state=0).fit(T, y) for T in (X, parts))
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(parts))
+
+
+def test_the_largest_doubles_are_read_quietly():
+    X, y = np.random.default_rng(0).choice([1e308, -1e308, 0.0], (400, 2)), np.arange(400) % 2
+    model = DPHistogramNB(bounds=(-1, 1)).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(model.explain(X)).all()

@@ -193,6 +193,33 @@ def test_crosstab_is_a_table_of_counts_whatever_the_noise():
         stats.dp_crosstab(jobs, marks[:7], categories=(["a"], [1.0]))
 
 
+def test_a_crosstab_of_series_has_one_index():
+    jobs, accountant = pd.Series(["a", "b"] * 5), PrivacyAccountant(1.0, 0.0)
+    lists = ["a", "b"], ["a", "b"]
+    with pytest.raises(ValueError, match="same index"):
+        shuffled = jobs.sample(frac=1.0, random_state=0)
+        stats.dp_crosstab(jobs, shuffled, categories=lists, accountant=accountant)
+    assert accountant.epsilon_spent == 0.0
+    # An array has none: it is taken by position.
+    stats.dp_crosstab(jobs, shuffled.to_numpy(), categories=lists)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1e150, 1e150)])
+def test_no_covariance_is_beyond_what_bounds_allow(bounds, delta):
+    half = (bounds[1] / 2 - bounds[0] / 2) ** 2
+    for n, epsilon in ((1, 1.0), (3, 1e-8), (20, 0.1), (20, 100.0)):
+        X = np.random.default_rng(0).uniform(*np.divide(bounds, 2), size=(n, 3))
+        options = {"bounds": bounds, "delta": delta}
+        for _ in range(5):
+            found = stats.dp_covariance(X, epsilon, **options)
+            assert (np.diag(found) <= half * n / max(n - 1, 1) * (1.0 + 1e-9)).all()
+            correlation = stats.dp_correlation(X, epsilon, **options)
+            for matrix in (found / half, correlation):
+                assert (np.linalg.eigvalsh(matrix) > 0.0).all()
+            assert (np.diag(correlation) == 1.0).all() and (np.abs(correlation) <= 1.0).all()
+
+
 def test_a_crosstab_is_made_of_its_release_alone(monkeypatch):
     """And of the number of persons, whatever number of rows they have."""
     noisy, seen = np.array([[3.0, -2.0, 30.0], [0.5, 1.0, 2.0]]), []
