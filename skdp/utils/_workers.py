@@ -180,4 +180,4 @@ class Beside:
     """
 
     def __init__(self, calls):
-        self.calls, self.of, self.kept = calls, None, None
+        self.calls = calls
