@@ -25,6 +25,7 @@ from skdp.exceptions import LedgerError
 from skdp.mechanisms._plan import plan_for
 from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
+from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
 from skdp.utils._fit_progress import FitProgress
@@ -406,11 +407,12 @@ class PrivateRelease:
             # scikit-learn's checks sum the values: no warning may tell of an overflow.
             settings.enter_context(np.errstate(all="ignore"))
             self._door = settings.enter_context(Door())
+            settings.enter_context(Run())
             self._settings = settings.pop_all()
         return self
 
     def __exit__(self, kind, error, traceback):
-        self._settings.close()
+        self._settings.__exit__(kind, error, traceback)
 
     @property
     def terms(self):

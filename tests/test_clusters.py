@@ -1,5 +1,6 @@
 """Fits on dask arrays: sums travel, rows stay, and what is released is what memory would give."""
 
+import gc
 import pickle
 import struct
 import threading
@@ -15,6 +16,7 @@ import distributed
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -24,6 +26,7 @@ from skdp import (
     DPAdditiveRegressor,
     DPDecisionTreeClassifier,
     DPGaussianNB,
+    DPGridSearchCV,
     DPHistogramNB,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -381,11 +384,11 @@ def test_a_sum_that_is_cancelled_publishes_nothing_and_what_was_charged_stays(
     accountant, estimator = PrivacyAccountant(10.0, 0.1), DPLogisticRegression(C=0.1)
     computed, of_dask = [], dask.compute
 
-    def cancelled(*calls):
+    def cancelled(*calls, **options):
         computed.append(calls)
         if len(computed) > n_passes:
             raise distributed.client.FutureCancelledError("_of_chunk", "scheduler-connection-lost")
-        return of_dask(*calls)
+        return of_dask(*calls, **options)
 
     monkeypatch.setattr(dask, "compute", cancelled)
     with pytest.raises(RuntimeError, match="cluster was lost .* stays charged"):
@@ -398,11 +401,11 @@ def lost_at(numbers, monkeypatch):
     """Let the computations of these numbers fail, and return the list of all."""
     computed = []
 
-    def compute(*calls):
+    def compute(*calls, **options):
         computed.append(None)
         if len(computed) - 1 in numbers:
             raise distributed.client.FutureCancelledError("_of_chunk", "scheduler-connection-lost")
-        return COMPUTE(*calls)
+        return COMPUTE(*calls, **options)
 
     monkeypatch.setattr(dask, "compute", compute)
     return computed
@@ -454,6 +457,27 @@ def test_the_rows_of_a_fold_are_found_again(table, monkeypatch):
     assert opened == [None]
 
 
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "rows",
+    [np.arange(N) % 3 > 0, np.arange(N // 2), np.arange(HEIGHTS[0], N), [3, 800, N - 1], []],
+    ids=["two thirds", "half", "no first chunk", "three", "none"],
+)
+def test_folds_are_those_of_the_chunks_to_the_last_bit(rows):
+    """Uneven numbers: sums of zeros and ones would be the same in any order."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(N, D)) * 10.0 ** rng.integers(-8, 1, size=(N, 1))
+    rows = np.asarray(rows, dtype=bool if len(rows) == N else int)
+    parts, lazy = in_memory(X)[rows], ChunkedArray(dask.array.from_array(X, chunks=(HEIGHTS, 3)))
+    assert lazy[rows].borders == parts.borders
+    np.testing.assert_array_equal(np.asarray(lazy[rows]), np.asarray(parts))
+    if len(parts):
+        again = np.flatnonzero(np.arange(len(parts)) % 2 == 0)
+        for held, other in ((lazy[rows], parts), (lazy[rows][again], parts[again])):
+            scaler = DPStandardScaler(bounds=(0, 1), epsilon=1e12, random_state=0)
+            check_the_same(clone(scaler).fit(held), clone(scaler).fit(other))
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -461,6 +485,8 @@ def test_the_rows_of_a_fold_are_found_again(table, monkeypatch):
         lambda X: X.astype(int),
         lambda X: X[:, :-1],
         lambda X: [X],
+        lambda X: [None],
+        lambda X: [X, None],
         lambda X: np.roll(X, 1, axis=0).reshape(-1, 2),
     ],
 )
@@ -470,7 +496,8 @@ def test_another_table_is_not_what_was_lost(other, table, monkeypatch):
 
     def reopen():
         found = other(X[: sum(heights)])
-        return found if isinstance(found, list) else dask.array.from_array(found, chunks=500)
+        lists = {1: found[0], 2: found} if isinstance(found, list) else {}
+        return lists[len(found)] if lists else dask.array.from_array(found, chunks=500)
 
     lazy = ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen)
     model, accountant = DPStandardScaler(bounds=(0, 1)), PrivacyAccountant(10.0, 0.1)
@@ -539,10 +566,13 @@ def test_what_a_chunk_raises_is_no_loss(error, table):
         DPStandardScaler(bounds=(0, 1)).fit(lazy)
 
 
-def test_columns_in_another_order_are_another_table(table, monkeypatch):
+@pytest.mark.parametrize(
+    "other", [lambda frame: frame[list("bacd")], lambda frame: frame.astype({"a": "int32"})]
+)
+def test_columns_in_another_order_or_of_other_types_are_another_table(other, table, monkeypatch):
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame(table[0], columns=list("abcd")), npartitions=3)
-    lazy = ChunkedArray(frame, reopen=lambda: frame[list("bacd")])
+    lazy = ChunkedArray(frame, reopen=lambda: other(frame))
     lost_at([1], monkeypatch)
     with pytest.raises(ValueError, match="did not return the table that was lost"):
         DPStandardScaler(bounds=(0, 1)).fit(lazy)
@@ -566,6 +596,223 @@ def test_a_client_that_was_closed_is_a_loss(table):
         check_the_same(model.fit(lazy, y), clone(model).fit(in_memory(X), y))
         assert len(opened) == 2
         opened[1].close()
+
+
+def after(n_sums, act, monkeypatch):
+    """Do something once, when that many sums were computed."""
+    computed = []
+
+    def compute(*calls, **options):
+        results = COMPUTE(*calls, **options)
+        computed.append(None)
+        if len(computed) == n_sums:
+            act()
+        return results
+
+    monkeypatch.setattr(dask, "compute", compute)
+
+
+@pytest.fixture
+def connect():
+    """Return what opens another client of one cluster, and the list of those that it opened."""
+    settings = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    with distributed.LocalCluster(processes=False, **settings) as local, ExitStack() as stack:
+        # Clients that are not closed in order leave what they set.
+        stack.enter_context(dask.config.set(scheduler=None))
+
+        def opening():
+            clients.append(distributed.Client(local))
+            stack.callback(clients[-1].close)
+            return clients[-1]
+
+        clients = opening.clients = []
+        yield opening
+
+
+def is_worker():
+    try:
+        return bool(distributed.get_worker())
+    except ValueError:
+        return False
+
+
+class Disk:
+    """Chunks are read of it, and it knows by whom; a function of a class goes by its name."""
+
+    by_workers, fails_at = [], None
+
+    @classmethod
+    def read(cls, block):
+        cls.by_workers.append(is_worker())
+        if len(cls.by_workers) == cls.fails_at:
+            raise OSError("the disk is gone")
+        return block
+
+
+def on_disk(X):
+    Disk.by_workers.clear()
+    reads = [
+        dask.array.from_delayed(dask.delayed(Disk.read)(block), block.shape, block.dtype)
+        for block in np.split(X, np.cumsum(HEIGHTS)[:-1])
+    ]
+    return dask.array.concatenate(reads)
+
+
+OF_A_LOSS = [
+    (DPStandardScaler(bounds=(0, 1)), 1),
+    (DPLogisticRegression(C=0.1), 3),
+    (DPAdditiveClassifier(bounds=(0, 1)), 2),
+    # Of a search: between two fits, of whose tables none was asked for before.
+    (DPGridSearchCV(DPGaussianNB(bounds=(0, 1)), {"priors": [None]}, cv=2), 6),
+    # Columns that are brought home.
+    (DPMinMaxScaler(bounds=(0, 1)), 2),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+@pytest.mark.parametrize(("another", "persisted"), [(False, False), (True, True)])
+@pytest.mark.parametrize(("estimator", "n_sums"), OF_A_LOSS, ids=str)
+def test_a_client_that_is_closed_between_two_sums_is_a_loss(
+    estimator, n_sums, persisted, another, table, connect, monkeypatch
+):
+    """Dask would go on in this process, or by another client."""
+    X, y, _ = table
+    accountant = PrivacyAccountant(10.0, 0.1)
+    model = clone(estimator).set_params(accountant=accountant)
+    connect()
+    lazy = on_disk(X)
+    if persisted:
+        lazy = lazy.persist()
+    lost = []
+
+    def lose():
+        if another:
+            connect()
+        connect.clients[0].close()
+        lost.append(len(Disk.by_workers))
+
+    after(n_sums, lose, monkeypatch)
+    with pytest.raises(RuntimeError, match="client was closed.* stays charged"):
+        model.fit(lazy, y)
+    assert all(Disk.by_workers) and lost == [len(Disk.by_workers)] != [0]
+    assert len(accountant.spends) == 1
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+@pytest.mark.parametrize("made", ["before the client", "by one that was closed", "by another"])
+def test_the_client_that_counts_is_that_of_the_fit(made, table, connect, monkeypatch):
+    X, y, _ = table
+    opened, model = [], DPStandardScaler(bounds=(0, 1), random_state=0)
+
+    def reopen():
+        opened.append(connect())
+        return on_disk(X)
+
+    if made != "before the client":
+        connect()
+    lazy = ChunkedArray(on_disk(X), reopen=reopen)
+    current = connect()
+    if made == "by one that was closed":
+        connect.clients[0].close()
+    expected = fitted(model, in_memory(X), y, None)
+    check_the_same(clone(model).fit(lazy, y), expected)
+    assert opened == []
+    closed = connect.clients[0] if made == "by another" else current
+    after(1, closed.close, monkeypatch)
+    check_the_same(clone(model).fit(lazy, y), expected)
+    assert len(opened) == 1 and Disk.by_workers and all(Disk.by_workers)
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+def test_a_table_of_which_nothing_lives_on_a_cluster_is_used_on_others_and_on_none(table, connect):
+    X, y, _ = table
+    model = DPStandardScaler(bounds=(0, 1), random_state=0)
+    lazy = ChunkedArray(on_disk(X))
+    expected = fitted(model, in_memory(X), y, None)
+    for _ in range(2):
+        with connect():
+            check_the_same(clone(model).fit(lazy, y), expected)
+        assert Disk.by_workers and all(Disk.by_workers)
+    check_the_same(clone(model).fit(lazy, y), expected)
+    assert not all(Disk.by_workers)
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+def test_what_lives_on_a_cluster_that_is_gone_is_said_before_the_charge(table, connect):
+    X, y, _ = table
+    accountant = PrivacyAccountant(10.0, 0.1)
+    with connect():
+        lazy = dask.array.from_array(X, chunks=500).persist()
+    for follow in (connect, lambda: None):
+        with pytest.raises(RuntimeError, match="persisted there is asked of another client"):
+            DPStandardScaler(bounds=(0, 1), accountant=accountant).fit(lazy)
+        follow()
+    assert accountant.spends == []
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+@pytest.mark.parametrize("backend", [None, "loky", "dask"])
+def test_the_fits_of_a_search_are_where_the_client_is(backend, table, connect):
+    """A process of joblib's would read the chunks of a cluster itself, if it could."""
+    X, y, _ = table
+    connect()
+    lazy = on_disk(X).persist()
+    search = DPGridSearchCV(
+        DPGaussianNB(bounds=(0, 1)), {"priors": [None, [0.5, 0.5]]}, cv=2, n_jobs=2, random_state=0
+    )
+    settings = {"backend": backend} if backend else {"n_jobs": 2}
+    with parallel_config(**settings):
+        found = clone(search).fit(lazy, y)
+    assert Disk.by_workers == [True] * np.count_nonzero(HEIGHTS)
+    check_the_same(
+        found.best_estimator_, search.set_params(n_jobs=1).fit(in_memory(X), y).best_estimator_
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+def test_nothing_of_a_fit_stays_with_the_table_or_on_the_cluster(table, connect):
+    X, y, _ = table
+    client, estimator = connect(), DPLogisticRegression(C=0.1)
+    lazy = ChunkedArray(dask.array.from_array(X, chunks=500))
+    before = len(cloudpickle.dumps(lazy))
+    clone(estimator).fit(lazy, y)
+    # As many bytes as rows are far less than any of their targets.
+    assert len(cloudpickle.dumps(lazy)) < before + N and no_tasks(client)
+
+
+def no_tasks(client):
+    """Wait until the scheduler holds nothing; what a client has released it tells soon."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
+@pytest.mark.parametrize(
+    ("estimator", "n_passes"),
+    [(DPLogisticRegression(C=0.1), 1), (DPSGDClassifier(max_iter=2, batch_size=N), 2)],
+    ids=str,
+)
+def test_a_fit_that_failed_leaves_no_error_to_the_next(
+    estimator, n_passes, table, connect, monkeypatch
+):
+    """Not even while the error, or what refers to it in a circle, is kept."""
+    X, y, _ = table
+    client, lazy = connect(), on_disk(X)
+    monkeypatch.setattr(Disk, "fails_at", n_passes * np.count_nonzero(HEIGHTS) + 2)
+    gc.disable()
+    try:
+        with pytest.raises(OSError, match="the disk is gone") as kept:
+            fitted(estimator, lazy, y, None)
+        assert no_tasks(client) and kept.value.__traceback__
+        model = fitted(estimator, lazy, y, None)
+    finally:
+        gc.enable()
+    check_the_same(model, fitted(estimator, in_memory(X), y, None))
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.frozen import FrozenEstimator
@@ -21,6 +22,7 @@ from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
 from skdp.pipeline._kinds import output_width, plans_its_fit, sparsity
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._verified import fails_on, verified
+from skdp.utils._dask import Run
 from skdp.utils._values import FrozenValue
 
 # Widths of which a model that refuses its parameters at every one is taken to refuse them at any.
@@ -210,7 +212,7 @@ class SearchRun(FrozenValue):
         # A cell may be one that no pickle holds: what sending it raises is raised here.
         with silence():
             sent = tuple(plan.runs.values()), rows, plan.task.score
-            Parallel(n_jobs=n_jobs)([delayed(len)(sent)])
+            _parallel(rows, n_jobs)([delayed(len)(sent)])
         # In this order: a spend is there once it was charged.
         return cls(plan, rows, n_jobs, fit.charge(plan), fit.spend)
 
@@ -243,17 +245,27 @@ class SearchRun(FrozenValue):
             Raw scores and models.
         """
         splits, fits = self.plan.layout.splits, [self.plan.runs[number] for number in numbers]
-        score = self.plan.task.score
-        shared = {"rows": self.rows, "allow": self.allow, "score": score, "keep": keep}
+        shared = {"rows": self.rows, "allow": self.allow, "keep": keep}
+        shared |= {"score": self.plan.task.score, "run": Run()}
         with silence():
-            return Parallel(n_jobs=self.n_jobs)(
+            return _parallel(self.rows, self.n_jobs)(
                 delayed(_fit_and_score)(fit, splits.train[s], splits.test[s], seeds, **shared)
                 for fit, (_, s), seeds in zip(fits, numbers, map(self.seeds, fits), strict=True)
             )
 
 
-def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep):
-    with silence():
+def _parallel(rows, n_jobs):
+    """Return what makes calls in parallel; where workers have the rows, these or threads do.
+
+    Another process would have no client of theirs.
+    """
+    backend, _ = get_active_backend()
+    stays = getattr(rows.X, "workers", None) and "Dask" not in type(backend).__name__
+    return Parallel(n_jobs=effective_n_jobs(n_jobs), require="sharedmem" if stays else None)
+
+
+def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep, run):
+    with silence(), Run(run):
         model = fit.fitted(rows.take(train), allow, seeds)
         tested = rows.take(test)
         raw = score.value(model, tested.X, tested.y, **tested.shared)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.utils import _sources
+from skdp.utils._dask import DaskRows, DaskTable
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 from skdp.utils._sources import Parts, Source, moved_by, opened, parts_of, path_parts, table_parts
 
@@ -97,7 +98,7 @@ class ChunkedArray:
         if reopen is not None:
             if parts.table is None or not callable(reopen):
                 raise ValueError("reopen is a function that returns a table that dask computes")
-            table = parts.table.reopened_by(partial(_table_again, reopen))
+            table = DaskTable(parts.table.array, parts.table.columns, partial(_table_again, reopen))
             parts = table_parts(table, parts.form)
         self._set(parts)
 
@@ -252,14 +253,14 @@ class ChunkedArray:
                 "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
                 "sort them, and shuffle before a table is written"
             )
+        cuts = enumerate(np.split(rows, np.searchsorted(rows, self.borders[1:-1])))
+        cuts = [(i, own - self.borders[i]) for i, own in cuts if len(own) or not len(rows)]
         if parts.table is not None:
-            return self._of(table_parts(parts.table.rows(rows), parts.form))
-        cuts = np.split(rows, np.searchsorted(rows, self.borders[1:-1]))
+            return self._of(table_parts(DaskRows(parts.table, cuts), parts.form))
         views = []
-        for first, source, own in zip(self.borders, self._sources, cuts, strict=False):
-            if len(own) or not len(rows):
-                read = partial(_taken, own - first)
-                views.append(Source.view([source], read, (len(own), self.shape[1]), source.dtype))
+        for i, own in cuts:
+            source, shape = self._sources[i], (len(own), self.shape[1])
+            views.append(Source.view([source], partial(_taken, own), shape, source.dtype))
         return self._of(Parts(sources=tuple(views), form=parts.form))
 
     def _open(self, number):
@@ -281,7 +282,7 @@ def _in_memory(value):
 
 
 def _table_again(reopen):
-    return ChunkedArray(reopen())._parts.table
+    return getattr(getattr(as_chunked(reopen()), "_parts", None), "table", None)
 
 
 def _mapped_file(path, written):

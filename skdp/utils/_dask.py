@@ -1,30 +1,87 @@
 """Tables that dask computes, and calls of functions of their parts, on its current scheduler."""
 
-import sys
+import re
+from contextvars import ContextVar
+from functools import partial
 from itertools import pairwise
 from threading import RLock
+from traceback import clear_frames, format_exception_only
 
 from skdp.utils._frames import checked_blocks
 from skdp.utils._workers import Beside, added, called
 
-# What dask raises for a sum that was asked for, and for one that its client cannot ask for.
-LOSSES = {"FutureCancelledError", "ClosedClientError", "CommClosedError"}
+# What dask raises for a sum that was asked for, or that its client cannot ask for; and where
+# another client, or none, is asked for what one has.
+LOSSES = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
+ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were created by another)"
 # So often in a row a sum is asked for.
 MOST_CLUSTERS = 4
 LOST = (
-    "the dask cluster was lost before it had computed a sum: its scheduler ended, or cancelled it. "
-    "Nothing is published. What the fit had charged stays charged, as noise may have been drawn: a "
-    "new fit is a new charge. A table ChunkedArray(..., reopen=...) goes on elsewhere, a few times"
+    "the dask cluster was lost before it had computed a sum: it ended, its client was closed, or "
+    "what was persisted there is asked of another client, or of none. Nothing is published. What "
+    "the fit had charged stays charged, as noise may have been drawn: a new fit is a new charge. A "
+    "table ChunkedArray(..., reopen=...) goes on elsewhere, a few times"
 )
+RUN = ContextVar("run", default=None)
 
 
 def _client():
-    """Return the current client of a cluster, None if there is none."""
-    distributed = sys.modules.get("distributed")
-    try:
-        return distributed and distributed.default_client()
-    except ValueError:
-        return None
+    """Return the client by which dask computes now, None if it does without one."""
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(), "__self__", None)
+    return client if hasattr(client, "persist") else None
+
+
+class Run:
+    """The sums of a fit, which one cluster computes; a context that lets go of what is held there.
+
+    Without the client of its first sum dask would go on in this process. A run within another one
+    is on the same cluster, also in another thread, if it is told the outer one. In another process
+    it is a new run.
+
+    Parameters
+    ----------
+    outer : Run, default=None
+    """
+
+    def __init__(self, outer=None):
+        outer = outer or RUN.get()
+        # The client, or None, once a sum was asked for.
+        self._client, self._held = outer._client if outer else [], {}
+
+    def __reduce__(self):
+        return Run, ()
+
+    def __enter__(self):
+        self._token = RUN.set(self)
+
+    def __exit__(self, kind, error, traceback):
+        RUN.reset(self._token)
+        if self._held:
+            # An error that is kept has the frames of dask, and these have what was asked for.
+            clear_frames(traceback)
+        self._held.clear()
+
+    def client_of(self, opened_by):
+        """Return the client for a table: that which opened it last, the run's if that is closed."""
+        if opened_by and not _is_closed(opened_by):
+            self._client[:] = [opened_by]
+        elif not self._client:
+            self._client[:] = [_client() or opened_by]
+        return self._client[0]
+
+    def once(self, make, *of):
+        """Return what a function makes of some things, once a run."""
+        key = tuple(map(id, of))
+        if key not in self._held:
+            # Kept with what it was made of, whose ids no other things have meanwhile.
+            self._held[key] = make(), of
+        return self._held[key][0]
+
+
+def _is_closed(client):
+    return getattr(client, "status", None) in ("closing", "closed")
 
 
 class DaskTable:
@@ -34,31 +91,53 @@ class DaskTable:
     ----------
     array : dask array of shape (n_rows, n_columns)
         Whose blocks are what it says.
-    names : list or None
-        Of the columns, where they have some.
+    columns : list or None
+        Names and types of the columns, where they have some.
     reopen : callable, default=None
         Returns such a table, on another cluster.
+
+    Attributes
+    ----------
+    columns : as the parameter
+    at : (dask array, Client or None, dask array)
+        The array, what was dask's client when it was opened, if it can be opened again, and the
+        array that would be lost.
     """
 
-    def __init__(self, array, names, reopen=None):
-        self.array, self._names, self._reopen = array, names, reopen
+    def __init__(self, array, columns, reopen=None):
+        self.at = array, _client() if reopen else None, array
         # Folds of a table are taken from it while it may be opened again.
-        self._lock, self._client = RLock(), _client() if reopen else None
+        self.columns, self._reopen, self._lock = columns, reopen, RLock()
 
     def __reduce__(self):
-        return DaskTable, (self.array, self._names, self._reopen)
+        return DaskTable, (self.array, self.columns, self._reopen)
 
-    def reopened_by(self, reopen):
-        """Return the same table, that can be opened again."""
-        return DaskTable(self.array, self._names, reopen)
+    array = property(lambda self: self.at[0], doc="The array where it is now.")
 
-    def rows(self, rows):
-        """Return some rows, by number, as such a table."""
-        return DaskRows(self, rows)
+    def computed(self, asked):
+        """Return what dask computes, and ask for all of it anew where a cluster was lost.
 
-    def is_closed(self):
-        """Say whether the client by which it was opened is closed: dask then computes here."""
-        return self._client is not None and self._client.status in ("closing", "closed")
+        Parameters
+        ----------
+        asked : callable
+            Returns what is to be computed, of the run, the array and its client.
+        """
+        from dask import compute
+
+        run = RUN.get() or Run()
+        for _ in range(MOST_CLUSTERS):
+            array, client, whole = self.at
+            client = run.client_of(client)
+            try:
+                if _is_closed(client):
+                    raise RuntimeError(LOST)
+                return list(compute(*asked(run, array, client), scheduler=client))
+            except Exception as error:
+                what = format_exception_only(error)[0]
+                if not (_is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what)):
+                    raise
+                self.open_again(whole)
+        raise RuntimeError(LOST)
 
     def open_again(self, lost):
         """Open the table elsewhere, unless that was done since an array was lost.
@@ -77,42 +156,39 @@ class DaskTable:
                 other = self._reopen()
                 if other is None or other._form() != self._form():
                     raise ValueError("reopen did not return the table that was lost")
-                self.array, self._client = other.array, _client()
+                self.at = other.array, _client(), other.array
 
     def _form(self):
-        return self.array.chunks[0], self.array.shape, self.array.dtype, self._names
+        return self.array.chunks[0], self.array.shape, self.array.dtype, self.columns
 
 
 class DaskRows(DaskTable):
-    """Some rows of a table, by number, wherever that is.
+    """Some rows of a table, wherever that is, those of a chunk in one.
 
     Parameters
     ----------
     table : DaskTable
-    rows : ndarray of int
+    rows : list of (int, ndarray of int)
+        Of chunks the number, and which rows.
     """
 
     def __init__(self, table, rows):
-        self._table, self._rows, self._lock, self._whole = table, rows, RLock(), None
+        self._table, self._rows, self._lock, self._of = table, rows, RLock(), None
+        self.open_again = table.open_again
 
     def __reduce__(self):
         return DaskRows, (self._table, self._rows)
 
     @property
-    def array(self):
-        with self._lock:
-            if self._whole is not self._table.array:
-                self._whole = self._table.array
-                self._own = checked_blocks(self._whole[self._rows])
-            return self._own
+    def at(self):
+        from dask.array import concatenate
 
-    def is_closed(self):
-        return self._table.is_closed()
-
-    def open_again(self, lost):
         with self._lock:
-            whole = self._whole if lost is self._own else None
-        self._table.open_again(whole)
+            array, *opened = self._table.at
+            if self._of is not array:
+                chosen = [array.blocks[number][rows] for number, rows in self._rows]
+                self._of, self._own = array, checked_blocks(concatenate(chosen))
+            return self._own, *opened
 
 
 class DaskWorkers:
@@ -133,77 +209,45 @@ class DaskWorkers:
     held = Beside
 
     def __init__(self, table, borders):
-        self._table, self._borders, self._array = table, borders, None
-        self._chunks, self._sent = None, {}
+        self._table, self._borders = table, borders
 
     call = staticmethod(called)
 
     def total(self, calls, then=None):
         from dask import delayed
 
-        def asked():
-            total = added((self._delayed(call) for (call,) in calls), len(calls))
+        def asked(*at):
+            total = added((self._delayed(at, call) for (call,) in calls), len(calls))
             return [total if then is None else delayed(then, pure=False)(total)]
 
-        return self._computed(asked)[0]
+        return self._table.computed(asked)[0]
 
     def results(self, calls):
         calls = list(calls)
-        return self._computed(lambda: map(self._delayed, calls))
+        return self._table.computed(lambda *at: [self._delayed(at, call) for call in calls])
 
-    def _computed(self, asked):
-        """Return what dask computes, and ask for all of it anew where a cluster was lost."""
-        from dask import compute
-
-        lost = None
-        for _ in range(MOST_CLUSTERS):
-            if self._array is not (array := self._table.array):
-                self._array, self._chunks, self._sent = array, None, {}
-            if not self._table.is_closed():
-                try:
-                    return list(compute(*asked()))
-                except Exception as error:
-                    is_loss = type(error).__module__.startswith("distributed.")
-                    is_loss = is_loss and type(error).__name__ in LOSSES
-                    if not (is_loss or self._table.is_closed()):
-                        raise
-                    lost = error
-            try:
-                self._table.open_again(array)
-            except RuntimeError as error:
-                raise error from lost
-        raise RuntimeError(LOST) from lost
-
-    def _delayed(self, call):
+    def _delayed(self, at, call):
         from dask import delayed
 
-        chunks = self._chunks
-        if chunks is None:
-            chunks = self._array.rechunk({1: -1}).to_delayed().ravel().tolist()
-            self._chunks = chunks
+        chunks = at[0].once(lambda: at[1].rechunk({1: -1}).to_delayed().ravel().tolist(), at[1])
         chunk = chunks[call.number] if call.of_part else None
-        return delayed(call.function, pure=False)(chunk, *self._part(call.along, call.number))
+        return delayed(call.function, pure=False)(chunk, *self._part(at, call.along, call.number))
 
-    def _part(self, along, number):
-        if isinstance(along, tuple):
-            return tuple(self._part(values, number) for values in along)
-        if along is None or isinstance(along, Beside):
-            return along and self._kept(along, number)
-        if id(along) not in (sent := self._sent):
-            # Kept with what it was made of, whose id no other array has meanwhile.
-            sent[id(along)] = along, self._send(along)
-        return sent[id(along)][1][number]
+    def _part(self, at, along, number):
+        if along is None or isinstance(along, tuple):
+            return along and tuple(self._part(at, values, number) for values in along)
+        run, *of = at
+        make = self._keep if isinstance(along, Beside) else self._send
+        return run.once(partial(make, at, along), *of, along)[number]
 
-    def _kept(self, beside, number):
+    def _keep(self, at, beside):
         from dask import persist
 
-        if beside.of is not self._array:
-            beside.kept, beside.of = persist(*map(self._delayed, beside.calls)), self._array
-        return beside.kept[number]
+        return persist(*(self._delayed(at, call) for call in beside.calls), scheduler=at[-1])
 
-    def _send(self, values):
+    def _send(self, at, values):
         from dask import delayed, persist
 
         # One by one: a message with the values of all rows would be large.
-        slices = (values[slice(*rows)] for rows in pairwise(self._borders))
-        return [persist(delayed(each, pure=False))[0] for each in slices]
+        slices = (delayed(values[slice(*rows)], pure=False) for rows in pairwise(self._borders))
+        return [persist(each, scheduler=at[-1])[0] for each in slices]

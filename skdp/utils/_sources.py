@@ -364,8 +364,8 @@ def _array_parts(X):
 
 def dask_parts(array, form=None):
     """Return the `Parts` of a dask array of known chunks, of numbers or of objects."""
-    names = None if form is None else list(form.columns)
-    return table_parts(DaskTable(_frames.checked_blocks(array), names), form)
+    columns = None if form is None else (list(form.columns), _frames._types(form))
+    return table_parts(DaskTable(_frames.checked_blocks(array), columns), form)
 
 
 def table_parts(table, form):
@@ -380,7 +380,7 @@ def table_parts(table, form):
 
 
 def _computed(table, number):
-    return table.array.blocks[number].compute()
+    return table.computed(lambda _, array, client: [array.blocks[number]])[0]
 
 
 def _frame_parts(frame):

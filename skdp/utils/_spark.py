@@ -12,7 +12,7 @@ from itertools import starmap
 
 import numpy as np
 
-from skdp.utils._dask import DaskWorkers
+from skdp.utils._dask import RUN, DaskWorkers, Run
 from skdp.utils._sources import Parts, Source, _matrix, common_type, read_as
 from skdp.utils._workers import Call, added
 
@@ -88,7 +88,8 @@ class SparkWorkers(DaskWorkers):
 
     def results(self, calls):
         # The part is there either way, as what is held of it may have to be computed.
-        calls = {call.number: self._with_part(call) for call in calls}
+        at = RUN.get() or Run(), self._array
+        calls = {call.number: self._with_part(at, call) for call in calls}
         # Each partition is sent its own part of what goes with the rows.
         sent = [calls.get(number) for number in range(len(self._borders) - 1)]
         pairs = self._array.zip(self._array.context.parallelize(sent, len(sent)))
@@ -98,11 +99,11 @@ class SparkWorkers(DaskWorkers):
         """Return the workers of the table that a function makes of blocks, by their borders."""
         return partial(SparkWorkers, self._array.map(function))
 
-    def _with_part(self, call):
-        return replace(call, along=self._part(call.along, call.number))
+    def _with_part(self, at, call):
+        return replace(call, along=self._part(at, call.along, call.number))
 
-    def _kept(self, beside, number):
-        return self._with_part(beside.calls[number])
+    def _keep(self, at, beside):
+        return [self._with_part(at, call) for call in beside.calls]
 
-    def _send(self, values):
+    def _send(self, at, values):
         return np.split(values, self._borders[1:-1])

@@ -182,4 +182,4 @@ class Beside:
     """
 
     def __init__(self, calls):
-        self.calls, self.of, self.kept = calls, None, None
+        self.calls = calls

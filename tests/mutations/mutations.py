@@ -1275,6 +1275,14 @@ MUTATIONS = [
         "one stored row counts for as many as its block is said to have",
     ),
     Mutation(
+        "sums-go-on-without-their-client",
+        "utils._dask",
+        "DaskTable.computed",
+        rules.put_for("run.client_of(client)", "None"),
+        ("test_clusters.py::test_a_client_that_is_closed_between_two_sums_is_a_loss",),
+        "rows of a cluster are read by the calling process when the client is closed",
+    ),
+    Mutation(
         "workers-with-threads-of-their-own",
         "utils._one_thread",
         "one_thread",
