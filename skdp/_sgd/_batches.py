@@ -44,9 +44,7 @@ class PoissonBatches(FrozenValue):
     largest = property(attrgetter("n_rows"))
     rule = property(lambda self: f"each row with probability {self.rate:.4g}, independently")
 
-    @property
-    def expected_size(self):
-        return self.rate * self.n_rows
+    expected_size = property(lambda self: self.rate * self.n_rows)
 
     @property
     def _scale(self):

@@ -75,9 +75,7 @@ class Task(FrozenValue):
     chance: float = 1.0
     least_kept: float = 0.0
 
-    @property
-    def n_outputs(self):
-        return math.prod(self.loss.weights_shape)
+    n_outputs = property(lambda self: math.prod(self.loss.weights_shape))
 
     def check(self, norm, n_features, n_rows, alpha):
         """Return the check of weights that were fitted under a penalty, in one step or in none.
@@ -119,20 +117,14 @@ class Problem(FrozenValue, kw_only=True):
     # It decides the law of the noise and what is clipped.
     delta = property(attrgetter("guarantee.delta"))
 
-    @property
-    def n_features(self):
-        """The number of features, the constant one included."""
-        return self.n_columns + (self.constant > 0)
+    # The number of features, the constant one included.
+    n_features = property(lambda self: self.n_columns + (self.constant > 0))
 
-    @property
-    def size(self):
-        """The number of weights."""
-        return self.task.n_outputs * self.n_features
+    # The number of weights.
+    size = property(lambda self: self.task.n_outputs * self.n_features)
 
-    @property
-    def most_weights(self):
-        """The number of weights, one constant feature included."""
-        return (self.n_columns + 1) * self.task.n_outputs
+    # The number of weights, one constant feature included.
+    most_weights = property(lambda self: (self.n_columns + 1) * self.task.n_outputs)
 
     @property
     def curvature(self):

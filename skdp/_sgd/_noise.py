@@ -45,10 +45,8 @@ class _GridNoise(FrozenValue):
                 f"sensitivity {self.sensitivity:g}: epsilon is too small"
             )
 
-    @property
-    def drawn_scale(self):
-        """The scale of the noise that is drawn: `scale`, raised for the rounding."""
-        return self.step * self.scale_in_steps
+    # The scale of the noise that is drawn: `scale`, raised for the rounding.
+    drawn_scale = property(lambda self: self.step * self.scale_in_steps)
 
     def draw(self, n_steps, stream):
         """Yield independent noise vectors.

@@ -64,22 +64,16 @@ class SGDPlan(PlanValue, eq=True):
     # That of the noise's sensitivity.
     norm = property(lambda self: "l1" if self.delta == 0.0 else "l2")
 
-    @property
-    def event(self):
-        """What the whole run costs."""
-        return self.step * self.n_steps
+    # What the whole run costs.
+    event = property(lambda self: self.step * self.n_steps)
 
     # That on the sum of a batch.
     scale = property(attrgetter("noise.scale"))
 
-    @property
-    def name(self):
-        return f"Noisy stochastic gradients, {self.noise.law} noise"
+    name = property(lambda self: f"Noisy stochastic gradients, {self.noise.law} noise")
 
-    @property
-    def sampler(self):
-        """Which rows go into a step, in words."""
-        return f"{self.batches.rule}, in each of {self.n_steps} steps"
+    # Which rows go into a step, in words.
+    sampler = property(lambda self: f"{self.batches.rule}, in each of {self.n_steps} steps")
 
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""

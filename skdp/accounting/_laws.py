@@ -64,10 +64,8 @@ class Law(FrozenValue, kw_only=True, eq=False):
     inverse: Callable | None = None
     start: float = 1.0
 
-    @property
-    def pure(self):
-        """The least known epsilon with delta = 0."""
-        return self.epsilon if self.delta == 0.0 else math.inf
+    # The least known epsilon with delta = 0.
+    pure = property(lambda self: self.epsilon if self.delta == 0.0 else math.inf)
 
     @cached_property
     def divergence(self):

@@ -376,18 +376,14 @@ class ReservedStep(_PlannedRelease, FrozenValue):
     reservation: Reservation
     index: int
 
-    @property
-    def planned(self):
-        """What the step is planned to release."""
-        return self.reservation.planned[self.index]
+    # What the step is planned to release.
+    planned = property(lambda self: self.reservation.planned[self.index])
 
     terms = property(attrgetter("reservation.accountant.terms"))
     _open_terms = property(attrgetter("reservation.accountant._open_terms"))
 
-    @property
-    def plan(self):
-        """What the plan costs, in words."""
-        return _words(len(self.reservation.planned), self.reservation)
+    # What the plan costs, in words.
+    plan = property(lambda self: _words(len(self.reservation.planned), self.reservation))
 
     def _paid(self, price, event, label, seeded):
         """Draw on a round, or charge a new one."""

@@ -343,10 +343,8 @@ class State(FrozenValue):
             worst.append(rule.worst(list(totals.values()), affected))
         return rule.add(whole, *worst) if worst else whole
 
-    @property
-    def spent(self):
-        """The (epsilon, delta) spent so far."""
-        return self.terms.rule.spent(self.total(), self.terms.cap)
+    # The (epsilon, delta) spent so far.
+    spent = property(lambda self: self.terms.rule.spent(self.total(), self.terms.cap))
 
     def caps(self, user, purpose):
         """Return every cap that a user's charge for a purpose must keep, the data set's first."""

@@ -109,10 +109,8 @@ class KMeansPlan(_moments.StatisticPlan):
         additions = most_additions(_moments.BLOCK_ROWS) + 1
         return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
-    @property
-    def weight(self):
-        """Of a count, for the least expected error of a centre (Su et al. 2016, section 4)."""
-        return math.sqrt(0.5 / math.sqrt(len(self.low)))
+    # Of a count, for the least expected error of a centre (Su et al. 2016, section 4).
+    weight = property(lambda self: math.sqrt(0.5 / math.sqrt(len(self.low))))
 
     @property
     def size(self):
@@ -125,10 +123,8 @@ class KMeansPlan(_moments.StatisticPlan):
         noise = max(self.mechanism.parts[1].deviation(1 << MOST_BITS), SLACK)
         return int(np.clip(np.log2(self.n_rows / (LEAST_COUNT * noise)), 1, MOST_BITS))
 
-    @property
-    def half_ranges(self):
-        """Half of each column's range, over half of the widest."""
-        return (self.high - self.low) / (self.high - self.low).max()
+    # Half of each column's range, over half of the widest.
+    half_ranges = property(lambda self: (self.high - self.low) / (self.high - self.low).max())
 
     def check_size(self, size):
         moments, counting, *steps = self.mechanism.parts

@@ -47,9 +47,7 @@ class Block(FrozenValue, eq=False, kw_only=True):
     counts: np.ndarray
     ordered: bool = False
 
-    @property
-    def size(self):
-        return len(self.counts)
+    size = property(lambda self: len(self.counts))
 
 
 def dyadic_weight(value):
@@ -131,10 +129,8 @@ class Layout:
         """The second moment of each feature, from noisy counts."""
         return np.concatenate([block.weight**2 * block.counts for block in self.blocks])
 
-    @property
-    def weights_sum(self):
-        """The L1 norm of a row's features."""
-        return math.fsum(block.weight for block in self.blocks)
+    # The L1 norm of a row's features.
+    weights_sum = property(lambda self: math.fsum(block.weight for block in self.blocks))
 
     def bend(self, n_rows):
         """Return what bounds the largest eigenvalue of the features' second moment, up to noise."""
@@ -230,14 +226,10 @@ class Pair(FrozenValue, eq=False, kw_only=True):
     groups: tuple
     margins: tuple
 
-    @property
-    def shape(self):
-        return tuple(map(len, self.margins))
+    shape = property(lambda self: tuple(map(len, self.margins)))
 
-    @property
-    def most_counts(self):
-        """Bounds of the cells' counts: a cell has no more rows than its row or column."""
-        return np.minimum.outer(*self.margins).ravel()
+    # Bounds of the cells' counts: a cell has no more rows than its row or column.
+    most_counts = property(lambda self: np.minimum.outer(*self.margins).ravel())
 
     def cells(self, own):
         """Return the cells of some rows, from those of the terms."""

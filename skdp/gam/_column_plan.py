@@ -254,9 +254,7 @@ class ColumnsPlan(PlanValue):
             threshold_delta=self.budget.threshold_delta,
         )
 
-    @property
-    def _most_counts(self):
-        return sum(each.most_cells(2 * CELLS) for each in self.columns)
+    _most_counts = property(lambda self: sum(each.most_cells(2 * CELLS) for each in self.columns))
 
     @property
     def _cells_noise(self):

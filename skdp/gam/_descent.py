@@ -120,10 +120,8 @@ class Schedule(FrozenValue, kw_only=True):
         part = min(self.quiet * math.sqrt(root / ENOUGH_ROOT), 1.0)
         return max(int(2.0 * part * self._times * root), FEWEST_STEPS)
 
-    @property
-    def averaged(self):
-        """Of how many of the last iterates the mean is taken: half of them, or fewer likewise."""
-        return math.ceil(self.n_steps / (2.0 * self._times))
+    # Of how many of the last iterates the mean is taken: half of them, or fewer likewise.
+    averaged = property(lambda self: math.ceil(self.n_steps / (2.0 * self._times)))
 
     @property
     def momentum(self):

@@ -63,10 +63,8 @@ class AdditivePlan(ColumnsPlan):
         """Of numbers' cells those that are counted; with delta = 0 one, as fine as noise allows."""
         return self._levels_of(1.0, FEWEST_HALVINGS) if self.budget.pure else super().levels
 
-    @property
-    def unpaired(self):
-        """The columns that are in no pair."""
-        return {j for j, sign in enumerate(self.signs) if sign}
+    # The columns that are in no pair.
+    unpaired = property(lambda self: {j for j, sign in enumerate(self.signs) if sign})
 
     @property
     def name(self):
@@ -98,10 +96,8 @@ class AdditivePlan(ColumnsPlan):
     # What single columns have of the squares of the blocks' weights, beside joint cells.
     main_share = property(lambda self: self.task.main_share)
 
-    @property
-    def _choice_shares(self):
-        """What choosing what columns do together gets of what is left of the whole."""
-        return PAIR_SHARES if self.n_chosen else {}
+    # What choosing what columns do together gets of what is left of the whole.
+    _choice_shares = property(lambda self: PAIR_SHARES if self.n_chosen else {})
 
     @property
     def scale(self):

@@ -198,9 +198,7 @@ class MeansOfPresent(MechanismPlan):
 
     by_person = True
 
-    @property
-    def size(self):
-        return 2 * len(self.low)
+    size = property(lambda self: 2 * len(self.low))
 
     def run(self, X, source, persons=None):
         """Release the mean of each column's values, clipped to bounds.

@@ -53,10 +53,8 @@ class ClassCentre(MechanismPlan, eq=True):
     def __post_init__(self):
         self.check_size(len(self.class_weight))
 
-    @property
-    def norm(self):
-        """The largest norm of the scores."""
-        return self.largest * math.sqrt(len(self.class_weight))
+    # The largest norm of the scores.
+    norm = property(lambda self: self.largest * math.sqrt(len(self.class_weight)))
 
     @property
     def deviation(self):
@@ -112,10 +110,8 @@ class MeanCentre(MechanismPlan, eq=True):
         of_mean = self.mechanism.deviation(1) / self.n_rows
         return of_mean if self.high is None else 5.0 * of_mean
 
-    @property
-    def least(self):
-        """The least mean in (0, 2] whose logarithm is taken."""
-        return min(1.0, self.mechanism.scale / self.n_rows)
+    # The least mean in (0, 2] whose logarithm is taken.
+    least = property(lambda self: min(1.0, self.mechanism.scale / self.n_rows))
 
     @property
     def norm(self):

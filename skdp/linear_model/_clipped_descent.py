@@ -49,10 +49,8 @@ class ClippedDescent(Perturbation, kw_only=True):
     problem = property(attrgetter("sgd.problem"))
     sampler = property(attrgetter("sgd.sampler"))
 
-    @property
-    def C(self):
-        """Inverse regularisation strength, as in scikit-learn."""
-        return 1.0 / (self.problem.n_rows * self.settings.alpha)
+    # Inverse regularisation strength, as in scikit-learn.
+    C = property(lambda self: 1.0 / (self.problem.n_rows * self.settings.alpha))
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the weights of rows in their unit; the rows are read as they are.

@@ -50,10 +50,8 @@ class RowPlan:
     centre: ClassCentre | MeanCentre | None = None
     checking: LaplaceMechanism | None = None
 
-    @property
-    def norm(self):
-        """The bound on the norm of a row with its constant feature."""
-        return math.hypot(self.data_norm, self.constant)
+    # The bound on the norm of a row with its constant feature.
+    norm = property(lambda self: math.hypot(self.data_norm, self.constant))
 
     def n_features(self, n_columns):
         """Return the number of features of so many columns, the constant one included."""
@@ -197,10 +195,8 @@ class WeightsFit(MechanismPlan, eq=True):
         weights, excess = choice.plan(), unit * choice.expected
         return cls(rows=rows, problem=choice.problem, weights=weights, excess=excess, **more)
 
-    @property
-    def mechanism(self):
-        """The noise on the weights, after the search for a norm if there is one."""
-        return self.rows.joined(self.weights.mechanism)
+    # The noise on the weights, after the search for a norm if there is one.
+    mechanism = property(lambda self: self.rows.joined(self.weights.mechanism))
 
     def run(self, table, source, persons=None, start=None):
         """Return the released attributes.

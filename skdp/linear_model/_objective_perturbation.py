@@ -62,10 +62,8 @@ class LinearNoise:
         width = self.scale * (math.sqrt(self.size) if self.law == "Gamma-norm" else 1.0)
         return math.ldexp(GRID, math.frexp(width)[1] - 1)
 
-    @property
-    def distance(self):
-        """How far b is from the continuous draw of which it is a rounding, in L2."""
-        return GRID_DISTANCE[self.law] * self.step * math.sqrt(self.size)
+    # How far b is from the continuous draw of which it is a rounding, in L2.
+    distance = property(lambda self: GRID_DISTANCE[self.law] * self.step * math.sqrt(self.size))
 
     @property
     def deviation(self):

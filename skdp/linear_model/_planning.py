@@ -102,10 +102,8 @@ class Problem(_defaults.Problem, kw_only=True):
 
     loss = property(lambda self: self.task.loss)
 
-    @property
-    def by_person(self):
-        """Whether the unit is a person, whose gradient and curvature are means of those of rows."""
-        return self.guarantee.neighbours.unit == "person"
+    # Whether the unit is a person, whose gradient and curvature are means of those of rows.
+    by_person = property(lambda self: self.guarantee.neighbours.unit == "person")
 
     @property
     def curvature_rank(self):
@@ -117,20 +115,14 @@ class Problem(_defaults.Problem, kw_only=True):
         """As that of the loss; a person's is not known to vanish with the gradient."""
         return self.loss.curvature_vanishes_at_vertices and not self.by_person
 
-    @property
-    def lipschitz(self):
-        """The bound on the norm of a row's gradient."""
-        return self.loss.slope_bound * self.norm
+    # The bound on the norm of a row's gradient.
+    lipschitz = property(lambda self: self.loss.slope_bound * self.norm)
 
-    @property
-    def smoothness(self):
-        """The bound on a row's curvature."""
-        return self.loss.curvature_bound * self.norm**2
+    # The bound on a row's curvature.
+    smoothness = property(lambda self: self.loss.curvature_bound * self.norm**2)
 
-    @property
-    def curvature_trace(self):
-        """The bound on the trace of a row's curvature."""
-        return self.loss.trace_bound * self.norm**2
+    # The bound on the trace of a row's curvature.
+    curvature_trace = property(lambda self: self.loss.trace_bound * self.norm**2)
 
     @property
     def value_at_centre(self):

@@ -123,10 +123,8 @@ class Rows(FrozenValue):
         ids = persons and persons.one_each(id_column(groups))
         return cls(X, y, params, persons, fit.terms, ids)
 
-    @property
-    def n_columns(self):
-        """The number of columns, None if there are none."""
-        return next(filter(None, self.X.shape[1:2]), None)
+    # The number of columns, None if there are none.
+    n_columns = property(lambda self: next(filter(None, self.X.shape[1:2]), None))
 
     @cached_property
     def columns(self):
@@ -138,15 +136,11 @@ class Rows(FrozenValue):
         names = getattr(reader, "feature_names_in_", None)
         return {"names": names, "kinds": container_kinds(self.X)}
 
-    @property
-    def n_units(self):
-        """The number of rows; of persons, where these are the unit."""
-        return len(self.y) if self.persons is None else self.persons.n_persons
+    # The number of rows; of persons, where these are the unit.
+    n_units = property(lambda self: len(self.y) if self.persons is None else self.persons.n_persons)
 
-    @property
-    def shared(self):
-        """What scores take beside rows: `persons`, where these are the unit."""
-        return {} if self.persons is None else {"persons": self.persons}
+    # What scores take beside rows: `persons`, where these are the unit.
+    shared = property(lambda self: {} if self.persons is None else {"persons": self.persons})
 
     def take(self, units):
         """Return some rows, or all rows of some persons, by number."""
@@ -196,10 +190,8 @@ class FitPlan(FrozenValue):
         """A tuple of PlannedCharge."""
         return self.pipeline.charges(self.guarantee.epsilon, self.guarantee.delta)
 
-    @property
-    def event(self):
-        """What the fit costs."""
-        return plan_event(self.charges)
+    # What the fit costs.
+    event = property(lambda self: plan_event(self.charges))
 
     def model(self, allow):
         """Return what is to be fitted; `allow` makes an allowance of a planned charge."""

@@ -118,10 +118,8 @@ class SearchTask(FrozenValue, kw_only=True):
         part = math.sqrt(share) if whole.delta > 0.0 else share
         return replace(whole, epsilon=whole.epsilon * part, delta=whole.delta * delta_share)
 
-    @property
-    def refit_share(self):
-        """Which share of the budget the refit gets."""
-        return REFIT_SHARE if self.refit else 0.0
+    # Which share of the budget the refit gets.
+    refit_share = property(lambda self: REFIT_SHARE if self.refit else 0.0)
 
     @property
     def rho(self):

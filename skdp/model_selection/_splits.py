@@ -49,15 +49,11 @@ class Splits(FrozenValue):
     test: tuple
     n_samples: int
 
-    @property
-    def train_sizes(self):
-        """How many rows each fit is trained on."""
-        return tuple(map(len, self.train))
+    # How many rows each fit is trained on.
+    train_sizes = property(lambda self: tuple(map(len, self.train)))
 
-    @property
-    def test_sizes(self):
-        """How many rows each fit is tested on."""
-        return tuple(map(len, self.test))
+    # How many rows each fit is tested on.
+    test_sizes = property(lambda self: tuple(map(len, self.test)))
 
     @cached_property
     def memberships(self):

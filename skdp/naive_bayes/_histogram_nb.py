@@ -60,9 +60,7 @@ class HistogramNBPlan(ColumnsPlan):
         shares = self.column_shares | {"temperature": TEMPERATURE_SHARE, "cells": 0.0}
         return shares | {"cells": 1.0 - math.fsum(shares.values()) - 2.0**-50}
 
-    @property
-    def _most_counts(self):
-        return self.n_classes * (super()._most_counts + 1)
+    _most_counts = property(lambda self: self.n_classes * (super()._most_counts + 1))
 
     @cached_property
     def levels(self):

@@ -64,15 +64,11 @@ class Step(Place, kw_only=True):
     estimator: object
     kind: str
 
-    @property
-    def params(self):
-        """Its own parameters."""
-        return self.estimator.get_params(deep=False)
+    # Its own parameters.
+    params = property(lambda self: self.estimator.get_params(deep=False))
 
-    @property
-    def title(self):
-        """The name, or the class of a single estimator."""
-        return self.name or type(self.estimator).__name__
+    # The name, or the class of a single estimator.
+    title = property(lambda self: self.name or type(self.estimator).__name__)
 
     def parameter(self, name):
         """Return the name by which `set_params` of the whole knows a parameter of the step."""

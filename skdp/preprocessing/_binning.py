@@ -44,14 +44,10 @@ class ColumnBins(FrozenValue, eq=False):
     limits: np.ndarray = None
     other: int = UNDECLARED
 
-    @property
-    def is_numeric(self):
-        return self.kind != "categories"
+    is_numeric = property(lambda self: self.kind != "categories")
 
-    @property
-    def size(self):
-        """How many bins there are."""
-        return len(self.limits) - self.is_numeric
+    # How many bins there are.
+    size = property(lambda self: len(self.limits) - self.is_numeric)
 
 
 def column_bins(categories, other, edges, names, n_features):

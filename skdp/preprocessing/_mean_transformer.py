@@ -44,10 +44,8 @@ class MeanPlan(MechanismPlan):
 
     by_person = True
 
-    @property
-    def size(self):
-        """How many values are released together."""
-        return len(self.low) + self.noisy_count
+    # How many values are released together.
+    size = property(lambda self: len(self.low) + self.noisy_count)
 
     @cached_property
     def mechanism(self):

@@ -30,10 +30,8 @@ class ColumnwiseResponse(MechanismPlan):
     name = "k-ary randomised response on each column"
     sampler = "every row by itself, at each transform"
 
-    @property
-    def scale(self):
-        """The largest noise of a column's debiased counts, for one row."""
-        return max(column.scale for column in self.mechanism.parts)
+    # The largest noise of a column's debiased counts, for one row.
+    scale = property(lambda self: max(column.scale for column in self.mechanism.parts))
 
     def run(self, table, source):
         """Return a report of each row."""

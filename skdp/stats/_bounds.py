@@ -64,10 +64,8 @@ class _SpacedHistogram(StatisticPlan):
         super().__post_init__()
         self.check_size(self.size)
 
-    @property
-    def size(self):
-        """How many values are released together."""
-        return self.n_columns * self._n_bins(self._split_bits)
+    # How many values are released together.
+    size = property(lambda self: self.n_columns * self._n_bins(self._split_bits))
 
     name = property(lambda self: f"{self.mechanism.name} on exponentially spaced bins")
 

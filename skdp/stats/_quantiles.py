@@ -62,9 +62,7 @@ class _Node(FrozenValue):
     last: int | None
     share: int
 
-    @property
-    def larger_share(self):
-        return Fraction(max(self.share, _UNIT - self.share), _UNIT)
+    larger_share = property(lambda self: Fraction(max(self.share, _UNIT - self.share), _UNIT))
 
 
 class QuantilePlan(StatisticPlan):
@@ -136,9 +134,7 @@ class QuantilePlan(StatisticPlan):
 
     name = "Exponential mechanism, recursively for many quantiles"
 
-    @property
-    def n_columns(self):
-        return len(self.low)
+    n_columns = property(lambda self: len(self.low))
 
     @cached_property
     def shares(self):
@@ -160,10 +156,8 @@ class QuantilePlan(StatisticPlan):
     def event(self):
         return Repeated(ExponentialMechanism(self.level_epsilon), len(self.levels) * self.n_columns)
 
-    @property
-    def size(self):
-        """How many values are released together."""
-        return self.n_columns * len(self.quantiles)
+    # How many values are released together.
+    size = property(lambda self: self.n_columns * len(self.quantiles))
 
     def check_size(self, size):
         """Any number of values can be released."""

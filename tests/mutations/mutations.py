@@ -1547,7 +1547,7 @@ MUTATIONS = [
     Mutation(
         "labels-of-parts-counted-twice",
         "preprocessing._categories",
-        "_all_counts",
+        "_added_counts",
         rules.put_for("counts.tolist()", "(2 * counts).tolist()"),
         ("preprocessing/test_categories.py::test_parts_count_labels_where_they_are",),
         "on a cluster a label of one row counts two beside the threshold",
@@ -1555,7 +1555,7 @@ MUTATIONS = [
     Mutation(
         "labels-of-a-person-count-one-each",
         "preprocessing._categories",
-        "_all_counts",
+        "_added_counts",
         rules.put_for("persons is not None", "False"),
         (
             "preprocessing/test_categories.py"
