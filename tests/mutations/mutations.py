@@ -1555,7 +1555,7 @@ MUTATIONS = [
     Mutation(
         "labels-of-a-person-count-one-each",
         "preprocessing._categories",
-        "_added_counts",
+        "_all_counts",
         rules.put_for("persons is not None", "False"),
         (
             "preprocessing/test_categories.py"
