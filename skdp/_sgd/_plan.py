@@ -8,21 +8,11 @@ event; the loop runs nothing else, so that what runs is what is charged. The pro
 import math
 from operator import attrgetter
 
+from skdp import accounting
 from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._defaults import Problem
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
-from skdp.accounting import (
-    Event,
-    Gaussian,
-    Laplace,
-    PoissonSampled,
-    SampledWithoutReplacement,
-    calibrate,
-    gaussian_noise_multiplier,
-    get_delta,
-    get_epsilon,
-)
 from skdp.mechanisms._plan import PlanValue
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
@@ -46,7 +36,7 @@ class SGDPlan(PlanValue, eq=True):
         Which rows take part in each step.
     noise : GaussianNoise or LaplaceNoise
         What is added to each sum.
-    step : Event
+    step : accounting.Event
         What one step costs.
     sensitivity : float
         The distance, in the norm of the clip, that the noise on a sum was calibrated to.
@@ -57,7 +47,7 @@ class SGDPlan(PlanValue, eq=True):
     n_steps: int
     batches: object
     noise: object
-    step: Event
+    step: accounting.Event
     sensitivity: float
 
     guarantee = property(attrgetter("problem.guarantee"))
@@ -77,7 +67,8 @@ class SGDPlan(PlanValue, eq=True):
 
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""
-        return get_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
+        steps, relation = self.step * n_steps, self.guarantee.relation
+        return accounting.get_epsilon(steps, self.delta, relation=relation)
 
     def sums(self, X, y, loss, persons=None):
         """Return the clipped sums of a table; it is read from here on."""
@@ -146,11 +137,11 @@ def _plan_full(problem, clip, batch_size, n_steps):
     guarantee, batches = problem.guarantee, FullBatches(problem.n_rows)
     moved = row_moves(problem, clip, guarantee.neighbours.rows_moved, batches.largest)
     if guarantee.delta == 0.0:
-        step = Laplace(_share(guarantee.epsilon, n_steps))
+        step = accounting.Laplace(_share(guarantee.epsilon, n_steps))
         noise = LaplaceNoise(moved / step.epsilon * SLACK, problem.size, moved)
     else:
-        multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
-        step = Gaussian(multiplier * (math.sqrt(n_steps) * SLACK))
+        multiplier = accounting.gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
+        step = accounting.Gaussian(multiplier * (math.sqrt(n_steps) * SLACK))
         noise = GaussianNoise(step.noise_multiplier * moved * SLACK, problem.size, moved)
     return {"batches": batches, "noise": noise, "step": step, "sensitivity": moved}
 
@@ -161,7 +152,7 @@ def _plan_poisson(problem, clip, batch_size, n_steps):
     batches = PoissonBatches(problem.n_rows, batch_size / problem.n_rows)
 
     def step(multiplier):
-        return PoissonSampled(batches.rate, Gaussian(multiplier))
+        return accounting.PoissonSampled(batches.rate, accounting.Gaussian(multiplier))
 
     multiplier = _sufficient(lambda z: step(z) * n_steps, guarantee)
     one_record = row_moves(problem, clip, 1, batches.largest)
@@ -185,7 +176,7 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
     inner = (math.log1p(math.expm1(most) * (n_rows / batch_size)) + (each - most)) / SLACK
     moved = row_moves(problem, clip, 2, batches.largest)
     noise = LaplaceNoise(moved / inner * SLACK, problem.size, moved)
-    step = SampledWithoutReplacement(n_rows, batch_size, Laplace(0.5 * inner))
+    step = accounting.SampledWithoutReplacement(n_rows, batch_size, accounting.Laplace(0.5 * inner))
     return {"batches": batches, "noise": noise, "step": step, "sensitivity": moved}
 
 
@@ -196,8 +187,9 @@ def _sufficient(event, guarantee):
     the time, and checked as the accountant checks a price: by delta at epsilon, on its own grid.
     """
     epsilon, delta, relation = guarantee.epsilon, guarantee.delta, guarantee.relation
-    multiplier, raised = calibrate(event, epsilon, delta, relation=relation, **COARSE), 1e-5
-    while get_delta(event(multiplier), epsilon, relation=relation) > delta:
+    multiplier = accounting.calibrate(event, epsilon, delta, relation=relation, **COARSE)
+    raised = 1e-5
+    while accounting.get_delta(event(multiplier), epsilon, relation=relation) > delta:
         multiplier *= 1.0 + raised
         raised *= 4.0
     return multiplier

@@ -4,13 +4,7 @@ import math
 
 import numpy as np
 
-from skdp._data._columns import (
-    check_labels,
-    check_numbers,
-    read_columns,
-    read_numeric_columns,
-    split_by_column,
-)
+from skdp._data import _columns
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.mechanisms._plan import counting_mechanism, one_charge
@@ -60,7 +54,7 @@ class HistogramPlan(BinningPlan):
         """Return the noisy counts of each column's bins."""
         exact = _binning.count_columns(table, bins, shares)
         released = self.counts.release(np.concatenate(exact), random_state=source)
-        return split_by_column(np.asarray(released, dtype=np.float64), exact)
+        return _columns.split_by_column(np.asarray(released, dtype=np.float64), exact)
 
 
 class DPHistogramTransformer(PlannedTransformer):
@@ -316,13 +310,13 @@ class DPHistogramTransformer(PlannedTransformer):
             return [range(b.size) if b.is_numeric else b.limits.tolist() for b in self._bins]
 
     def _read(self, X, reset=True):
-        read = read_numeric_columns if self.categories is None else read_columns
+        read = _columns.read_numeric_columns if self.categories is None else _columns.read_columns
         return read(self, X, reset=reset)
 
     def _check_values(self, table, bins):
         if self.categories is not None:
-            checks = (check_numbers if each.is_numeric else check_labels for each in bins)
-            table.check(dict(enumerate(checks)))
+            checks = _columns.check_labels, _columns.check_numbers
+            table.check({j: checks[each.is_numeric] for j, each in enumerate(bins)})
 
     def _divides(self):
         if is_auto(self.unit_norm):

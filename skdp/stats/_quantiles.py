@@ -8,18 +8,11 @@ from operator import attrgetter
 import numpy as np
 
 from skdp._data._parts import Rows
+from skdp._data._persons import shares_of
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
-from skdp.stats._ranks import (
-    CELLS,
-    CODE_BITS,
-    COLUMN_SHIFT,
-    WHOLE,
-    ranked_columns,
-    weight_codes,
-    weights_of,
-)
+from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
@@ -201,8 +194,8 @@ class QuantilePlan(StatisticPlan):
         ndarray of shape (n_quantiles, n_columns), float64
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
-        rows, codes = Rows.of(X), None if persons is None else weight_codes(persons.shares)
-        ranked = ranked_columns(rows, self.low, self.high, codes)
+        rows = Rows.of(X)
+        ranked = ranked_columns(rows, self.low, self.high, shares_of(persons))
         chosen = np.hstack([self._choose(each, rows.shape[0], source) for each in ranked])
         return cell_values(chosen // POSITIONS, self.low, self.high)
 

@@ -43,7 +43,7 @@ def weights_of(keys):
     return WEIGHTS[keys & ((1 << CODE_BITS) - 1)]
 
 
-def ranked_columns(rows, low, high, codes=None):
+def ranked_columns(rows, low, high, shares=None):
     """Yield the columns of a table, one by one or several together, by the ranks of their rows.
 
     Parameters
@@ -51,8 +51,8 @@ def ranked_columns(rows, low, high, codes=None):
     rows : Rows
         Of numbers; NaN counts nowhere.
     low, high : ndarray of shape (n_columns,)
-    codes : ndarray of shape (n_rows,), default=None
-        Of the rows' weights; None where each weighs 1.
+    shares : ndarray of shape (n_rows,), default=None
+        What the rows of persons weigh; None where each row weighs 1.
 
     Yields
     ------
@@ -60,6 +60,7 @@ def ranked_columns(rows, low, high, codes=None):
         Both answer alike. A table in parts is counted where its parts are.
     """
     n_rows, in_parts = rows.shape[0], isinstance(rows.X, ChunkedArray)
+    codes = None if shares is None else weight_codes(shares)
     size = len(low) if in_parts else max(1, _MOST_KEYS // n_rows)
     for first in range(0, len(low), size):
         own = slice(first, first + size)

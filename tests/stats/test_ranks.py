@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import POSITIONS, _Places, _windows
-from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, ranked_columns, weight_codes
+from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, ranked_columns
 from skdp.utils import ChunkedArray
 from tests._private import Rows, read_persons
 from tests.stats.test_quantiles import make_plan
@@ -31,9 +31,9 @@ def cut(X, seed=1):
     return ChunkedArray([part for part in np.split(X, cuts) if len(part)])
 
 
-def both(X, codes=None):
+def both(X, shares=None):
     tables = Rows(X), Rows(cut(X))
-    return [next(ranked_columns(rows, LOW, HIGH, codes)) for rows in tables]
+    return [next(ranked_columns(rows, LOW, HIGH, shares)) for rows in tables]
 
 
 def of_persons(n):
@@ -44,8 +44,8 @@ def of_persons(n):
 @pytest.mark.parametrize("by_person", [False, True])
 def test_counts_find_what_sorted_rows_have(by_person):
     X = made()
-    codes = weight_codes(of_persons(len(X)).shares) if by_person else None
-    one, other = both(X, codes)
+    shares = of_persons(len(X)).shares if by_person else None
+    one, other = both(X, shares)
     assert one.starts == other.starts
     rng = np.random.default_rng(3)
     weights = [0, one.starts[-1] - 1, *rng.integers(0, one.starts[-1], size=50).tolist()]
@@ -94,10 +94,10 @@ def test_the_same_is_released_of_rows_in_memory_and_in_parts(
 def test_a_window_has_the_rows_that_all_rows_have_there(by_person):
     """Its runs of points and their distances are those that all rows give."""
     X, options = made(20_000), {"unit": "person"} if by_person else {}
-    codes = weight_codes(of_persons(len(X)).shares) if by_person else None
+    shares = of_persons(len(X)).shares if by_person else None
     plan = make_plan([0.3], 4, epsilon=50.0, n_rows=len(X), **options)
     (level,) = plan.levels
-    for ranks in both(X, codes):
+    for ranks in both(X, shares):
         places = [_Places(RandomSource(0).stream()) for _ in LOW]
         parts = [plan._part(level, level[0], j, len(X), (), (), ranks.starts) for j in range(4)]
         for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
