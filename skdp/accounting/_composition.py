@@ -249,10 +249,8 @@ class _Schedule(FrozenValue):
     events: Counter
     prices: Counter
 
-    @property
-    def key(self):
-        """All of it, hashable."""
-        return frozenset(self.events.items()), frozenset(self.prices.items())
+    # All of it, hashable.
+    key = property(lambda self: (frozenset(self.events.items()), frozenset(self.prices.items())))
 
 
 class FixedSchedule(_PricedAtCap):

@@ -55,10 +55,8 @@ class Terms(Amounts, Neighbours):
         row = Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours).of_rows
         return is_proved(event, row.epsilon, row.delta, row.relation)
 
-    @property
-    def rule(self):
-        """The rule by which charges add up."""
-        return RULES[self.composition](self)
+    # The rule by which charges add up.
+    rule = property(lambda self: RULES[self.composition](self))
 
 
 class Part(FrozenValue):

@@ -64,10 +64,7 @@ class AdditiveDisplay(Display):
     """
 
     def __init__(self, shapes, *, outputs, names, n_terms):
-        self.shapes = shapes
-        self.outputs = outputs
-        self.names = names
-        self.n_terms = n_terms
+        self.shapes, self.outputs, self.names, self.n_terms = shapes, outputs, names, n_terms
 
     @classmethod
     def from_estimator(cls, model, *, terms=None, max_terms=16, classes=None, ax=None):

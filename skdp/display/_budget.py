@@ -61,11 +61,8 @@ class BudgetDisplay(Display):
     """
 
     def __init__(self, epsilons, spent, *, cap, dataset, composition):
-        self.epsilons = epsilons
-        self.spent = spent
-        self.cap = cap
-        self.dataset = dataset
-        self.composition = composition
+        self.epsilons, self.spent, self.cap = epsilons, spent, cap
+        self.dataset, self.composition = dataset, composition
 
     @classmethod
     def from_accountant(cls, accountant):
@@ -143,10 +140,8 @@ class CompositionDisplay(Display):
     """
 
     def __init__(self, counts, epsilons, *, delta, rdp_order):
-        self.counts = counts
-        self.epsilons = epsilons
-        self.delta = delta
-        self.rdp_order = rdp_order
+        self.counts, self.epsilons = counts, epsilons
+        self.delta, self.rdp_order = delta, rdp_order
 
     @classmethod
     def from_event(

@@ -50,11 +50,8 @@ class PrivacyUtilityDisplay(Display):
     """
 
     def __init__(self, epsilons, scores, *, reference=None, cost, score_name="score"):
-        self.epsilons = epsilons
-        self.scores = scores
-        self.reference = reference
-        self.cost = cost
-        self.score_name = score_name
+        self.epsilons, self.scores, self.reference = epsilons, scores, reference
+        self.cost, self.score_name = cost, score_name
 
     @classmethod
     def from_estimator(

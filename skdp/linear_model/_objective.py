@@ -108,9 +108,8 @@ class LinearObjective:
     """
 
     def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, centre=0.0):
-        self.loss, self.rows, self.y, self.C = loss, rows, y, C
+        self.loss, self.rows, self.y, self.C, self.quadratic = loss, rows, y, C, quadratic
         self.shape = (*loss.weights_shape, rows.n_features)
-        self.quadratic = quadratic
         self.linear = np.zeros(self.shape) + linear - quadratic * centre
         self.smoothness = quadratic + C * rows.n_units * loss.curvature_bound * rows.norm**2
 

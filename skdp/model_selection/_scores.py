@@ -319,8 +319,7 @@ class ROCAUC(BoundedScore):
 
     def __post_init__(self):
         super().__post_init__()
-        if len(self.class_counts) != 2:
-            n_classes = len(self.class_counts)
+        if (n_classes := len(self.class_counts)) != 2:
             raise ValueError(f"roc_auc needs the class_counts of two classes, got {n_classes}")
         vars(self).update(class_counts=tuple(sorted(self.class_counts)))
 

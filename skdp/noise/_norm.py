@@ -84,8 +84,7 @@ class _Draw:
     """The uniform numbers behind one vector, of which more bits can be drawn."""
 
     def __init__(self, d, stream):
-        self._d = d
-        self._stream = stream
+        self._d, self._stream = d, stream
         self._x, self._y, signs = _points_in_disc(d // 2 + 1, stream)
         self._signs = signs.ravel()[:d]
         self._uniforms = stream.words((d + 1) // 2)

@@ -323,9 +323,7 @@ class DPHistogramTransformer(PlannedTransformer):
             return self.encode == "onehot"
         return check_boolean(self.unit_norm, "unit_norm")
 
-    @property
-    def _accepts(self):
-        return () if self.categories is None else ("string", "categorical")
+    _accepts = property(lambda self: () if self.categories is None else ("string", "categorical"))
 
 
 def counts_mechanism(n_features, size, guarantee):

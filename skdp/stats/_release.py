@@ -34,7 +34,8 @@ def check_rows(a, axis, nan_policy="raise"):
     omits = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
     flat = getattr(a, "ndim", 2) == 1
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        X = as_chunked(_as_column(a) if flat else a)
+        # A vector is a table of one column, which dask makes where its parts are.
+        X = as_chunked(a.to_frame() if hasattr(a, "to_frame") else a[:, None] if flat else a)
         if X is None:
             X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
             check_finite(X, "a", allow_nan=omits)
@@ -53,11 +54,6 @@ def check_rows(a, axis, nan_policy="raise"):
             "independent records that could be pooled"
         )
     return (X[:, None] if X.ndim == 1 else X), flat
-
-
-def _as_column(a):
-    """Return a vector as a table of one column, which dask makes where its parts are."""
-    return a.to_frame() if hasattr(a, "to_frame") else a[:, None]
 
 
 def release(

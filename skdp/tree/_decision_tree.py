@@ -52,10 +52,8 @@ class Tree(FrozenValue, kw_only=True, eq=False):
     most_counts: np.ndarray
     values: np.ndarray = None
 
-    @property
-    def shape(self):
-        """The number of leaves, as a tuple."""
-        return self.most_counts.shape
+    # The number of leaves, as a tuple.
+    shape = property(lambda self: self.most_counts.shape)
 
     def cells(self, own):
         """Return the leaf of each row.
