@@ -47,6 +47,7 @@ from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_s
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
 from skdp.utils._chunked import as_chunked
+from skdp.utils._dask import Run
 from skdp.utils._documents import STYLE
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._frames import column_values, in_memory, take_rows
@@ -88,6 +89,7 @@ __all__ = [
     "QuantilePlan",
     "Rows",
     "RowsAndTarget",
+    "Run",
     "SecondMoment",
     "SquaredHingeLoss",
     "Stream",

@@ -8,6 +8,7 @@ import numpy as np
 from skdp._data._parts import sum_over
 from skdp._data._persons import shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
+from skdp._sgd._defaults import LARGEST_CHANCE
 from skdp._sgd._updates import Check
 from skdp.accounting import get_epsilon
 from skdp.gam import _blocks, _descent
@@ -274,7 +275,8 @@ class AdditivePlan(ColumnsPlan):
         else:
             start = np.zeros(layout.size)
             response = _descent.descend(lambda w: bends * w - 1.0, problem, start, math.inf)
-        return self.task.overlap * float(moments @ response) / self.n_rows
+        # Where there are about as many cells as rows it says nothing: the check takes it for less.
+        return min(self.task.overlap * float(moments @ response) / self.n_rows, LARGEST_CHANCE)
 
     def _objective(self, weights_sum, size, bend, share=None):
         """Return what takes the place of steps with delta = 0."""

@@ -73,7 +73,7 @@ class QuantilePlan(StatisticPlan):
     ----------
     quantiles : array-like of shape (n_quantiles,)
         Numbers in [0, 1], in any order, repeats allowed.
-    low, high : array-like of shape (n_columns,)
+    low, high : ndarray of shape (n_columns,)
         Public bounds; values are clipped to them. ``low <= high``.
     guarantee : Guarantee
     n_rows : int, default=None
@@ -111,9 +111,8 @@ class QuantilePlan(StatisticPlan):
     >>> from skdp.noise import RandomSource
     >>> from skdp.stats._quantiles import QuantilePlan
     >>> guarantee = Guarantee(epsilon=1.0)
-    >>> plan = QuantilePlan(
-    ...     quantiles=[0.25, 0.5, 0.75], low=[0.0], high=[100.0], guarantee=guarantee
-    ... )
+    >>> ends = {"low": np.array([0.0]), "high": np.array([100.0])}
+    >>> plan = QuantilePlan(quantiles=[0.25, 0.5, 0.75], **ends, guarantee=guarantee)
     >>> ages = np.random.default_rng(0).uniform(0, 100, size=(10_000, 1))
     >>> released = plan.run(ages, RandomSource())
     >>> bool(np.abs(released[:, 0] - [25, 50, 75]).max() < 5)

@@ -364,7 +364,7 @@ def _array_parts(X):
 
 def dask_parts(array, form=None):
     """Return the `Parts` of a dask array of known chunks, of numbers or of objects."""
-    columns = None if form is None else (list(form.columns), _frames._types(form))
+    columns = None if form is None else _frames.declared(form)
     return table_parts(DaskTable(_frames.checked_blocks(array), columns), form)
 
 

@@ -207,7 +207,7 @@ def test_brute_force_sensitivity_of_the_centre(task, delta, relation, k, monkeyp
     ends = (-1.0, 1.0) if isinstance(task, NumberTask) else range(max(task.n_outputs, 2))
 
     def values_of(added):
-        y, persons = np.append(targets, added), None
+        y, persons = np.append(targets, added).astype(targets.dtype), None
         if k is not None:
             persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
         run = partial(plan.centre.run, y, RandomSource(0), persons)

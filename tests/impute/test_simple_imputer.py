@@ -97,7 +97,8 @@ def test_missing_values_count_nowhere_in_bounds_and_medians():
     plan = BoundsPlan(n_rows=5000, guarantee=meet(10.0))
     low, high = plan.run(table.numbers(), RandomSource())
     assert 4.0 <= low[0] <= 5.0 and 6.0 <= high[0] <= 8.0
-    median = QuantilePlan(quantiles=[0.5], low=[5.0], high=[6.0], guarantee=meet(10.0))
+    ends = {"low": np.array([5.0]), "high": np.array([6.0])}
+    median = QuantilePlan(quantiles=[0.5], **ends, guarantee=meet(10.0))
     same, again = (
         plan.run(values, RandomSource(0))
         for values in (ColumnTable((2500, 1), X[1::2]).numbers(), X[1::2])
