@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import roc_auc_score
 
 import skdp
@@ -132,6 +132,16 @@ def test_weights_of_many_classes_are_kept(epsilon, least):
     X, y = load_digits(return_X_y=True)
     model = DPAdditiveClassifier(epsilon, delta=1e-5, bounds=(0, 16), random_state=0).fit(X, y)
     assert model.score(X, y) > least
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, 30.0])
+def test_a_small_table_is_not_taken_for_chance_where_noise_is_little(epsilon):
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y, bounds = X[order], y[order], (X.min(axis=0), X.max(axis=0))
+    model = DPAdditiveClassifier(epsilon, delta=1e-5, bounds=bounds, random_state=0)
+    # Two thirds are of one class; without a bound on what is chance .62 at epsilon = 30.
+    assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.85
 
 
 def test_columns_that_tell_nothing_are_not_believed():
