@@ -140,8 +140,7 @@ class CompositionDisplay(Display):
     """
 
     def __init__(self, counts, epsilons, *, delta, rdp_order):
-        self.counts, self.epsilons = counts, epsilons
-        self.delta, self.rdp_order = delta, rdp_order
+        self.counts, self.epsilons, self.delta, self.rdp_order = counts, epsilons, delta, rdp_order
 
     @classmethod
     def from_event(

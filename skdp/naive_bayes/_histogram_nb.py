@@ -199,7 +199,9 @@ def _pull(counts, n_parents, variance):
     rows, double = np.maximum(own, 0.0), own.shape[2] / (own.shape[2] - 1.0)
     masses, whole = rows.sum(axis=0), np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
     shares, part = rows.sum(axis=2, keepdims=True) / whole, masses / whole
-    squares, size = (shares**2).sum(axis=0), masses * (1.0 - part)
+    # Half a row more of each class: where all are of one, noise alone would say how they are drawn.
+    squares = (((shares * whole + 0.5) / (whole + 0.5 * k)) ** 2).sum(axis=0)
+    size = masses * (1.0 - part)
     drawn = (1.0 - squares) * size * whole / np.maximum(whole - 1.0, 1.0)
     noise = (k - 2.0 + k * squares) * ((1.0 - part) ** 2 + part**2 / (double - 1.0)) * variance
     chance = np.maximum(drawn + noise, 1e-300)

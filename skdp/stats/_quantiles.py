@@ -212,9 +212,8 @@ class QuantilePlan(StatisticPlan):
                 for node in level
             ]
             for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
-                found = _choose(part, window, places[part.column].stream)
                 place = part.node.index, part.column
-                chosen[place], below[place] = found
+                chosen[place], below[place] = _choose(part, window, places[part.column].stream)
         return chosen[inverse]
 
     def _part(self, level, node, column, n_rows, chosen, below, starts):

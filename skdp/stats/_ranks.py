@@ -66,11 +66,10 @@ def ranked_columns(rows, low, high, shares=None):
         own = slice(first, first + size)
         making = partial(_keys_of, columns=own, low=low[own], high=high[own])
         keys, shape = rows.mapped(making, codes), low[own].shape
-        if in_parts:
-            yield CountedColumns(keys, *shape)
-        else:
+        if not in_parts:
             # Held, that is column by column.
-            yield SortedColumns(map_over(keys, np.asarray, shape=shape, dtype=np.int64, held=True))
+            keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, held=True)
+        yield CountedColumns(keys, *shape) if in_parts else SortedColumns(keys)
 
 
 def _keys_of(block, codes, columns, low, high):

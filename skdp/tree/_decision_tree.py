@@ -52,8 +52,10 @@ class Tree(FrozenValue, kw_only=True, eq=False):
     most_counts: np.ndarray
     values: np.ndarray = None
 
-    # The number of leaves, as a tuple.
-    shape = property(lambda self: self.most_counts.shape)
+    @property
+    def shape(self):
+        """The number of leaves, as a tuple."""
+        return self.most_counts.shape
 
     def cells(self, own):
         """Return the leaf of each row.
