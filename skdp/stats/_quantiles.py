@@ -452,9 +452,9 @@ def _windows(parts, ranks, places):
 def _choose(part, rows, stream):
     """Choose a point c of a part, by the weights of the rows below c and from c on.
 
-    With f(c) = (1 - q) below - q above for q = share / 2**30, its distance is that of 0 from
-    [f(c - 1), f(c)]: |f(c)|, but for the point behind a row. Returned are the point and the weight
-    of the column's rows below it.
+    With f(c) = (1 - q) below - q above for q = share / 2**30, its distance is |f(c)|, but for the
+    point behind a row of weight w that of 0 from [f(c) - w, f(c)]. Returned are the point and the
+    weight of the column's rows below it.
     """
     edges, distances = _intervals(part, rows)
     weights = np.diff(edges)

@@ -85,7 +85,7 @@ def _keys_of(block, codes, columns, low, high):
         scaled *= CELLS
         np.rint(scaled, out=scaled)
     missing = np.isnan(block)
-    scaled[missing | ~(high > low)] = 0.0
+    scaled[missing | ~(0.5 * high > 0.5 * low)] = 0.0
     keys = scaled.astype(np.int64)
     keys <<= CODE_BITS
     keys += _ONE if codes is None else codes[:, None]
