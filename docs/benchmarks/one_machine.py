@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -115,9 +115,11 @@ def own_seconds():
     """Return the seconds that processors were busy with this process and those that it started."""
     found = 0
     for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            ticks = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
-            found += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+        # A thread, or a process, may end meanwhile.
+        with suppress(OSError):
+            for child in (task / "children").read_text().split():
+                ticks = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
+                found += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     return found + time.process_time()
 
 
