@@ -27,6 +27,7 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.utils import ChunkedArray
+from tests._private import BinaryLogisticLoss, BoundedRows, loss_gradient, read_block
 from tests.test_containers import leaves
 
 N, D = 3000, 4
@@ -172,3 +173,33 @@ def test_processes_release_what_one_would(table, monkeypatch, tmp_path):
     estimator, held = ESTIMATORS[3], files(X, tmp_path)
     model = fitted(estimator, held, y, None, 2, backend="loky")
     check_the_same(model, fitted(estimator, held, y, None, 1))
+
+
+def test_threads_read_at_the_same_time(table, short_sums, monkeypatch):
+    """Neither waits for the other, as both would for the lock of a cached property."""
+    X, y, _ = table
+    met = threading.Barrier(2)
+
+    def read(*block):
+        # The same number of blocks for both: each waits until the other reads one too.
+        met.wait(10.0)
+        return read_block(*block)
+
+    monkeypatch.setattr("skdp._data._bounded.read_block", read)
+    monkeypatch.setattr("skdp.utils._workers.CALLS_A_JOB", 1)
+    rows = BoundedRows(X[:2048], 2.0, 1.0).once()
+    with parallel_config(n_jobs=2):
+        loss_gradient(BinaryLogisticLoss(), rows, y[:2048], np.zeros(D + 1))
+    assert len(short_sums) == 2 and not met.broken
+
+
+def test_processes_are_sent_no_factors(table, short_sums, tmp_path):
+    """What is found of a row in the time that it takes to read it is not sent with each sum."""
+    X, y, _ = table
+    register_parallel_backend("copies", Processes)
+    for estimator in (DPLogisticRegression(data_norm=2.0), DPSGDClassifier(batch_size=N)):
+        Processes.sent.clear()
+        fitted(estimator, files(X, tmp_path), y, None, 2, backend="copies")
+        # Codes of classes take a byte a row.
+        for each in Processes.sent:
+            assert len(each) < 20_000

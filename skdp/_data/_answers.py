@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._data._parts import Rows, block_size, map_over
+from skdp._data._parts import Rows, map_over
 from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._output import asks_for_frame
 
@@ -42,7 +42,7 @@ def by_parts(method):
         shape, dtype = known.shape[1:], known.dtype
         if lazy:
             return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
-        rows = Rows(chunked, 4 * block_size(chunked.shape[1]), getitem)
+        rows = Rows(chunked, read=getitem)
         return map_over(rows, answers, shape=shape, dtype=dtype)
 
     return answer

@@ -10,16 +10,17 @@ from skdp._data._containers import canonical_rows
 from skdp._data._parts import Rows
 from skdp.utils import ChunkedArray
 from skdp.utils._clipping import finite_doubles
+from skdp.utils._sources import rows_within
 
 # A tile's rows stay in a core's own cache.
-TILE_BYTES = 1 << 19
+TILE_BYTES = 1 << 21
 FEWEST_ROWS = 256
-LARGEST_TILE = 4096
+LARGEST_TILE = 1 << 13
 
 
 def tile_rows(n_columns):
     """Return how many dense rows are read at a time; of a sparse table it is `LARGEST_TILE`."""
-    return min(max(FEWEST_ROWS, TILE_BYTES // (8 * n_columns)), LARGEST_TILE)
+    return min(rows_within(TILE_BYTES, n_columns, FEWEST_ROWS), LARGEST_TILE)
 
 
 def open_rows(X):

@@ -9,7 +9,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._parts import Rows, block_size, cut, map_over, most_additions, read_block
+from skdp._data._parts import Rows, block_size, cut, is_sent, map_over, most_additions, read_block
 from skdp._data._persons import n_units, shares_of, times_shares
 
 SPARSE_BLOCK_ROWS = 4096
@@ -64,6 +64,8 @@ class BoundedRows(Rows):
     def along(self):
         """The rows' factors and shares; with them blocks of a sparse table are kept."""
         plain = Rows(self.X, self.block_size)
+        if is_sent(plain):
+            return None, shares_of(self.persons)
         factor = map_over(plain, _row_factors, self.data_norm, self.unit, held=True)
         for rows in self.blocks() if issparse(self.X) else ():
             block, zeroed = plain[rows], factor[rows] == 0.0
@@ -93,22 +95,20 @@ def _row_factors(block, data_norm, unit):
 
 
 class _Block:
-    """A block of bounded rows, which is read when its values are first needed."""
+    """A block of bounded rows."""
 
     def __init__(self, table, rows):
-        self._table, self._rows = table, rows
+        self._table = table
         self._factor, self._shares = cut(table.along, rows)
         self._n_columns, self._constant = table.n_columns, table.constant
         if table._kept:
             self._values, self._transposed = table._kept[rows.start]
-
-    @cached_property
-    def _values(self):
-        block = read_block(self._table.X, self._rows)
+            return
+        block = read_block(table.X, rows)
         if self._factor is None:
-            self._factor = _row_factors(block, self._table.data_norm, self._table.unit)
+            self._factor = _row_factors(block, table.data_norm, table.unit)
         zeroed = self._factor == 0.0
-        return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
+        self._values = np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
 
     def scores(self, weights):
         """Return the products of the rows with weights of shape (..., n_features)."""

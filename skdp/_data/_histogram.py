@@ -148,7 +148,7 @@ def _blocks(X, least_values):
 
     There are as many values as counts: adding the counts of a block takes as long.
     """
-    size = min(MOST_ROWS, 4 * block_size(X.shape[1]))
+    size = min(MOST_ROWS, block_size(X.shape[1]))
     return Rows.of(X).sized(max(size, least_values // X.shape[1]))
 
 

@@ -18,9 +18,10 @@ from scipy.sparse import csr_array, issparse
 
 from skdp._data._containers import canonical_rows
 from skdp.utils import ChunkedArray
+from skdp.utils._sources import rows_within
 from skdp.utils._workers import JoblibWorkers, added, cut, joined, spans
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 22
 # So many blocks are added one after another. No table has 2**48 rows.
 RUN_BLOCKS = 16
 LOG2_MOST_ROWS = 48
@@ -30,7 +31,7 @@ LONG = 1 << 22
 
 def block_size(n_columns):
     """Return how many float64 rows of `n_columns` values are read at a time."""
-    return max(64, BLOCK_BYTES // (8 * n_columns))
+    return rows_within(BLOCK_BYTES, n_columns, 64)
 
 
 def row_blocks(table, size):
@@ -221,7 +222,7 @@ def map_over(table, function, *small, shape=(), dtype=np.float64, held=False):
     held : bool, default=False
         Whether that stays where the rows are: what is returned is for `cut` and `sum_over`.
     """
-    workers, out = _workers(table), partial(np.empty, dtype=dtype, order="F" if held else "C")
+    workers, out = _workers(table), partial(np.empty, dtype=dtype)
     if workers is None:
         return _map_blocks(table, table.blocks(), function, out((table.shape[0], *shape)), small)
     # Threads put it in its place, which goes with the rows; others return it.
@@ -288,6 +289,12 @@ def _workers(table):
     return JoblibWorkers(parts, _borders(X), n_jobs, in_memory)
 
 
+def is_sent(table):
+    """Say whether what goes with the rows is sent with each sum, to other processes."""
+    workers = _workers(table)
+    return isinstance(workers, JoblibWorkers) and not workers.threads
+
+
 def _calls(workers, table, runs, function, *along):
     """Return of each part the calls of a function of it, each of some of its runs."""
 
@@ -326,7 +333,7 @@ def _map_there(function, shape, dtype, small, sent, span, X, along, out):
     blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
     if out is None:
         first, n_rows = (blocks[0].start if blocks else 0), sum(b.stop - b.start for b in blocks)
-        out = np.empty((n_rows, *shape), dtype, order="F")
+        out = np.empty((n_rows, *shape), dtype)
     return _map_blocks(table, blocks, function, out, small, first)
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.extmath import row_norms
 
 from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
-from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, map_over, most_additions, sum_over
+from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, is_sent, map_over, most_additions, sum_over
 from skdp._data._persons import shares_of, times_shares
 from skdp.utils._validation import check_choice, check_magnitude
 
@@ -74,7 +74,7 @@ class ClippedSums(Rows):
         self._persons, self._indices = persons, None
         if getattr(X, "workers", None) is None:
             self._open()
-        if of_gains:
+        if of_gains or is_sent(self):
             return
         self._caps = map_over(self, _largest_residuals, self._clip, held=True)
         self.along = y, self._caps, shares
@@ -99,15 +99,18 @@ class ClippedSums(Rows):
     def without_rows(self, number):
         batch = super().without_rows(number)
         if self._indices is not None:
-            own = slice(*self.borders[number : number + 2])
-            batch._indices = self._indices[own] - self._firsts[number]
+            own = self._indices[slice(*self.borders[number : number + 2])]
+            steps = np.diff(own, prepend=self._firsts[number])
+            # In as few bytes as the longest step takes: they are most of what is sent.
+            batch._indices = steps.astype(np.min_scalar_type(steps.max(initial=0)))
         return batch
 
     def with_rows(self, X, along):
         batch = super().with_rows(X, along)
         batch._open()
         if self._indices is not None:
-            batch.borders = (0, len(self._indices))
+            batch._indices = np.cumsum(self._indices, dtype=np.int64)
+            batch.borders = (0, len(batch._indices))
         return batch
 
     def sums(self, weights, indices):
@@ -229,6 +232,8 @@ class _Tile:
     def clipped(self, weights):
         """Return the rows' clipped residuals, times their shares."""
         residual = self.table.loss.residual(self.scores(weights), self.y)
+        if self.caps is None:
+            self.caps = _largest_residuals(self, self.table._clip)
         if residual.ndim > 1:
             _clip_vectors(residual, self.caps, self.table.norm)
         else:

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from skdp._data._answers import by_parts
@@ -167,6 +166,9 @@ class KMeansPlan(_moments.StatisticPlan):
         points, places = cells.sample(max(POINTS, POINTS_PER_CLUSTER * self.n_clusters))
         # Without any count that stands out, all points weigh the same.
         weights = (counts + max(SLACK * counts.sum(), SLACK))[places]
+        # It brings in what takes as long to import as all of this package.
+        from sklearn.cluster import KMeans
+
         found = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)
         points = np.clip(points, -self.half_ranges, self.half_ranges)
         found.fit(points, sample_weight=weights / weights.sum())

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._data._parts import sum_over
 from skdp.gam._bins import merged_cells
-from skdp.gam._columns import PackedCells, Term, add_steps
+from skdp.gam._columns import PackedCells, Term, marked
 from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
 from skdp.utils._values import FrozenValue
@@ -304,8 +304,9 @@ def _ends(pairs):
 
 
 def _add_to_pairs(totals, block, pairs, scores, residuals, step):
-    steps, of_terms = block.steps(residuals(scores(block), block.targets), step), block.columns()
-    add_steps(totals, _ends(pairs), (pair.cells(of_terms) for pair in pairs), steps)
+    steps, own = block.steps(residuals(scores(block), block.targets), step), block.columns()
+    for pair, total in zip(pairs, np.split(totals, _ends(pairs)[:-1]), strict=True):
+        total += marked(pair.cells(own)[:, np.newaxis], [len(total)]).T @ steps
 
 
 def chosen_pairs(pairs, noisy, deviation, most):

@@ -8,16 +8,18 @@ from dataclasses import replace
 from functools import partial, reduce
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers
 from skdp._data._parts import Rows, cut, map_over, sum_over
-from skdp._data._persons import counts_of, no_counts
+from skdp._data._persons import counts_of, no_counts, times_shares
 from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
+from skdp.utils import ChunkedArray
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
@@ -184,7 +186,8 @@ def _as_date(value):
 
 
 BLOCK_ROWS = 1 << 15
-LARGEST_PACK = 1 << 12
+# How many cells a pack has at most, and of how many rows more: a cell to so many of them.
+LARGEST_PACK, LARGEST_CODE, ROWS_A_CELL = 1 << 12, 1 << 16, 64
 
 
 class Term(FrozenValue, kw_only=True, eq=False):
@@ -229,7 +232,7 @@ def finest_edges(column, n_cells, *, even):
 
 def cells_of(table, terms):
     """Return the cells of terms, as `Rows` whose blocks are lists of them."""
-    return table.rows(partial(read_cells, terms=terms), len(terms)).sized(BLOCK_ROWS)
+    return table.rows(partial(read_cells, terms=terms), len(terms)).sized(BLOCK_ROWS // 4)
 
 
 def read_cells(table, rows, terms):
@@ -291,8 +294,10 @@ class PackedCells(Rows):
 
     Attributes
     ----------
-    codes : ndarray of shape (n_packs, n_rows)
+    codes : ndarray of shape (n_rows, n_packs)
         The packed cells.
+    marks : csr_array of shape (n_rows, n_packed_cells)
+        Of a block, ones in the packed cells of each row, those of one pack after another.
     ends : ndarray of shape (n_packs,)
         Where those of each pack end, if they stand one pack after another.
     """
@@ -301,7 +306,7 @@ class PackedCells(Rows):
 
     def __init__(self, rows, cells, *small, sizes, n_units, targets, shares=None):
         super().__init__(rows.X, BLOCK_ROWS)
-        self.n_units, largest = n_units, min(LARGEST_PACK, max(n_units // 4, 64))
+        self.n_units, largest = n_units, largest_pack(n_units)
         packs = [[]]
         for j, size in enumerate(sizes):
             if packs[-1] and size * math.prod(sizes[k] for k in packs[-1]) > largest:
@@ -314,13 +319,18 @@ class PackedCells(Rows):
         made = {"shape": (len(packs),), "dtype": np.min_scalar_type(max(lengths) - 1), "held": True}
         codes = map_over(rows, _packed_codes, packs, self._shapes, cells, *small, **made)
         self.along = codes, targets, shares
+        if isinstance(rows.X, ChunkedArray):
+            # It is not read again.
+            rows.X.forget()
 
     targets = property(lambda self: self.along[1])
     shares = property(lambda self: self.along[2])
-    codes = property(lambda self: self.along[0].T)
+    codes = property(lambda self: self.along[0])
 
     def __getitem__(self, rows):
-        return self.with_rows(None, cut(self.along, rows))
+        block = self.with_rows(None, cut(self.along, rows))
+        block.marks = marked(block.codes, self.ends)
+        return block
 
     def with_rows(self, X, along):
         """Return the cells of a part, or of a block, by what goes with its rows alone."""
@@ -330,37 +340,31 @@ class PackedCells(Rows):
 
     def columns(self):
         """Return the cells of all columns."""
-        parts = zip(self.codes, self._shapes, strict=True)
+        parts = zip(self.codes.T, self._shapes, strict=True)
         return np.concatenate([np.unravel_index(codes, shape) for codes, shape in parts])
 
-    def scores(self, tables):
-        """Return the sum of the columns' values of each row.
-
-        Parameters
-        ----------
-        tables : list of ndarray of shape (n_packed_cells, n_outputs)
-            From `packed`.
-        """
-        parts = zip(tables, self.codes, strict=True)
-        return sum(np.take(table, codes, axis=0) for table, codes in parts)
-
     def packed(self, tables):
-        """Return the values of packed cells, sums of those of each column's cells."""
+        """Return the values of packed cells, sums of those of each column's cells.
+
+        Returns
+        -------
+        ndarray of shape (n_packed_cells, n_outputs)
+        """
         result = []
         for pack in self._packs:
             of_outputs = zip(*(tables[j].T for j in pack), strict=True)
             sums = [reduce(np.add.outer, own).ravel() for own in of_outputs]
             result.append(np.stack(sums, axis=1))
-        return result
+        return np.concatenate(result)
 
     def steps(self, residuals, step):
-        """Return residuals in whole steps, of shape (n_outputs, n_rows), towards zero.
+        """Return residuals in whole steps, towards zero.
 
         So no row's norm grows; nor does a person's, whose shares leave room for the rounding of a
         product wherever one is rounded.
         """
-        steps = np.trunc(residuals.T / step)
-        return steps if self.shares is None else np.trunc(steps * self.shares)
+        steps = np.trunc(residuals / step)
+        return steps if self.shares is None else np.trunc(times_shares(steps, self.shares))
 
     def unpacked(self, totals):
         """Return the sums of each column's cells, one after another, from those of packed cells."""
@@ -372,23 +376,31 @@ class PackedCells(Rows):
         return np.concatenate(sums)
 
 
-def add_steps(totals, ends, cells, steps):
-    """Add what rows have to the totals of their cells.
+def largest_pack(n_units):
+    """Return how many packed cells there are at most: their sums must not take longer than rows."""
+    return min(max(n_units // 4, 64), max(LARGEST_PACK, min(n_units // ROWS_A_CELL, LARGEST_CODE)))
+
+
+def marked(cells, ends):
+    """Return a matrix of ones in the cells of each row, whose products are sums of cells.
+
+    Threads compute them at the same time, which they do not by `numpy.bincount`.
 
     Parameters
     ----------
-    totals : ndarray of shape (n_cells, n_outputs)
-        Of several tables, one after another; changed.
+    cells : ndarray of shape (n_rows, n_tables)
     ends : ndarray of shape (n_tables,)
-        Where they end.
-    cells : iterable of ndarray of shape (n_rows,)
-        The rows' cells in each.
-    steps : ndarray of shape (n_outputs, n_rows)
+        Where each table's cells end, if they stand one behind another.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_cells)
     """
-    for own, total in zip(cells, np.split(totals, ends[:-1]), strict=True):
-        places = own.astype(np.intp, copy=False)
-        for k, each in enumerate(steps):
-            total[:, k] += np.bincount(places, weights=each, minlength=len(total))
+    n, k = cells.shape
+    starts = np.append(0, ends[:-1]).astype(np.int32)
+    places = np.add(cells, starts, dtype=np.int32, casting="same_kind").ravel()
+    entries = np.ones(n * k), places, np.arange(0, n * k + 1, k, dtype=np.int32)
+    return csr_array(entries, shape=(n, ends[-1]))
 
 
 def _packed_codes(block, packs, shapes, cells, *small):

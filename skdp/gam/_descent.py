@@ -17,7 +17,7 @@ import numpy as np
 from skdp._data._parts import most_additions, sum_over
 from skdp._sgd._noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._columns import BLOCK_ROWS, LARGEST_PACK, add_steps
+from skdp.gam._columns import BLOCK_ROWS, largest_pack
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid
@@ -54,7 +54,7 @@ class Scores(FrozenValue, eq=False):
         return self.cells.packed(self.tables)
 
     def __call__(self, block):
-        return block.scores(self._packed) + self.tables[-1]
+        return block.marks @ self._packed + self.tables[-1]
 
 
 def residual_sums(cells, layout, residuals, weights, step):
@@ -85,7 +85,7 @@ def residual_sums(cells, layout, residuals, weights, step):
 
 def _add_residuals(totals, block, scores, residuals, step):
     steps = block.steps(residuals(scores(block), block.targets), step)
-    add_steps(totals, block.ends, block.codes, steps)
+    totals += block.marks.T @ steps
 
 
 def residual_grid(clip, n_rows):
@@ -262,7 +262,7 @@ class PerturbedObjective(FrozenValue, kw_only=True):
     def _rounding(self, radius):
         """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
         n, clip = self.n_rows, self.task.clip_l1
-        sums = n * clip * (most_additions(BLOCK_ROWS + LARGEST_PACK) + 64.0)
+        sums = n * clip * (most_additions(BLOCK_ROWS + largest_pack(n)) + 64.0)
         reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
         scores = n * self.task.loss.curvature_bound * reach
         rest = 16.0 * (TIES * self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp._data._parts import Rows, sum_over
+from skdp._data._parts import Rows, cut, row_blocks, sum_over
 from skdp._data._persons import counts_of, shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
 from skdp._sgd._defaults import LARGEST_CHANCE
@@ -27,6 +27,7 @@ ROWS_OVER_SCALE_OF_COUNTS = 200.0
 CHECK_SHARE, ROWS_OVER_CHECK = 0.05, 100.0
 # Targets are summed in steps of this, exactly.
 TARGET_STEP = 2.0**-20
+COUNTED_ROWS = 1 << 16
 # The largest score of a centre.
 LARGEST_SCORE = 8.0
 
@@ -76,9 +77,12 @@ class ClassCentre(MechanismPlan, eq=True):
         -------
         float or ndarray of shape (n_classes,)
         """
-        binary = len(self.class_weight) == 2
-        counts = counts_of(codes, shares_of(persons), len(self.class_weight))
-        counts = counts[binary:].astype(np.float64)
+        binary, shares, n = len(self.class_weight) == 2, shares_of(persons), len(self.class_weight)
+        counts = np.zeros(n)
+        # At once they would all be copied as numbers of eight bytes.
+        for rows in row_blocks(codes, COUNTED_ROWS):
+            counts += counts_of(codes[rows], cut(shares, rows), n)
+        counts = counts[binary:]
         counts = self.mechanism.release(counts, random_state=source)
         if binary:
             counts = np.append(self.n_rows - counts, counts)

@@ -1,6 +1,7 @@
 """A table in parts that need not be in memory together."""
 
 import os
+import sys
 from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import accumulate, chain
@@ -195,6 +196,12 @@ class ChunkedArray:
             Each returns a chunk, and raises if it has changed.
         """
         return [partial(opened, source) for source in self._sources]
+
+    def forget(self):
+        """Let go of the chunk that was opened last, and of what Arrow keeps of decoding others."""
+        self._opened = local()
+        if pyarrow := sys.modules.get("pyarrow"):
+            pyarrow.default_memory_pool().release_unused()
 
     def mapped(self, function, n_columns, dtype, form=None):
         """Return the table that a function makes of blocks of rows, each row by itself.

@@ -16,6 +16,7 @@ LOSSES = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b
 ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were created by another)"
 # So often in a row a sum is asked for.
 MOST_CLUSTERS = 4
+MESSAGE_LOG = "recent_message_log"
 LOST = (
     "the dask cluster was lost before it had computed a sum: it ended, its client was closed, or "
     "what was persisted there is asked of another client, or of none. Nothing is published. What "
@@ -131,7 +132,11 @@ class DaskTable:
             try:
                 if _is_closed(client):
                     raise RuntimeError(LOST)
-                return list(compute(*asked(run, array, client), scheduler=client))
+                found = list(compute(*asked(run, array, client), scheduler=client))
+                # A client keeps its last messages: of batches, the numbers of all their rows.
+                if log := getattr(getattr(client, "scheduler_comm", None), MESSAGE_LOG, None):
+                    log.clear()
+                return found
             except Exception as error:
                 what = format_exception_only(error)[0]
                 if not (_is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what)):

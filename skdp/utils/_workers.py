@@ -139,7 +139,7 @@ class JoblibWorkers:
         """Return a list of what calls return."""
         if not self.threads:
             # Targets go by pipes: as files, which joblib would make, they could be left behind.
-            pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None)
+            pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None, batch_size=1, pre_dispatch="all")
             return list(pool(delayed(call)() for call in calls))
         # A pool of joblib's looks every 10 ms whether a call has ended, as long as some sums take.
         with ThreadPoolExecutor(self._n_jobs) as pool:

@@ -2,6 +2,7 @@ import math
 import tracemalloc
 import warnings
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -588,3 +589,22 @@ def test_bad_norms():
         ClippedSums(
             np.ones((2, 2)), np.ones(2), BINARY["logistic"], constant=0.0, clip=1.0, norm="max"
         )
+
+
+def test_batches_are_sent_in_few_bytes():
+    """As steps from one row of a part to the next, from which the same rows come back."""
+    rng, loss = np.random.default_rng(8), LOSSES["logistic"]
+    (X, y), borders = table(loss), (0, 100, 100, 250, N)
+    chunks = ChunkedArray([X[a:b] for a, b in pairwise(borders)])
+    sums = ClippedSums(chunks, y, loss, constant=1.0, clip=0.7)
+    for size in (0, 1, 3, 40, N):
+        rows = np.sort(rng.choice(N, size, replace=False))
+        batch = sums._batch(rows)
+        for number, (start, stop) in enumerate(pairwise(borders)):
+            sent = batch.without_rows(number)
+            assert sent._indices.dtype == np.uint8
+            got = sent.with_rows(X[start:stop], (y[start:stop], None, None))
+            np.testing.assert_array_equal(
+                got._indices, rows[(rows >= start) & (rows < stop)] - start
+            )
+            assert got.borders == (0, len(got._indices))

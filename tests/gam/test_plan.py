@@ -283,7 +283,7 @@ def test_a_persons_steps_are_no_more_than_a_rows():
         shares = read_persons(np.zeros(k), k).shares
         cells = packed(shares)
         residuals = np.append(0.5, rng.uniform(0.0, 0.5, 99))
-        alone = packed(np.ones(100)).steps(residuals[:, None], 2.0**-40)[0]
+        alone = packed(np.ones(100)).steps(residuals[:, None], 2.0**-40)[:, 0]
         for value, most in zip(residuals, alone, strict=True):
             steps = cells.steps(np.full((k, 1), value), 2.0**-40)
             assert (1.0 - k * 2.0**-26) * most - k <= steps.sum() <= most
