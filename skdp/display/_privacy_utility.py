@@ -117,9 +117,6 @@ class PrivacyUtilityDisplay(Display):
         ax.fill_between(self.epsilons, *band, alpha=0.2, label="± standard deviation")
         if self.reference is not None:
             ax.axhline(self.reference, color="k", linestyle="--", label="without privacy")
-        ax.set(
-            xlabel="ε",
-            ylabel=self.score_name,
-            title=f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition",
-        )
+        title = f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition"
+        ax.set(xlabel="ε", ylabel=self.score_name, title=title)
         ax.legend(loc="lower right")
