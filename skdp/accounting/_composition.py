@@ -334,10 +334,8 @@ def _summed(schedule, delta):
 
 
 def _joined(schedules):
-    return _Schedule(
-        events=sum((s.events for s in schedules), Counter()),
-        prices=sum((s.prices for s in schedules), Counter()),
-    )
+    events = sum((s.events for s in schedules), Counter())
+    return _Schedule(events, sum((s.prices for s in schedules), Counter()))
 
 
 def _distinct(schedules):
