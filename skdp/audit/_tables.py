@@ -119,10 +119,8 @@ def numeric_columns(table):
 
 def null_row(table, places):
     """Return zeros, and where a column holds no numbers its value in the row at a place."""
-    return [
-        0.0 if is_number else column_of(table, j)[places[j]]
-        for j, is_number in enumerate(numeric_columns(table))
-    ]
+    columns = enumerate(numeric_columns(table))
+    return [0.0 if is_number else column_of(table, j)[places[j]] for j, is_number in columns]
 
 
 def is_numeric(values):
