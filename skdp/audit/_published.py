@@ -312,10 +312,7 @@ def _scorers(inside, outside, names):
         clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
         unlike = np.abs(np.log(variances[0] / variances[1]))
     clearest = np.argsort(-clarity, kind="stable")
-    scorers = [
-        (names[column], _value(column, np.sign(gap[column]) or 1.0))
-        for column in clearest[:MOST_FEATURES]
-    ]
+    scorers = [(names[j], _value(j, np.sign(gap[j]) or 1.0)) for j in clearest[:MOST_FEATURES]]
     used = clearest[spread[clearest] > 0.0][: len(inside) // ROWS_A_WEIGHT]
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
