@@ -99,12 +99,13 @@ class PrivacyUtilityDisplay(Display):
         X, X_test, y, y_test = train_test_split(X, y, **split)
         epsilons = np.asarray(epsilons, dtype=np.float64)
         claims = [clone(estimator).set_params(epsilon=epsilon) for epsilon in epsilons]
-        scores = [
-            [score(clone(claim).fit(X, y), X_test, y_test) for _ in range(n_repeats)]
-            for claim in claims
-        ]
+
+        def scored(model):
+            return score(clone(model).fit(X, y), X_test, y_test)
+
+        scores = [[scored(claim) for _ in range(n_repeats)] for claim in claims]
         if reference is not None:
-            reference = score(clone(reference).fit(X, y), X_test, y_test)
+            reference = scored(reference)
         cost = float(n_repeats * epsilons.sum())
         name = getattr(scoring, "__name__", "score on held-out rows")
         return cls(epsilons, np.array(scores), reference=reference, cost=cost, score_name=name)
