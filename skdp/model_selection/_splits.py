@@ -114,10 +114,8 @@ class Layout(FrozenValue):
             found[frozenset(kinds.items()), pattern.scored] = pattern, kinds
 
         def is_most(pattern, kinds):
-            return not any(
-                other != pattern and other.scored >= pattern.scored and more >= kinds
-                for other, more in found.values()
-            )
+            others = (pair for pair in found.values() if pair[0] != pattern)
+            return not any(one.scored >= pattern.scored and more >= kinds for one, more in others)
 
         return sorted(pattern for pattern, kinds in found.values() if is_most(pattern, kinds))
 
