@@ -88,10 +88,8 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    neighbours = neighbours_of(params["accountant"])
-    return Guarantee(
-        epsilon=params["epsilon"], delta=params.get("delta", 0.0), neighbours=neighbours
-    )
+    price = {"epsilon": params["epsilon"], "delta": params.get("delta", 0.0)}
+    return Guarantee(**price, neighbours=neighbours_of(params["accountant"]))
 
 
 def fitted_names(estimator):

@@ -288,9 +288,8 @@ def get_delta(
     target, counts = check_within(epsilon, "epsilon", 0.0), _counts(event)
     if group_size == 1:
         return _delta(counts, target, relation, method, tolerance)
-    return _inverted_delta(
-        lambda d: _group_epsilon(counts, d, relation, method, tolerance, int(group_size)), target
-    )
+    how = relation, method, tolerance, int(group_size)
+    return _inverted_delta(lambda d: _group_epsilon(counts, d, *how), target)
 
 
 @lru_cache(maxsize=1024)

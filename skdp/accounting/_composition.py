@@ -304,11 +304,9 @@ class FixedSchedule(_PricedAtCap):
     def _is_within(self, schedule, cap):
         summed = _summed(schedule, cap[1]) <= exact(cap[0])
         # "pld" refuses an event whose loss distribution is not known, whatever its price.
-        if summed and self.terms.composition != "pld":
-            return True
-        if self._quick_epsilon(schedule.events, cap[1]) <= cap[0]:
-            return True
-        return self._epsilon_by_method(schedule, cap[1]) <= cap[0] or summed
+        quick = summed and self.terms.composition != "pld"
+        quick = quick or self._quick_epsilon(schedule.events, cap[1]) <= cap[0]
+        return quick or self._epsilon_by_method(schedule, cap[1]) <= cap[0] or summed
 
     def _quick_epsilon(self, counts, delta):
         if delta == 0.0 or self.terms.composition != "auto":
@@ -336,10 +334,8 @@ def _summed(schedule, delta):
 
 
 def _joined(schedules):
-    return _Schedule(
-        events=sum((s.events for s in schedules), Counter()),
-        prices=sum((s.prices for s in schedules), Counter()),
-    )
+    events = sum((s.events for s in schedules), Counter())
+    return _Schedule(events, sum((s.prices for s in schedules), Counter()))
 
 
 def _distinct(schedules):

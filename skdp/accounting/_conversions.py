@@ -159,9 +159,8 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
         return math.inf
     spare = (delta - rho_delta) / (1.0 - rho_delta)
     excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
-    return minimum_over_orders(
-        lambda order: converted_epsilon(rho * order, order, spare), excess * 1e-3, excess * 1e3
-    )
+    ends = excess * 1e-3, excess * 1e3
+    return minimum_over_orders(lambda a: converted_epsilon(rho * a, a, spare), *ends)
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:

@@ -110,9 +110,8 @@ def response(epsilon, num_categories=2, delta=0.0):
     top = (1.0 - delta) / (1.0 + others)
     low = top * math.exp(-epsilon)
     middle = (num_categories - 2.0) * low
-    return _atoms(
-        [-epsilon, 0.0, epsilon], [low, middle, top], [top, middle, low], delta, delta, epsilon
-    )
+    p = [low, middle, top]
+    return _atoms([-epsilon, 0.0, epsilon], p, p[::-1], delta, delta, epsilon)
 
 
 def discrete_laplace(scale, sensitivity):
@@ -192,9 +191,8 @@ def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
         last = max(int(np.count_nonzero(above > mass)) - 1, 0)
         low, high = float(pair.losses[first]), float(pair.losses[last])
     if pair.tails is not None:
-        bottom, top = pair.low, pair.high
-        bottom = max(bottom, -_quantile(lambda x: pair.tails(-x)[0], mass))
-        if top == math.inf or top > 1.0:
+        bottom, top = max(pair.low, -_quantile(lambda x: pair.tails(-x)[0], mass)), pair.high
+        if top > 1.0:
             top = min(top, _quantile(lambda x: pair.tails(x)[1], mass))
         low, high = min(low, bottom), max(high, top)
     return low, max(low, high)

@@ -383,9 +383,8 @@ def _direct_epsilon(coarse, delta, tolerance):
         best = min(best, epsilon)
         if epsilon == 0.0:
             break
-        wanted = _step(
-            coarse, found.slope(epsilon, delta), epsilon, tolerance, width, _DIRECT_CELLS
-        )
+        slope = found.slope(epsilon, delta)
+        wanted = _step(coarse, slope, epsilon, tolerance, width, _DIRECT_CELLS)
         if step <= 1.5 * wanted:
             break
         step = max(wanted, 0.25 * step)

@@ -22,16 +22,14 @@ def rdp_epsilon(parts, delta, relation):
     spare = _advanced.spare_delta(deltas, parts.values(), delta)
     if spare <= 0.0:
         return math.inf
-    return minimum_over_orders(
-        lambda order: converted_epsilon(composed_rdp(parts, relation, order), order, spare)
-    )
+    base = partial(composed_rdp, parts, relation)
+    return minimum_over_orders(lambda a: converted_epsilon(base(a), a, spare))
 
 
 def rdp_delta(parts, epsilon, relation):
     """delta by RDP, minimised over real orders, with the events' own deltas."""
-    found = minimum_over_orders(
-        lambda order: converted_delta(composed_rdp(parts, relation, order), order, epsilon)
-    )
+    base = partial(composed_rdp, parts, relation)
+    found = minimum_over_orders(lambda a: converted_delta(base(a), a, epsilon))
     own = _advanced.total_delta((n, law(part, relation).delta) for part, n in parts.items())
     return own + (1.0 - own) * found
 
@@ -60,12 +58,8 @@ def stopping_gamma(mean: float, shape: float) -> float:
 
 
 def _stopping_curve(event, relation, pure):
-    parts = ev.leaves(event.event)
-
-    def base(order):
-        return composed_rdp(parts, relation, order)
-
-    mean, shape = event.mean, event.shape
+    parts, mean, shape = ev.leaves(event.event), event.mean, event.shape
+    base = partial(composed_rdp, parts, relation)
     if shape == math.inf:
         hat = _base_delta(parts, relation)
 

@@ -188,11 +188,8 @@ def _poisson_gaussian_replaced(sigma: float, rate: float) -> LossPair:
         z = replaced_gaussian_position(sigma, rate, loss)
         one = 1.0 / sigma
         low, up = ndtr(z), ndtr(-z)
-        p_cdf = (1.0 - rate) * low + rate * ndtr(z - one)
-        p_sf = (1.0 - rate) * up + rate * ndtr(one - z)
-        q_cdf = (1.0 - rate) * low + rate * ndtr(z + one)
-        q_sf = (1.0 - rate) * up + rate * ndtr(-z - one)
-        return p_cdf, p_sf, q_cdf, q_sf
+        parts = (low, z - one), (up, one - z), (low, z + one), (up, -z - one)
+        return [(1.0 - rate) * out + rate * ndtr(moved) for out, moved in parts]
 
     return LossPair(tails, -math.inf, math.inf)
 

@@ -267,10 +267,8 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
     """
     low_in, high_out = _limits(true_positives, n_in, false_positives, n_out, error)
     with np.errstate(divide="ignore", invalid="ignore"):
-        events = [
-            np.log(np.maximum(low - delta, 0.0) / high)
-            for low, high in ((low_in, high_out), (1.0 - high_out, 1.0 - low_in))
-        ]
+        rates = (low_in, high_out), (1.0 - high_out, 1.0 - low_in)
+        events = [np.log(np.maximum(low - delta, 0.0) / high) for low, high in rates]
     return np.fmax(*events)
 
 

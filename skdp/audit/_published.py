@@ -92,9 +92,8 @@ def as_matrix(observations):
         size = np.array([len(seen[name]) if name in seen else -1 for seen in observations])
         width = size.max()
         block = np.zeros((len(size), width))
-        block[np.arange(width) < size[:, None]] = np.concatenate(
-            [seen[name] for seen in observations if name in seen]
-        )
+        numbers = [seen[name] for seen in observations if name in seen]
+        block[np.arange(width) < size[:, None]] = np.concatenate(numbers)
         blocks.append(block)
         names += [f"{name}[{i}]" for i in range(width)] if width > 1 else [name] * width
         sizes[f"how many numbers there are in {name}"] = size
@@ -313,17 +312,13 @@ def _scorers(inside, outside, names):
         clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
         unlike = np.abs(np.log(variances[0] / variances[1]))
     clearest = np.argsort(-clarity, kind="stable")
-    scorers = [
-        (names[column], _value(column, np.sign(gap[column]) or 1.0))
-        for column in clearest[:MOST_FEATURES]
-    ]
+    scorers = [(names[j], _value(j, np.sign(gap[j]) or 1.0)) for j in clearest[:MOST_FEATURES]]
     used = clearest[spread[clearest] > 0.0][: len(inside) // ROWS_A_WEIGHT]
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         table = np.vstack([inside, outside])[:, used]
-        model = make_pipeline(
-            StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
-        ).fit(table, labels)
+        discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
+        model = make_pipeline(StandardScaler(), discriminant).fit(table, labels)
         together = [
             ("a linear discriminant", lambda values: model.decision_function(values[:, used])),
             ("likelihoods of Laplace noise", _likelihood(inside, outside, used)),

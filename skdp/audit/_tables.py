@@ -55,9 +55,8 @@ def append_row(table, row):
         return type(table)(dict(zip(names, columns, strict=True)), schema=table.schema)
     frame = type(table)(dict(enumerate(columns)))
     kinds = {place: kind for place, kind in enumerate(table.dtypes) if _holds(kind, row[place])}
-    for name, kind, value, missing in zip(
-        names, table.dtypes, row, frame.iloc[-1].isna(), strict=True
-    ):
+    cells = zip(names, table.dtypes, row, frame.iloc[-1].isna(), strict=True)
+    for name, kind, value, missing in cells:
         if hasattr(kind, "categories") and not missing and value not in kind.categories:
             raise ValueError(f"column {name!r} cannot hold the canary's value")
     frame = frame.astype(kinds)
@@ -120,10 +119,8 @@ def numeric_columns(table):
 
 def null_row(table, places):
     """Return zeros, and where a column holds no numbers its value in the row at a place."""
-    return [
-        0.0 if is_number else column_of(table, j)[places[j]]
-        for j, is_number in enumerate(numeric_columns(table))
-    ]
+    columns = enumerate(numeric_columns(table))
+    return [0.0 if is_number else column_of(table, j)[places[j]] for j, is_number in columns]
 
 
 def is_numeric(values):

@@ -103,10 +103,8 @@ class AdditiveDisplay(Display):
         max_terms = check_integer(max_terms, "max_terms", 1)
         kept = [outputs.index(label) for label in known]
         # A last axis of outputs, also if there is one.
-        flat = [
-            replace(s, values=s.values.reshape(*s.counts.shape, -1)[..., kept])
-            for s in words.ranked([shapes[t] for t in chosen], max_terms)
-        ]
+        most = words.ranked([shapes[t] for t in chosen], max_terms)
+        flat = [replace(s, values=s.values.reshape(*s.counts.shape, -1)[..., kept]) for s in most]
         names = {s.features[0]: s.name for s in shapes if len(s.features) == 1}
         return cls(flat, outputs=known, names=names, n_terms=len(shapes)).plot(ax=ax)
 

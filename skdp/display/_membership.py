@@ -113,12 +113,9 @@ class MembershipInferenceDisplay(Display):
             curve = np.maximum(result.fpr, least), np.maximum(result.tpr, least)
             self.lines_ += ax.step(*curve, where="post", label=label)
         ax.loglog(rates, rates, "k:", label="guessing")
-        ax.set(
-            xlim=(least, 1.0),
-            ylim=(least, 1.0),
-            xlabel="others taken for members (false-positive rate)",
-            ylabel="members found (true-positive rate)",
-        )
+        ax.set(xlim=(least, 1.0), ylim=(least, 1.0))
+        ax.set_xlabel("others taken for members (false-positive rate)")
+        ax.set_ylabel("members found (true-positive rate)")
         ax.legend(loc="lower right")
 
 
@@ -203,7 +200,6 @@ class EpsilonAuditDisplay(Display):
         ax.fill_between(ends, ends, top, color="C3", alpha=0.15, label="violation")
         label = f"lower bound ({audits[0].confidence:.0%} confidence)"
         (self.line_,) = ax.plot(*points.T, "o-", label=label)
-        ax.set(
-            xlim=(0.0, top), ylim=(0.0, top), xlabel="ε claimed", ylabel="ε that the attack proves"
-        )
+        ax.set(xlim=(0.0, top), ylim=(0.0, top))
+        ax.set(xlabel="ε claimed", ylabel="ε that the attack proves")
         ax.legend(loc="upper left")

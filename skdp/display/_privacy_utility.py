@@ -99,12 +99,13 @@ class PrivacyUtilityDisplay(Display):
         X, X_test, y, y_test = train_test_split(X, y, **split)
         epsilons = np.asarray(epsilons, dtype=np.float64)
         claims = [clone(estimator).set_params(epsilon=epsilon) for epsilon in epsilons]
-        scores = [
-            [score(clone(claim).fit(X, y), X_test, y_test) for _ in range(n_repeats)]
-            for claim in claims
-        ]
+
+        def scored(model):
+            return score(clone(model).fit(X, y), X_test, y_test)
+
+        scores = [[scored(claim) for _ in range(n_repeats)] for claim in claims]
         if reference is not None:
-            reference = score(clone(reference).fit(X, y), X_test, y_test)
+            reference = scored(reference)
         cost = float(n_repeats * epsilons.sum())
         name = getattr(scoring, "__name__", "score on held-out rows")
         return cls(epsilons, np.array(scores), reference=reference, cost=cost, score_name=name)
@@ -117,9 +118,6 @@ class PrivacyUtilityDisplay(Display):
         ax.fill_between(self.epsilons, *band, alpha=0.2, label="± standard deviation")
         if self.reference is not None:
             ax.axhline(self.reference, color="k", linestyle="--", label="without privacy")
-        ax.set(
-            xlabel="ε",
-            ylabel=self.score_name,
-            title=f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition",
-        )
+        title = f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition"
+        ax.set(xlabel="ε", ylabel=self.score_name, title=title)
         ax.legend(loc="lower right")

@@ -157,10 +157,8 @@ class GaussianMechanism(_grid.GridMechanism):
         -------
         GaussianMechanism
         """
-        scale = check_positive(scale, "scale")
-        sensitivity = check_positive(sensitivity, "sensitivity")
-        multiplier = math.nextafter(scale / sensitivity, 0.0)
-        return cls._with_multiplier(multiplier, sensitivity, delta)
+        multiplier = check_positive(scale, "scale") / check_positive(sensitivity, "sensitivity")
+        return cls._with_multiplier(math.nextafter(multiplier, 0.0), sensitivity, delta)
 
     @classmethod
     def _with_multiplier(cls, multiplier, sensitivity, delta):

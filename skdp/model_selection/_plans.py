@@ -301,9 +301,8 @@ def plan_random_stopping(task, layout, mean_runs):
     whole = task.guarantee
     sensitivity = task.score.sensitivity(layout.splits.test_sizes[0], whole.relation)
     exact_delta = whole.delta * (0.25 if task.refit else 0.5)
-    first = replace(
-        whole, epsilon=whole.epsilon * (1.0 - task.refit_share) / 3.0, delta=exact_delta / mean_runs
-    )
+    epsilon = whole.epsilon * (1.0 - task.refit_share) / 3.0
+    first = replace(whole, epsilon=epsilon, delta=exact_delta / mean_runs)
 
     def cost(scale):
         runs = task.run_plans(layout, scaled(first, scale))

@@ -368,10 +368,9 @@ class MeanSquaredError(_MeanOverRows):
 
     def _of_rows(self, estimator, X, y):
         with np.errstate(all="ignore"):
-            predicted, y = (
-                np.clip(np.asarray(values, dtype=np.float64), *self.target_bounds)
-                for values in (column_or_1d(estimator.predict(X)), y)
-            )
+            pair = column_or_1d(estimator.predict(X)), y
+            pair = (np.asarray(values, dtype=np.float64) for values in pair)
+            predicted, y = (np.clip(values, *self.target_bounds) for values in pair)
         return np.square(predicted - y)
 
 

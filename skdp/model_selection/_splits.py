@@ -63,16 +63,14 @@ class Splits(FrozenValue):
         -------
         list of Pattern
         """
-        half, both = len(self.train), np.zeros((self.n_samples, 2 * len(self.train)), dtype=bool)
+        both = np.zeros((self.n_samples, 2 * len(self.train)), dtype=bool)
         for column, rows in enumerate((*self.train, *self.test)):
             both[rows, column] = True
         packed = np.packbits(both, axis=1)
         whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
         both = both[np.unique(whole, return_index=True)[1]]
-        return [
-            Pattern(tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:])))
-            for row in both
-        ]
+        halves = (np.split(row, 2) for row in both)
+        return [Pattern(*(tuple(np.flatnonzero(part)) for part in pair)) for pair in halves]
 
 
 class Layout(FrozenValue):
@@ -116,10 +114,8 @@ class Layout(FrozenValue):
             found[frozenset(kinds.items()), pattern.scored] = pattern, kinds
 
         def is_most(pattern, kinds):
-            return not any(
-                other != pattern and other.scored >= pattern.scored and more >= kinds
-                for other, more in found.values()
-            )
+            others = (pair for pair in found.values() if pair[0] != pattern)
+            return not any(one.scored >= pattern.scored and more >= kinds for one, more in others)
 
         return sorted(pattern for pattern, kinds in found.values() if is_most(pattern, kinds))
 

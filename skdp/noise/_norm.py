@@ -133,9 +133,8 @@ class _Draw:
         # A product of up to 1e10 factors is off by a relative 1e11 units of the last digit.
         slack = Decimal(10) ** (12 - getcontext().prec)
         low = max(_chi_square(uniforms + 1, bits + 1) - slack, Decimal(0))
-        high = Decimal("Infinity")
-        if all(uniforms):
-            high = _chi_square(uniforms, bits + 1) + slack
+        known = all(uniforms)
+        high = _chi_square(uniforms, bits + 1) + slack if known else Decimal("Infinity")
         if self._d % 2 == 0:
             extra = _normal_interval(x, y, self._d, bits)
             low, high = low + extra[0] ** 2, high + extra[1] ** 2

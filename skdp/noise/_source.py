@@ -143,10 +143,8 @@ class RandomSource(_ExistsOnce):
     __slots__ = ("_lock", "_pid", "_seeds")
 
     def __init__(self, random_state=None):
-        is_number = isinstance(random_state, numbers.Integral) and not isinstance(
-            random_state, bool
-        )
-        if not (random_state is None or (is_number and random_state >= 0)):
+        is_seed = isinstance(random_state, numbers.Integral) and type(random_state) is not bool
+        if not (random_state is None or (is_seed and random_state >= 0)):
             raise ValueError(
                 f"random_state must be None or an integer >= 0, got {random_state!r}; generators "
                 "are not accepted, because their state can be copied"

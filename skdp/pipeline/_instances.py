@@ -33,9 +33,8 @@ def is_changed(estimator):
     callbacks = own.pop("_skl_callbacks", [])
     # ScoringMonitor keeps raw scores.
     progress = type(callbacks) is list and all(sklearn_name(c) == "ProgressBar" for c in callbacks)
-    if not progress or any(map(is_changed, callbacks)):
-        return True
-    if type(own.get("_sklearn_output_config", {})) is not dict:
+    config = own.get("_sklearn_output_config", {})
+    if not progress or any(map(is_changed, callbacks)) or type(config) is not dict:
         return True
     # A subclass may take fewer parameters than its base stores.
     parameters = {*signature(kind.__init__).parameters, *getattr(kind, "__dataclass_fields__", ())}

@@ -67,9 +67,8 @@ def planned_charge(
     """
     terms = terms_of(None) if terms is None else terms
     params = estimator.get_params(deep=False)
-    guarantee = Guarantee(
-        epsilon=params["epsilon"], delta=params.get("delta") or 0.0, neighbours=terms.neighbours
-    )
+    asked = {"epsilon": params["epsilon"], "delta": params.get("delta") or 0.0}
+    guarantee = Guarantee(**asked, neighbours=terms.neighbours)
     name = name or type(estimator).__name__
     planned = PlannedCharge(name, guarantee.of_rows.event, guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)

@@ -264,11 +264,8 @@ def _density_decides(transformer, place, steps):
     # Of another table a remainder may be left more columns, or none.
     made = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
-    refused = any(
-        sparsity(step.estimator) == "refused" and step.fits
-        for step in steps
-        if step.before == place.before and step.columns != REMAINDER
-    )
+    own = [s for s in steps if s.before == place.before and s.columns != REMAINDER]
+    refused = any(sparsity(step.estimator) == "refused" and step.fits for step in own)
     kept = "kept" in made and not (named or refused)
     return transformer.sparse_threshold > 0 and ("made" in made or kept)
 

@@ -74,9 +74,8 @@ def _words(params):
 
 
 def _only_words(labels):
-    if isinstance(labels, str) or not all(
-        isinstance(v, str) or v is None or v is np.nan for v in labels
-    ):
+    known = all(isinstance(v, str) or v is None or v is np.nan for v in labels)
+    if isinstance(labels, str) or not known:
         return False
     return not any(_converts(labels, dtype) for dtype in ("f8", "c16", "i8", "?", "M8", "m8"))
 

@@ -348,9 +348,8 @@ def consistent_counts(noisy, total, exactly=True):
         Whether the sum must be the total, or may be less.
     """
     positive = np.maximum(noisy, 0.0)
-    if not exactly and positive.sum() <= total:
-        return positive
-    return project_on_simplex(noisy, total)
+    fits = not exactly and positive.sum() <= total
+    return positive if fits else project_on_simplex(noisy, total)
 
 
 def densities(each, counts):

@@ -347,11 +347,9 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         def planned(share):
             return plan_columns(self, ScaledByMagnitude, shape, guarantee, quantiles=(share,))
 
-        if is_auto(self.quantile):
-            share = 1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL))
-        else:
-            share = check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0
-        return planned(share)
+        if not is_auto(self.quantile):
+            return planned(check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0)
+        return planned(1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL)))
 
     def _learnt(self, released, low, high, plan):
         (max_abs,) = released

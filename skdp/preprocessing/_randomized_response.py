@@ -207,9 +207,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
                 "old one; fit again"
             )
         check_output_setting(self)
-        with PrivateRelease(
-            label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
-        ) as release:
+        own = {"accountant": self.accountant, "random_state": self.random_state}
+        with PrivateRelease(label=type(self).__name__, **own) as release:
             release.guaranteed(self.epsilon, 0.0)
             return self._plan.run(table, release.charge(self._plan))
 

@@ -60,9 +60,8 @@ def check_charge_before_touch(case):
         with patch.object(Nobody, "charge", charge):
             result = case.release(random_state=0, accountant=Nobody(UNACCOUNTED))
     assert len(charges) == 1, f"one release made {len(charges)} charges"
-    np.testing.assert_array_equal(
-        result, expected, "something was computed from the data before the charge"
-    )
+    words = "something was computed from the data before the charge"
+    np.testing.assert_array_equal(result, expected, words)
 
 
 def check_handle_identity(case):

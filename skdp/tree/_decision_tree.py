@@ -130,9 +130,8 @@ def grown_tree(terms, curves, depth):
         own = reached[test]
         gains, splits = zip(*map(best_split, terms, own, curves), strict=True)
         j = int(np.argmax(gains))
-        reached += [
-            [*own[:j], own[j] * branch, *own[j + 1 :]] for branch in (~splits[j], splits[j])
-        ]
+        for branch in (~splits[j], splits[j]):
+            reached.append([*own[:j], own[j] * branch, *own[j + 1 :]])
         columns.append(j)
         sides.append(splits[j])
     return tree_of(terms, columns, sides)
