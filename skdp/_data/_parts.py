@@ -78,7 +78,7 @@ class Rows:
     X : table
         With `shape`, and with `borders` if it has several parts.
     size : int, default=None
-        The number of rows in a block; None takes about a megabyte of doubles.
+        The number of rows in a block; None takes four megabytes of doubles, or less.
     read : callable, default=read_block
         Returns a block, of a table, a slice of its rows and what goes with them. A function of a
         module, as it may run where the part is.

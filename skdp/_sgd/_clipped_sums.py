@@ -9,11 +9,11 @@ from copy import copy
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils.extmath import row_norms
 
 from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
 from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, is_sent, map_over, most_additions, sum_over
 from skdp._data._persons import shares_of, times_shares
+from skdp.utils._clipping import row_norms
 from skdp.utils._validation import check_choice, check_magnitude
 
 EPS = float(np.finfo(np.float64).eps)

@@ -262,7 +262,9 @@ class PerturbedObjective(FrozenValue, kw_only=True):
     def _rounding(self, radius):
         """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
         n, clip = self.n_rows, self.task.clip_l1
-        sums = n * clip * (most_additions(BLOCK_ROWS + largest_pack(n)) + 64.0)
+        # Of a pack, or of a column that has more cells.
+        added = BLOCK_ROWS + max(largest_pack(n), self.size)
+        sums = n * clip * (most_additions(added) + 64.0)
         reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
         scores = n * self.task.loss.curvature_bound * reach
         rest = 16.0 * (TIES * self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)

@@ -200,8 +200,9 @@ class ChunkedArray:
     def forget(self):
         """Let go of the chunk that was opened last, and of what Arrow keeps of decoding others."""
         self._opened = local()
-        if pyarrow := sys.modules.get("pyarrow"):
-            pyarrow.default_memory_pool().release_unused()
+        # Another thread may be importing it.
+        if pool := getattr(sys.modules.get("pyarrow"), "default_memory_pool", None):
+            pool().release_unused()
 
     def mapped(self, function, n_columns, dtype, form=None):
         """Return the table that a function makes of blocks of rows, each row by itself.

@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import extmath
 
 from skdp.utils._frames import is_frame
 from skdp.utils._validation import broadcast_bounds, check_positive
@@ -68,13 +70,22 @@ def clip_rows(X, norm):
     for rows in (slice(start, start + size) for start in range(0, len(X), size)):
         wide = X[rows].astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
-            norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+            norms = row_norms(wide)
             if np.isnan(norms).any():
                 raise ValueError("X holds NaN")
             factors = np.where(norms <= keep_below, 1.0, target / norms)
             np.multiply(wide, factors[:, None], out=out[rows], casting="same_kind")
         out[rows][~np.isfinite(norms)] = 0.0
     return out
+
+
+def row_norms(X):
+    """Return the L2 norms of the rows of an array, each of its row alone, to the last bit.
+
+    `numpy.einsum` rounds a row of more than 8192 values by how many rows there are, and so does
+    scikit-learn's function of this name.
+    """
+    return extmath.row_norms(X) if issparse(X) else np.sqrt(np.add.reduce(np.square(X), axis=1))
 
 
 def clip_features(X, bounds):
