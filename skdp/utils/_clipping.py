@@ -85,7 +85,9 @@ def row_norms(X):
     `numpy.einsum` rounds a row of more than 8192 values by how many rows there are, and so does
     scikit-learn's function of this name.
     """
-    return extmath.row_norms(X) if issparse(X) else np.sqrt(np.add.reduce(np.square(X), axis=1))
+    if issparse(X):
+        return extmath.row_norms(X)
+    return np.sqrt(np.matmul(X[:, np.newaxis, :], X[:, :, np.newaxis])[:, 0, 0])
 
 
 def clip_features(X, bounds):
