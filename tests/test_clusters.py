@@ -1082,8 +1082,7 @@ def test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed(
 def test_a_client_does_not_keep_what_it_sent(table, cluster):
     """Of a batch the numbers of its rows, which nobody is to know; and a thousand take memory."""
     X, y, _ = table
-    with dask.config.set({"distributed.admin.low-level-log-length": 1000}):
-        lazy, _ = counted(X, HEIGHTS)
-        fitted(DPSGDClassifier(batch_size=N // 9, max_iter=1), lazy, y, None)
+    lazy, _ = counted(X, HEIGHTS)
+    fitted(DPSGDClassifier(batch_size=N // 9, max_iter=1), lazy, y, None)
     words = repr(list(cluster.scheduler_comm.recent_message_log))
     assert "update-graph" not in words

@@ -200,6 +200,5 @@ def test_processes_are_sent_no_factors(table, short_sums, tmp_path):
     for estimator in (DPLogisticRegression(data_norm=2.0), DPSGDClassifier(batch_size=N)):
         Processes.sent.clear()
         fitted(estimator, files(X, tmp_path), y, None, 2, backend="copies")
-        # Codes of classes take a byte a row.
-        for each in Processes.sent:
-            assert len(each) < 20_000
+        # Factors of the largest part take 12,800 bytes, codes of classes 1,600.
+        assert Processes.sent and max(map(len, Processes.sent)) < 8_000

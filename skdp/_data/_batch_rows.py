@@ -12,7 +12,7 @@ from skdp.utils import ChunkedArray
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._sources import rows_within
 
-# A tile's rows stay in a core's own cache.
+# Enough for each step to take longer than what stands between steps; little beside a cache.
 TILE_BYTES = 1 << 21
 FEWEST_ROWS = 256
 LARGEST_TILE = 1 << 13

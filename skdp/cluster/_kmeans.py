@@ -166,7 +166,7 @@ class KMeansPlan(_moments.StatisticPlan):
         points, places = cells.sample(max(POINTS, POINTS_PER_CLUSTER * self.n_clusters))
         # Without any count that stands out, all points weigh the same.
         weights = (counts + max(SLACK * counts.sum(), SLACK))[places]
-        # It brings in what takes as long to import as all of this package.
+        # It is slow to import, and nothing else in this package needs it.
         from sklearn.cluster import KMeans
 
         found = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)

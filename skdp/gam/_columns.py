@@ -186,8 +186,9 @@ def _as_date(value):
 
 
 BLOCK_ROWS = 1 << 15
-# How many cells a pack has at most, and of how many rows more: a cell to so many of them.
-LARGEST_PACK, LARGEST_CODE, ROWS_A_CELL = 1 << 12, 1 << 16, 64
+# A pack has at most so many cells; where there are many rows a cell to so many of them, as far as
+# a code of two bytes reaches.
+LARGEST_PACK, ROWS_A_CELL, LARGEST_CODE = 1 << 12, 64, 1 << 16
 
 
 class Term(FrozenValue, kw_only=True, eq=False):

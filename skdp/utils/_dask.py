@@ -132,16 +132,16 @@ class DaskTable:
             try:
                 if _is_closed(client):
                     raise RuntimeError(LOST)
-                found = list(compute(*asked(run, array, client), scheduler=client))
-                # A client keeps its last messages: of batches, the numbers of all their rows.
-                if log := getattr(getattr(client, "scheduler_comm", None), MESSAGE_LOG, None):
-                    log.clear()
-                return found
+                return list(compute(*asked(run, array, client), scheduler=client))
             except Exception as error:
                 what = format_exception_only(error)[0]
                 if not (_is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what)):
                     raise
                 self.open_again(whole)
+            finally:
+                # A client keeps its last messages: of batches, the numbers of all their rows.
+                if log := getattr(getattr(client, "scheduler_comm", None), MESSAGE_LOG, None):
+                    log.clear()
         raise RuntimeError(LOST)
 
     def open_again(self, lost):

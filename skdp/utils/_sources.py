@@ -19,7 +19,6 @@ from skdp.utils._values import FrozenValue
 # So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
 SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
 READ_BYTES = 1 << 16
-
 # In a polars plan, names of columns and strings, files, and exponents; and the other words that
 # leave every row, and the order of rows, as they are. A name that holds a quote is printed as it
 # is: what then stands between two quotes begins as no name does, with what follows a quote.
@@ -177,7 +176,7 @@ def opened(source):
 def rows_within(n_bytes, n_columns, fewest=1):
     """Return how many rows of doubles to read at a time: a power of two, by the memory they take.
 
-    So what is read in other numbers of rows ends where slices end, and no block is joined of two.
+    So what is read in other such numbers is whole slices, or a part of one.
     """
     return max(fewest, 1 << max(n_bytes // (8 * max(n_columns, 1)), 1).bit_length() - 1)
 
