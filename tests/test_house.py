@@ -79,6 +79,15 @@ def test_only_public_names_of_sklearn_are_imported(path):
         assert not re.match(r"sklearn(\..*)?\._", name)
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sums_over_rows_let_other_threads_run(path):
+    """`dot` does; `@` and the wrappers of BLAS hold the interpreter until a long product ends."""
+    assert "scipy.linalg.blas" not in set(imported_modules(path))
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and re.match("_?add_|weighted_sum", node.name):
+            assert not any(isinstance(each, ast.MatMult) for each in ast.walk(node)), node.name
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path):
     parts = path.relative_to(ROOT).with_suffix("").parts

@@ -5,7 +5,6 @@ from copy import copy
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 from scipy.sparse import csr_array, issparse
 
 from skdp._data._parts import Rows, block_size, cut, is_sent, map_over, most_additions, read_block
@@ -128,19 +127,16 @@ class _Block:
         scaled = coefficients * (self._factor if one else self._factor[:, None])
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
         if self._table._kept:
-            sums = (self._transposed @ scaled).T
+            sums = self._transposed.dot(scaled).T
         else:
-            sums = scaled.T @ values
+            sums = scaled.T.dot(values)
         total[..., : self._n_columns] = sums
         if self._constant:
             total[..., self._n_columns] = self._constant * coefficients.sum(axis=0)
         return total
 
     def add_weighted_gram(self, weights, gram):
-        """Add the sum by shares of weight times row times row' to a gram's upper triangle.
-
-        `gram` is in Fortran order and is changed in place.
-        """
+        """Add the sum by shares of weight times row times row' to a gram, in place."""
         block, root, d = self._values, np.sqrt(self.shared(weights)), self._n_columns
         if issparse(block):
             if block.nnz < SPARSE_GRAM_DENSITY * len(root) * d:
@@ -151,13 +147,15 @@ class _Block:
         np.multiply(block, (root * self._factor)[:, None], out=scaled[:, :d])
         if self._constant:
             scaled[:, d] = self._constant * root
-        dsyrk(1.0, scaled.T, beta=1.0, c=gram, overwrite_c=1)
+        gram += scaled.T.dot(scaled)
 
     def _add_sparse_gram(self, block, root, gram):
         scale, d = np.repeat(root * self._factor, np.diff(block.indptr)), self._n_columns
         block = csr_array((block.data * scale, block.indices, block.indptr), shape=block.shape)
-        product = (block.T @ block).tocoo()
+        product = block.T.dot(block).tocoo()
         gram[product.row, product.col] += product.data
         if self._constant:
-            gram[:d, d] += self._constant * (block.T @ root)
-            gram[d, d] += self._constant**2 * (root @ root)
+            border = self._constant * block.T.dot(root)
+            gram[:d, d] += border
+            gram[d, :d] += border
+            gram[d, d] += self._constant**2 * root.dot(root)

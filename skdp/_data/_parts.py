@@ -5,6 +5,9 @@ are read in blocks: slices of the rows of one part. What is computed of a table 
 function of its blocks, or a function of each block by itself; both get a block and small values,
 and nothing of other blocks, so that a part may be anywhere: those of a dask array are summed by
 whoever computes them (`skdp.utils._workers`), and only sums come back.
+
+Threads wait for each other where a function holds the interpreter, as numpy's ``@`` does for
+products of few values, however long they take, and all of `scipy.linalg.blas`; ``dot`` does not.
 """
 
 from bisect import bisect_right

@@ -230,7 +230,7 @@ def _add_blocks(scale, centers, radius, weight, blocks, u, shares):
     nearest = cdist(rows, centers).argmin(axis=1)
     offsets = clip_rows((rows - centers[nearest]) / radius, 1.0)
     values = times_shares(np.column_stack([np.full(len(rows), weight), offsets]), shares)
-    blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64) @ values
+    blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64).dot(values)
 
 
 # A block of rows is compared with all of them at once.

@@ -306,7 +306,7 @@ def _ends(pairs):
 def _add_to_pairs(totals, block, pairs, scores, residuals, step):
     steps, own = block.steps(residuals(scores(block), block.targets), step), block.columns()
     for pair, total in zip(pairs, np.split(totals, _ends(pairs)[:-1]), strict=True):
-        total += marked(pair.cells(own)[:, np.newaxis], [len(total)]).T @ steps
+        total += marked(pair.cells(own)[:, np.newaxis], [len(total)]).T.dot(steps)
 
 
 def chosen_pairs(pairs, noisy, deviation, most):

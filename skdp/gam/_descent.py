@@ -85,7 +85,7 @@ def residual_sums(cells, layout, residuals, weights, step):
 
 def _add_residuals(totals, block, scores, residuals, step):
     steps = block.steps(residuals(scores(block), block.targets), step)
-    totals += block.marks.T @ steps
+    totals += block.marks.T.dot(steps)
 
 
 def residual_grid(clip, n_rows):

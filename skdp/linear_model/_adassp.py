@@ -156,7 +156,7 @@ def _rounding(n_rows, n_features):
 
 
 def _add_statistics(total, block, targets):
-    block.add_weighted_gram(np.ones(len(targets)), total[:-1].T)
+    block.add_weighted_gram(np.ones(len(targets)), total[:-1])
     total[-1] += block.weighted_sum(targets)
 
 

@@ -31,7 +31,7 @@ def _add_gradient(total, block, y, loss, weights):
 
 
 def summed_hessian(loss, rows, y, weights):
-    """Return the upper triangle of the summed loss's Hessian, in coordinates of contrasts.
+    """Return the summed loss's Hessian, in coordinates of contrasts.
 
     Those of k classes are the k - 1 orthonormal contrasts of Helmert: adding the same to the
     weights of all classes changes no loss.
@@ -39,14 +39,11 @@ def summed_hessian(loss, rows, y, weights):
     n_outputs, p = math.prod(loss.weights_shape), rows.n_features
     grams = np.zeros((n_outputs * (n_outputs + 1) // 2, p, p))
     sum_over(rows, _add_hessians, grams, loss, weights, along=(y,))
-    # Of each the upper triangle is in Fortran order.
-    grams = np.triu(grams.transpose(0, 2, 1))
     if n_outputs == 1:
         return grams[0]
     full = np.empty((n_outputs, p, n_outputs, p))
     for (a, b), gram in zip(_pairs(n_outputs), grams, strict=True):
-        symmetric = gram + np.triu(gram, 1).T
-        full[a, :, b] = full[b, :, a] = symmetric if a == b else -symmetric
+        full[a, :, b] = full[b, :, a] = gram if a == b else -gram
     contrasts = helmert(n_outputs)
     half = np.tensordot(contrasts, full, axes=1)
     both = np.tensordot(half, contrasts.T, axes=([2], [0]))
@@ -63,14 +60,14 @@ def _add_hessians(grams, block, y, loss, weights):
     scores = block.scores(weights)
     curvature = loss.curvature(scores, y)
     if scores.ndim == 1:
-        block.add_weighted_gram(curvature, grams[0].T)
+        block.add_weighted_gram(curvature, grams[0])
         return
     for (a, b), gram in zip(_pairs(scores.shape[1]), grams, strict=True):
         unit = np.zeros_like(scores)
         unit[:, b] = 1.0
         # At least 0 on the diagonal, at most 0 elsewhere.
         column = loss.curvature_product(curvature, unit)
-        block.add_weighted_gram(np.abs(column[:, a]), gram.T)
+        block.add_weighted_gram(np.abs(column[:, a]), gram)
 
 
 class Point(FrozenValue, eq=False):

@@ -58,7 +58,7 @@ class ClassMomentsPlan(MomentsPlan):
 def _add_class_moments(sums, u, along):
     codes, shares = along
     of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (1.0 if shares is None else shares)
-    sums += of_class @ np.hstack([u, u * u - 0.5, np.ones((len(u), 1))])
+    sums += of_class.dot(np.hstack([u, u * u - 0.5, np.ones((len(u), 1))]))
 
 
 class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEstimator):

@@ -265,4 +265,4 @@ def _add_rounded(finest, sums, u, shares):
     if shares is not None:
         u *= (shares / finest)[:, np.newaxis]
         np.trunc(u, out=u)
-    sums += np.ones(len(u)) @ u * finest
+    sums += np.ones(len(u)).dot(u) * finest

@@ -189,7 +189,7 @@ def _add_present(sums, u, shares):
 
 def _add_moments(sums, u, shares):
     shared = times_shares(u, shares)
-    sums[0] += np.ones(len(u)) @ shared
+    sums[0] += np.ones(len(u)).dot(shared)
     if len(sums) == 2:
         sums[1] += np.einsum("ij,ij->j", shared, u)
 

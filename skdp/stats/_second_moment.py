@@ -112,10 +112,10 @@ class SecondMoment(StatisticPlan):
 def _add_second_moment(total, block, shares, center, data_norm):
     with np.errstate(all="ignore"):
         block = clip_rows((as_dense(block) - center) / data_norm, 1.0)
-    total[-1] += (np.ones(len(block)) if shares is None else shares) @ block
+    total[-1] += (np.ones(len(block)) if shares is None else shares).dot(block)
     if shares is not None:
         block *= np.sqrt(shares)[:, np.newaxis]
-    total[:-1] += block.T @ block
+    total[:-1] += block.T.dot(block)
 
 
 def second_moment_sensitivity(constant, relation):

@@ -20,7 +20,7 @@ from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 
 # So many calls a job, or up to twice as many: one may take longer than others.
-CALLS_A_JOB = 4
+CALLS_A_JOB = 2
 
 
 def spans(n, depth):
