@@ -200,12 +200,17 @@ def check_classes(classes, y):
         If there are fewer than two classes, or y holds a label that is not among them.
     """
     if classes is None:
-        check_classification_targets(y)
+        # It looks for distinct values twice; whole numbers are classes, unless there are very many.
+        are_whole = y.dtype.kind in "biu"
+        if not are_whole:
+            check_classification_targets(y)
         if y.dtype.kind == "O":
             # A string of a class of its own may say that it is equal to others.
             y = np.array([str.__str__(label) for label in y], dtype=object)
         # The inverse of `unique` takes four times the memory of the codes.
         classes = np.unique(y)
+        if are_whole and len(classes) > len(y) / 2:
+            check_classification_targets(y)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes.tolist()}; if others can occur, declare all of "
