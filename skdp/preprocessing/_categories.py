@@ -197,11 +197,22 @@ class StabilityThreshold(StatisticPlan):
 
 
 def _all_counts(column, persons):
-    """Return what `_value_counts` does, of the `Rows` of a column: each part counts its own."""
-    if persons is not None:
-        # Whose rows lie in several parts, which of their values counts is known here alone.
-        return _value_counts(column.whole(), persons)
-    return gather_over(column, _value_counts, _added_counts)
+    """Return the values of a column that can be categories and that count, and their counts.
+
+    Parameters
+    ----------
+    column : Rows
+    persons : Persons or None
+        Whose rows may lie in several parts: which of their values counts is known here alone, of
+        the places of all rows' values.
+    """
+    if persons is None:
+        return gather_over(column, _value_counts, _added_counts)
+    labels, codes = gather_over(column, _coded, _joined_codes)
+    counts = units_of_labels(codes, len(labels), persons)
+    # Where a person counts one of many values, the others must not be there to be released.
+    seen = np.flatnonzero(counts)
+    return [labels[place] for place in seen], counts[seen]
 
 
 def _added_counts(parts):
@@ -214,25 +225,40 @@ def _added_counts(parts):
     return labels, np.array([total[label] for label in labels], dtype=np.int64)
 
 
+def _joined_codes(parts):
+    labels = sorted({label for own, _ in parts for label in own}, key=_order)
+    places, kind = {label: place for place, label in enumerate(labels)}, _code_type(labels)
+    # The last place is that of what is no label.
+    found = [np.array([*map(places.get, own), UNDECLARED], kind)[codes] for own, codes in parts]
+    return labels, np.concatenate(found)
+
+
+def _code_type(labels):
+    return np.min_scalar_type(-max(len(labels), 1))
+
+
 def _order(label):
     return isinstance(label, str), label
 
 
-def _value_counts(values, persons=None):
-    """Return a column's values that can be categories and that count, sorted, and their counts."""
+def _value_counts(values):
+    labels, codes = _coded(values)
+    return labels, units_of_labels(codes, len(labels), None)
+
+
+def _coded(values):
+    """Return the values of rows that can be categories, sorted, and the place of each row's."""
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):
-            labels, codes = np.unique(values.astype(np.float64), return_inverse=True)
-        codes[~(np.abs(labels) < INTEGERS_APART)[codes]] = UNDECLARED
+            found, codes = np.unique(values.astype(np.float64), return_inverse=True)
+            known = np.abs(found) < INTEGERS_APART
+        labels, places = list(found[known]), np.where(known, np.cumsum(known) - 1, UNDECLARED)
     else:
         found = [_canonical(value) for value in values]
         labels = sorted(set(found) - {None}, key=_order)
-        places = {label: place for place, label in enumerate(labels)}
-        codes = np.array([places.get(label, UNDECLARED) for label in found], dtype=np.int64)
-    counts = units_of_labels(codes, len(labels), persons)
-    # Where a person counts one of many values, the others must not be there to be released.
-    seen = np.flatnonzero(counts)
-    return [labels[place] for place in seen], counts[seen]
+        at = {label: place for place, label in enumerate(labels)}
+        places, codes = np.array([at.get(label, UNDECLARED) for label in found], int), slice(None)
+    return labels, places.astype(_code_type(labels))[codes]
 
 
 def _canonical(value):

@@ -1556,7 +1556,7 @@ MUTATIONS = [
         "labels-of-a-person-count-one-each",
         "preprocessing._categories",
         "_all_counts",
-        rules.put_for("persons is not None", "False"),
+        rules.put_for("persons is None", "True"),
         (
             "preprocessing/test_categories.py"
             "::test_a_person_counts_one_value_a_column_whatever_the_rows_of_others",

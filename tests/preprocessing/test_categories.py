@@ -4,19 +4,24 @@ from collections import Counter
 
 import dask.array
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 from scipy import stats
+from sklearn.base import BaseEstimator
 
 from skdp.accounting import Guarantee, Neighbours
 from skdp.noise import RandomSource
+from skdp.preprocessing import _categories
 from skdp.preprocessing._categories import (
     StabilityThreshold,
     _all_counts,
     _canonical,
     _value_counts,
 )
+from skdp.utils import ChunkedArray
 from tests._guarantees import meet
-from tests._private import ColumnTable, as_chunked, plan_cell_weights, read_persons
+from tests._private import ColumnTable, as_chunked, plan_cell_weights, read_columns, read_persons
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -230,6 +235,29 @@ def test_parts_count_labels_where_they_are():
     expected = _value_counts(values[:, 0])
     assert labels == expected[0] and counts.tolist() == expected[1].tolist()
     assert counts.dtype == expected[1].dtype
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_parts_send_the_places_of_labels_of_persons(words, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    values, ids, sent = (
+        rng.choice([1.0, 2.5, -3.0, np.nan, 2.0**60], 500),
+        rng.integers(60, size=500),
+        [],
+    )
+    if words:
+        values = np.where(np.isnan(values), None, values.astype(str))
+    expected = counted(values, ids)
+    parquet.write_table(pyarrow.table({"x": values}), tmp_path / "x.parquet", row_group_size=90)
+    join = _categories._joined_codes
+    monkeypatch.setattr(
+        _categories, "_joined_codes", lambda parts: join(sent.append(parts) or parts)
+    )
+    table = read_columns(BaseEstimator(), ChunkedArray(tmp_path / "x.parquet"), allow_nan=True)
+    found = dict(zip(*_all_counts(table.column(0), read_persons(ids, 500)), strict=True))
+    assert found == expected and sum(found.values()) <= 60
+    assert [len(codes) for _, codes in sent[0]] == [90] * 5 + [50]
+    assert all(codes.dtype == np.int8 for _, codes in sent[0])
 
 
 def test_discovery_needs_delta():
