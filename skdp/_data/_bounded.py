@@ -5,7 +5,7 @@ from copy import copy
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, hstack, issparse
 
 from skdp._data._parts import Rows, block_size, cut, is_sent, map_over, most_additions, read_block
 from skdp._data._persons import n_units, shares_of, times_shares
@@ -150,12 +150,9 @@ class _Block:
         gram += scaled.T.dot(scaled)
 
     def _add_sparse_gram(self, block, root, gram):
-        scale, d = np.repeat(root * self._factor, np.diff(block.indptr)), self._n_columns
+        scale = np.repeat(root * self._factor, np.diff(block.indptr))
         block = csr_array((block.data * scale, block.indices, block.indptr), shape=block.shape)
+        if self._constant:
+            block = hstack([block, csr_array(self._constant * root[:, None])], format="csr")
         product = block.T.dot(block).tocoo()
         gram[product.row, product.col] += product.data
-        if self._constant:
-            border = self._constant * block.T.dot(root)
-            gram[:d, d] += border
-            gram[d, :d] += border
-            gram[d, d] += self._constant**2 * root.dot(root)

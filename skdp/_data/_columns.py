@@ -14,7 +14,7 @@ from skdp._data._refusals import check_finite, column_name
 from skdp._data._tables import read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import frame_columns, in_memory, is_frame, names_of
-from skdp.utils._labels import UNDECLARED, category_codes, is_missing
+from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 
 
@@ -50,6 +50,10 @@ class ColumnTable:
         """Return the raw values of a column, as `Rows`."""
         return self.rows(partial(ColumnTable.values, column=j), 1)
 
+    def several(self, columns):
+        """Return the raw values of some columns, as `Rows`: a block is a list of arrays."""
+        return self.rows(partial(_several, columns=columns), len(columns))
+
     def numbers(self, columns=None):
         """Return some columns, or all, in double precision, as `Rows`."""
         columns = np.arange(self.shape[1]) if columns is None else columns
@@ -60,14 +64,31 @@ class ColumnTable:
         parts = self if self.matrix is None else self.matrix
         return Rows(parts, read=partial(_read_part, read, self.numeric_types), n_columns=n_columns)
 
-    def codes(self, j, categories, other=UNDECLARED):
-        """Return the code of each value of a column, as `category_codes` does."""
-        return map_over(self.column(j), category_codes, categories, other, dtype=np.int64)
+    def codes(self, columns, categories, others):
+        """Return the codes of the values of some columns, as `category_codes` does, in one pass."""
+        rows, shape = self.several(columns), (len(columns),)
+        return map_over(rows, _codes, categories, others, shape=shape, dtype=np.int64)
 
-    def label_counts(self, j, categories, other=UNDECLARED, shares=None):
-        """Return how often each category occurs in a column, by the rows' shares if there are."""
-        small = categories, other
-        return count_over(self.column(j), _add_labels, len(categories), *small, shares=shares)
+    def label_counts(self, columns, categories, others, shares=None):
+        """Return how often each category occurs in some columns, in one pass.
+
+        Parameters
+        ----------
+        columns : sequence of int
+        categories : list of ndarray
+            Of each.
+        others : list of int
+            The place in these of what is not among them.
+        shares : ndarray of shape (n_rows,), default=None
+            What the rows count; None for ones.
+
+        Returns
+        -------
+        list of ndarray
+        """
+        rows, n_labels = self.several(columns), sum(map(len, categories))
+        counts = count_over(rows, _add_labels, n_labels, categories, others, shares=shares)
+        return split_by_column(counts, categories)
 
     def numeric(self, columns, rows):
         """Return some columns of a slice of rows in double precision; it may be a view.
@@ -119,9 +140,8 @@ class ColumnTable:
                 self._columns[j] = checks[j](self._columns[j], self.name(j))
             left = {j: check for j, check in checks.items() if j not in held}
         if left:
-            columns = self.rows(partial(_several, columns=list(left)), len(left))
             named = [(check, self.name(j)) for j, check in left.items()]
-            sum_over(columns, _check_block, np.zeros(1), named)
+            sum_over(self.several(list(left)), _check_block, np.zeros(1), named)
 
 
 def check_numbers(values, name):
@@ -166,13 +186,19 @@ def _check_block(total, columns, checks):
         check(values, name)
 
 
-def _add_labels(counts, values, shares, categories, other):
-    places = slice(None)
-    if values.dtype.kind in "biuf":
-        values, places = np.unique(values, return_inverse=True)
-    codes = category_codes(values, categories, other)[places]
-    known = codes >= 0
-    counts += counts_of(codes[known], cut(shares, known), len(counts))
+def _codes(columns, categories, others):
+    return np.column_stack([*map(category_codes, columns, categories, others)])
+
+
+def _add_labels(counts, columns, shares, categories, others):
+    totals = split_by_column(counts, categories)
+    for total, values, labels, other in zip(totals, columns, categories, others, strict=True):
+        places = slice(None)
+        if values.dtype.kind in "biuf":
+            values, places = np.unique(values, return_inverse=True)
+        codes = category_codes(values, labels, other)[places]
+        known = codes >= 0
+        total += counts_of(codes[known], cut(shares, known), len(total))
 
 
 def split_by_column(values, columns):

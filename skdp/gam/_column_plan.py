@@ -72,8 +72,8 @@ class GaussianThreshold(StabilityThreshold):
         return noise.add(np.asarray(counts, float), drawn)
 
     def run(self, columns, source, persons=None):
-        """Return the released labels of each of some columns, as `Rows`."""
-        found = (self._discover(column, source, persons) for column in columns)
+        """Return the released labels of each of some columns."""
+        found = self.found(columns, source, persons)
         places = ((each, np.argsort(-counts, kind="stable")) for each, counts in found)
         return [labels[np.sort(order[:LARGEST_LIST])] for labels, order in places]
 
@@ -284,7 +284,7 @@ class ColumnsPlan(PlanValue):
         """Return the columns with the bounds and categories that they lacked."""
         labels, numbers, found = self._undeclared(True), self._undeclared(False), {}
         if labels:
-            lists = self.discovery.run(map(table.column, labels), source, persons)
+            lists = self.discovery.run(table.several(labels), source, persons)
             found |= zip(labels, lists, strict=True)
         if numbers:
             read = partial(_numbers, columns=[(self.columns[j], j) for j in numbers])

@@ -189,9 +189,16 @@ def count_columns(table, bins, shares=None):
         found = count_bins(table.numbers(numeric), own, outermost=True, shares=shares)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
-    for j in columns_of(bins, ("categories",)):
-        counts[j] = table.label_counts(j, bins[j].limits, bins[j].other, shares)
+    labels = columns_of(bins, ("categories",))
+    if len(labels):
+        found = table.label_counts(labels, *_categories(bins, labels), shares)
+        for j, count in zip(labels, found, strict=True):
+            counts[j] = count
     return counts
+
+
+def _categories(bins, columns):
+    return [bins[j].limits for j in columns], [bins[j].other for j in columns]
 
 
 def bin_codes(table, bins):
@@ -206,8 +213,9 @@ def bin_codes(table, bins):
         own = [bins[j].limits for j in numeric]
         found = bin_numbers(table.numbers(numeric), own)
         codes[:, numeric] = np.clip(found, 0, [len(each) - 2 for each in own])
-    for j in columns_of(bins, ("categories",)):
-        codes[:, j] = table.codes(j, bins[j].limits, bins[j].other)
+    labels = columns_of(bins, ("categories",))
+    if len(labels):
+        codes[:, labels] = table.codes(labels, *_categories(bins, labels))
     return codes
 
 

@@ -4,6 +4,7 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -85,10 +86,9 @@ class DeclaredCounts(MechanismPlan):
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
-        exact = [
-            table.label_counts(j, labels, position_of(self.other, labels), shares_of(persons))
-            for j, labels in enumerate(self.categories)
-        ]
+        others = [position_of(self.other, labels) for labels in self.categories]
+        columns = range(len(self.categories))
+        exact = table.label_counts(columns, self.categories, others, shares_of(persons))
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
         return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
@@ -185,34 +185,51 @@ class StabilityThreshold(StatisticPlan):
                 Sorted: numbers, then strings.
         counts : list of ndarray of float
         """
-        columns = map(table.column, range(self.n_columns))
-        columns = [self._discover(column, source, persons) for column in columns]
+        columns = self.found(table.several(range(self.n_columns)), source, persons)
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
-    def _discover(self, column, source, persons):
-        labels, exact = _all_counts(column, persons)
+    def found(self, columns, source, persons):
+        """Return what is released of each of some columns, as `ColumnTable.several` gives them."""
+        return [self._discover(*own, source) for own in _all_counts(columns, persons)]
+
+    def _discover(self, labels, exact, source):
         noisy = self.mechanism.release(exact, random_state=source) if len(exact) else exact
         kept = np.flatnonzero(noisy >= self.threshold)
         return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
 
 
-def _all_counts(column, persons):
-    """Return the values of a column that can be categories and that count, and their counts.
+def _all_counts(columns, persons):
+    """Return of each column the values that can be categories and count, and their counts.
 
     Parameters
     ----------
-    column : Rows
+    columns : Rows
+        Of a list of columns a block.
     persons : Persons or None
         Whose rows may lie in several parts: which of their values counts is known here alone, of
         the places of all rows' values.
     """
     if persons is None:
-        return gather_over(column, _value_counts, _added_counts)
-    labels, codes = gather_over(column, _coded, _joined_codes)
-    counts = units_of_labels(codes, len(labels), persons)
-    # Where a person counts one of many values, the others must not be there to be released.
-    seen = np.flatnonzero(counts)
-    return [labels[place] for place in seen], counts[seen]
+        return _gather_each(columns, _value_counts, _added_counts)
+    found = []
+    for labels, codes in _gather_each(columns, _coded, _joined_codes):
+        counts = units_of_labels(codes, len(labels), persons)
+        # Where a person counts one of many values, the others must not be there to be released.
+        seen = np.flatnonzero(counts)
+        found.append(([labels[place] for place in seen], counts[seen]))
+    return found
+
+
+def _gather_each(columns, function, merge):
+    return gather_over(columns, partial(_each, function), partial(_merged, merge))
+
+
+def _each(function, columns):
+    return [function(values) for values in columns]
+
+
+def _merged(merge, parts):
+    return [merge(own) for own in zip(*parts, strict=True)]
 
 
 def _added_counts(parts):

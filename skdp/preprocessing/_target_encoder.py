@@ -12,7 +12,7 @@ from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
 from skdp.preprocessing._categories import Declared, StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
-from skdp.utils._labels import category_codes
+from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_shares, split_epsilon
 from skdp.utils._validation import check_classes, check_target_bounds, check_within
 
@@ -188,11 +188,11 @@ class DPTargetEncoder(PlannedTransformer):
         table = self._table(X)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
-        for j, labels in enumerate(self.categories_):
-            # What is no category has the code -1, which finds the end.
-            codes = table.codes(j, labels)
+        columns, others = range(len(self.categories_)), [UNDECLARED] * len(self.categories_)
+        for j, codes in enumerate(table.codes(columns, self.categories_, others).T):
             for k, mean in enumerate(means):
                 place = j * len(means) + k
+                # What is no category has the code -1, which finds the end.
                 encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
         return encoded
 
@@ -263,20 +263,23 @@ class TargetPlan(TransformerPlan):
 
     def noisy_sums(self, table, categories, source, persons=None):
         """Return the noisy sums of all columns, one row for each category."""
-        columns, along = table.X, (table.y, shares_of(persons))
-        small = self.outcomes, n_units(columns, persons)
+        rows, along = table.X.several(range(len(categories))), (table.y, shares_of(persons))
+        small = categories, self.outcomes, n_units(table.X, persons)
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
-        # What belongs to a column is a view.
-        for j, sums in enumerate(split_by_column(exact, categories)):
-            sum_over(columns.column(j), _add_weights, sums, categories[j], *small, along=along)
+        sum_over(rows, _add_weights, exact, *small, along=along)
         return self.noise.release(exact, random_state=source) if exact.size else exact
 
 
-def _add_weights(sums, values, target, shares, labels, outcomes, n_rows):
-    codes = category_codes(values, labels)
-    known = codes >= 0
-    for k, weight in enumerate(outcomes.weights(target, n_rows, 1.0 if shares is None else shares)):
-        sums[:, k] += np.bincount(codes[known], weight[known], len(labels))
+def _add_weights(sums, columns, target, shares, categories, outcomes, n_rows):
+    weights = list(outcomes.weights(target, n_rows, 1.0 if shares is None else shares))
+    # What belongs to a column is a view.
+    for own, values, labels in zip(
+        split_by_column(sums, categories), columns, categories, strict=True
+    ):
+        codes = category_codes(values, labels)
+        known = codes >= 0
+        for k, weight in enumerate(weights):
+            own[:, k] += np.bincount(codes[known], weight[known], len(own))
 
 
 def _shrunk_means(sums, variance, smooth):

@@ -201,7 +201,7 @@ def check_classes(classes, y):
     """
     if classes is None:
         # It looks for distinct values twice; whole numbers are classes, unless there are very many.
-        are_whole = y.dtype.kind in "biu"
+        are_whole = y.ndim == 1 and y.dtype.kind in "biu"
         if not are_whole:
             check_classification_targets(y)
         if y.dtype.kind == "O":
