@@ -126,10 +126,7 @@ class _Block:
         values, coefficients, one = self._values, self.shared(coefficients), coefficients.ndim == 1
         scaled = coefficients * (self._factor if one else self._factor[:, None])
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
-        if self._table._kept:
-            sums = self._transposed.dot(scaled).T
-        else:
-            sums = scaled.T.dot(values)
+        sums = self._transposed.dot(scaled).T if self._table._kept else scaled.T.dot(values)
         total[..., : self._n_columns] = sums
         if self._constant:
             total[..., self._n_columns] = self._constant * coefficients.sum(axis=0)

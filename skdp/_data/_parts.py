@@ -120,9 +120,7 @@ class Rows:
         return self._read(self.X, rows, *[cut(values, rows) for values in self.along])
 
     def whole(self):
-        """Return all that is read in one array; it may be a view."""
-        if len(self.borders) == 2 and getattr(self.X, "workers", None) is None:
-            return self[slice(*self.borders)]
+        """Return all that is read in one array."""
         # A view would keep a part that was computed.
         return gather_over(self, np.copy, np.concatenate)
 

@@ -57,9 +57,8 @@ class Schema(dict):
             If the file does not hold the two dicts.
         """
         read = json.loads(Path(path).read_text("utf-8"))
-        if not isinstance(read, dict) or not all(
-            isinstance(read.get(what), dict) for what in HALVES
-        ):
+        halves = [read.get(what) for what in HALVES] if isinstance(read, dict) else [None]
+        if not all(isinstance(each, dict) for each in halves):
             raise ValueError(f"{path} must hold an object with 'bounds' and 'categories'")
         return cls({what: read[what] for what in HALVES})
 

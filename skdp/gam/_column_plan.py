@@ -73,9 +73,10 @@ class GaussianThreshold(StabilityThreshold):
 
     def run(self, columns, source, persons=None):
         """Return the released labels of each of some columns."""
-        found = self.found(columns, source, persons)
-        places = ((each, np.argsort(-counts, kind="stable")) for each, counts in found)
-        return [labels[np.sort(order[:LARGEST_LIST])] for labels, order in places]
+        return [
+            labels[np.sort(np.argsort(-counts, kind="stable")[:LARGEST_LIST])]
+            for labels, counts in self.found(columns, source, persons)
+        ]
 
 
 # What part of delta a search for categories may fail with.

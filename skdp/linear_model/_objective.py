@@ -45,10 +45,8 @@ def summed_hessian(loss, rows, y, weights):
     for (a, b), gram in zip(_pairs(n_outputs), grams, strict=True):
         full[a, :, b] = full[b, :, a] = gram if a == b else -gram
     contrasts = helmert(n_outputs)
-    half = np.tensordot(contrasts, full, axes=1)
-    both = np.tensordot(half, contrasts.T, axes=([2], [0]))
-    size = (n_outputs - 1) * p
-    return both.transpose(0, 1, 3, 2).reshape(size, size)
+    size, terms = (n_outputs - 1) * p, (contrasts, full, contrasts)
+    return np.einsum("ia,apbq,jb->ipjq", *terms, optimize=True).reshape(size, size)
 
 
 def _pairs(n_outputs):

@@ -183,18 +183,15 @@ def quantile_edges(quantiles, low, high):
 
 def count_columns(table, bins, shares=None):
     """Return the exact counts of each column's bins; what is outside counts in the outermost."""
-    counts, numeric = [None] * len(bins), numeric_columns(bins)
+    numeric, labels, counts = numeric_columns(bins), columns_of(bins, ("categories",)), {}
     if len(numeric):
-        own = [bins[j].limits for j in numeric]
-        found = count_bins(table.numbers(numeric), own, outermost=True, shares=shares)
-        for j, count in zip(numeric, found, strict=True):
-            counts[j] = count
-    labels = columns_of(bins, ("categories",))
+        own, rows = [bins[j].limits for j in numeric], table.numbers(numeric)
+        found = count_bins(rows, own, outermost=True, shares=shares)
+        counts |= zip(numeric, found, strict=True)
     if len(labels):
         found = table.label_counts(labels, *_categories(bins, labels), shares)
-        for j, count in zip(labels, found, strict=True):
-            counts[j] = count
-    return counts
+        counts |= zip(labels, found, strict=True)
+    return [counts[j] for j in range(len(bins))]
 
 
 def _categories(bins, columns):

@@ -18,6 +18,7 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED, category_codes, label_key
+from skdp.utils._validation import code_type
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
@@ -210,18 +211,14 @@ def _all_counts(columns, persons):
         the places of all rows' values.
     """
     if persons is None:
-        return _gather_each(columns, _value_counts, _added_counts)
-    found = []
-    for labels, codes in _gather_each(columns, _coded, _joined_codes):
+        return gather_over(columns, partial(_each, _value_counts), partial(_merged, _added_counts))
+    parts, found = gather_over(columns, partial(_each, _coded), partial(_merged, _joined_codes)), []
+    for labels, codes in parts:
         counts = units_of_labels(codes, len(labels), persons)
         # Where a person counts one of many values, the others must not be there to be released.
         seen = np.flatnonzero(counts)
         found.append(([labels[place] for place in seen], counts[seen]))
     return found
-
-
-def _gather_each(columns, function, merge):
-    return gather_over(columns, partial(_each, function), partial(_merged, merge))
 
 
 def _each(function, columns):
@@ -233,8 +230,6 @@ def _merged(merge, parts):
 
 
 def _added_counts(parts):
-    if len(parts) == 1:
-        return parts[0]
     total = Counter()
     for labels, counts in parts:
         total.update(dict(zip(labels, counts.tolist(), strict=True)))
@@ -244,14 +239,10 @@ def _added_counts(parts):
 
 def _joined_codes(parts):
     labels = sorted({label for own, _ in parts for label in own}, key=_order)
-    places, kind = {label: place for place, label in enumerate(labels)}, _code_type(labels)
+    places, kind = {label: place for place, label in enumerate(labels)}, code_type(labels)
     # The last place is that of what is no label.
     found = [np.array([*map(places.get, own), UNDECLARED], kind)[codes] for own, codes in parts]
     return labels, np.concatenate(found)
-
-
-def _code_type(labels):
-    return np.min_scalar_type(-max(len(labels), 1))
 
 
 def _order(label):
@@ -275,7 +266,7 @@ def _coded(values):
         labels = sorted(set(found) - {None}, key=_order)
         at = {label: place for place, label in enumerate(labels)}
         places, codes = np.array([at.get(label, UNDECLARED) for label in found], int), slice(None)
-    return labels, places.astype(_code_type(labels))[codes]
+    return labels, places.astype(code_type(labels))[codes]
 
 
 def _canonical(value):

@@ -219,7 +219,7 @@ def check_classes(classes, y):
         # Which of equal zeros is found, and so its sign, is decided by single rows.
         if classes.dtype.kind == "f":
             classes += 0.0
-        return classes, np.searchsorted(classes, y).astype(_code_type(classes))
+        return classes, np.searchsorted(classes, y).astype(code_type(classes))
     classes = np.asarray(classes)
     missing = classes.dtype.kind == "f" and np.isnan(classes).any()
     if classes.ndim != 1 or missing or len(set(map(type, classes.tolist()))) != 1:
@@ -228,16 +228,16 @@ def check_classes(classes, y):
     if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
     blocks = (y[rows] for rows in gen_batches(len(y), BLOCK_LABELS))
-    kind = _code_type(classes)
+    kind = code_type(classes)
     codes = np.concatenate([category_codes(block, classes).astype(kind) for block in blocks])
     if (codes < 0).any():
         raise ValueError("y holds labels that are not among the declared classes")
     return classes, codes
 
 
-def _code_type(classes):
-    # A byte a row is what is held, and sent to where the rows are, if there are few classes.
-    return np.min_scalar_type(-len(classes))
+def code_type(classes):
+    """Return the type of the places of rows' classes, and of -1: a byte if there are few."""
+    return np.min_scalar_type(-max(len(classes), 1))
 
 
 def check_increasing(value, name, low, high, least=0.0):
