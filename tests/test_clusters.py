@@ -102,9 +102,10 @@ PASSES = [
     (DPKMeans(n_clusters=3, bounds=(0, 1)), None),
     (DPGaussianNB(bounds=(0, 1)), 2),
     (DPSimpleImputer(bounds=(0, 1)), 2),
-    (DPSimpleImputer(strategy="most_frequent", categories=[0, 1]), None),
+    (DPSimpleImputer(strategy="most_frequent", categories=[0, 1]), 2),
     (DPOneHotEncoder(categories=[0, 1]), None),
-    (DPTargetEncoder(categories=[0, 1], classes=[0, 1]), None),
+    (DPOneHotEncoder(categories=[0, 1], min_frequency=5), 2),
+    (DPTargetEncoder(categories=[0, 1], classes=[0, 1]), 2),
     (DPSGDClassifier(max_iter=3, batch_size=N), 5),
     # The steps of these read what is held.
     (DPAdditiveClassifier(bounds=(0, 1), interactions=[(0, 1)]), 3),
@@ -115,7 +116,7 @@ PASSES = [
     (DPRandomForestClassifier(bounds=(0, 1), n_estimators=10), 3),
     (DPHistogramNB(bounds=(0, 1)), 3),
     (DPTableVectorizer(bounds=(0, 1)), 2),
-    (DPOneHotEncoder(delta=1e-6), None),
+    (DPOneHotEncoder(delta=1e-6), 2),
 ]
 ITERATIVE = [
     DPRidge(target_bounds=(0, 1), mechanism="sufficient_statistics", data_norm="auto"),

@@ -1568,8 +1568,8 @@ MUTATIONS = [
         "_data._columns",
         "_add_labels",
         rules.put_for(
-            "counts_of(codes[known], cut(shares, known), len(counts))",
-            "2 * counts_of(codes[known], cut(shares, known), len(counts))",
+            "counts_of(codes[known], cut(shares, known), len(total))",
+            "2 * counts_of(codes[known], cut(shares, known), len(total))",
         ),
         ("preprocessing/test_one_hot_encoder.py::test_counts_have_the_stated_noise",),
         "a row moves the counts of its labels by two",
