@@ -15,7 +15,7 @@ from skdp._data._tables import read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import frame_columns, in_memory, is_frame, names_of
 from skdp.utils._labels import category_codes, is_missing
-from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
+from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is_auto
 
 
 class ColumnTable:
@@ -66,8 +66,8 @@ class ColumnTable:
 
     def codes(self, columns, categories, others):
         """Return the codes of the values of some columns, as `category_codes` does, in one pass."""
-        rows, shape = self.several(columns), (len(columns),)
-        return map_over(rows, _codes, categories, others, shape=shape, dtype=np.int64)
+        form = {"shape": (len(columns),), "dtype": code_type(max(categories, key=len))}
+        return map_over(self.several(columns), _codes, categories, others, **form)
 
     def label_counts(self, columns, categories, others, shares=None):
         """Return how often each category occurs in some columns, in one pass.

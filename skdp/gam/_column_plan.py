@@ -73,10 +73,8 @@ class GaussianThreshold(StabilityThreshold):
 
     def run(self, columns, source, persons=None):
         """Return the released labels of each of some columns."""
-        return [
-            labels[np.sort(np.argsort(-counts, kind="stable")[:LARGEST_LIST])]
-            for labels, counts in self.found(columns, source, persons)
-        ]
+        found = self.found(columns, source, persons)
+        return [own[np.sort(np.argsort(-n, kind="stable")[:LARGEST_LIST])] for own, n in found]
 
 
 # What part of delta a search for categories may fail with.

@@ -158,11 +158,12 @@ class DPSimpleImputer(PlannedTransformer):
         table = self._table(X)
         if not isinstance(table, ColumnTable):
             table = ColumnTable(table.shape, table)
-        columns = [table.column(j).whole() for j in range(table.shape[1])]
-        missing = np.column_stack([_is_missing(column) for column in columns])
+        missing = np.empty(table.shape, dtype=bool)
         numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
         filled = np.empty(table.shape, dtype=np.float64 if numeric else object)
-        for j, column in enumerate(columns):
+        for j in range(table.shape[1]):
+            column = table.column(j).whole()
+            missing[:, j] = _is_missing(column)
             # On the way to objects numpy turns dates of nanoseconds into integers.
             cells = as_cells(column) if column.dtype.kind in TIMES else column
             filled[:, j] = as_numbers(column) if numeric else cells

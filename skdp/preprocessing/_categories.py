@@ -2,9 +2,9 @@
 
 import math
 import numbers
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -88,8 +88,7 @@ class DeclaredCounts(MechanismPlan):
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
         others = [position_of(self.other, labels) for labels in self.categories]
-        columns = range(len(self.categories))
-        exact = table.label_counts(columns, self.categories, others, shares_of(persons))
+        exact = table.label_counts(range(len(others)), self.categories, others, shares_of(persons))
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
         return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
@@ -212,13 +211,15 @@ def _all_counts(columns, persons):
     """
     if persons is None:
         return gather_over(columns, partial(_each, _value_counts), partial(_merged, _added_counts))
-    parts, found = gather_over(columns, partial(_each, _coded), partial(_merged, _joined_codes)), []
-    for labels, codes in parts:
-        counts = units_of_labels(codes, len(labels), persons)
-        # Where a person counts one of many values, the others must not be there to be released.
-        seen = np.flatnonzero(counts)
-        found.append(([labels[place] for place in seen], counts[seen]))
-    return found
+    found = gather_over(columns, partial(_each, _coded), partial(_merged, _joined_codes))
+    return [_counts_of_persons(*own, persons) for own in found]
+
+
+def _counts_of_persons(labels, codes, persons):
+    counts = units_of_labels(codes, len(labels), persons)
+    # Where a person counts one of many values, the others must not be there to be released.
+    seen = np.flatnonzero(counts)
+    return [labels[place] for place in seen], counts[seen]
 
 
 def _each(function, columns):
@@ -230,19 +231,28 @@ def _merged(merge, parts):
 
 
 def _added_counts(parts):
-    total = Counter()
-    for labels, counts in parts:
-        total.update(dict(zip(labels, counts.tolist(), strict=True)))
-    labels = sorted(total, key=_order)
-    return labels, np.array([total[label] for label in labels], dtype=np.int64)
+    labels, places = _joined_labels(parts)
+    counts = np.concatenate([own for _, own in parts])
+    return labels, np.bincount(np.concatenate(places), counts, len(labels)).astype(np.int64)
 
 
 def _joined_codes(parts):
-    labels = sorted({label for own, _ in parts for label in own}, key=_order)
-    places, kind = {label: place for place, label in enumerate(labels)}, code_type(labels)
+    labels, places = _joined_labels(parts)
     # The last place is that of what is no label.
-    found = [np.array([*map(places.get, own), UNDECLARED], kind)[codes] for own, codes in parts]
-    return labels, np.concatenate(found)
+    places = (np.append(where, UNDECLARED).astype(code_type(labels)) for where in places)
+    codes = [where[own] for (_, own), where in zip(parts, places, strict=True)]
+    return labels, np.concatenate(codes)
+
+
+def _joined_labels(parts):
+    """Return the labels of all parts, sorted, and the places of each part's among them."""
+    own = [labels for labels, _ in parts]
+    if all(isinstance(labels, np.ndarray) for labels in own):
+        found = np.unique(np.concatenate(own))
+        return found, [np.searchsorted(found, labels) for labels in own]
+    found = sorted(set(chain.from_iterable(own)), key=_order)
+    at = {label: place for place, label in enumerate(found)}
+    return found, [np.array([at[label] for label in labels], dtype=np.intp) for labels in own]
 
 
 def _order(label):
@@ -255,12 +265,15 @@ def _value_counts(values):
 
 
 def _coded(values):
-    """Return the values of rows that can be categories, sorted, and the place of each row's."""
+    """Return the values of rows that can be categories, sorted, and the place of each row's.
+
+    Numbers are an array, others a list.
+    """
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):
             found, codes = np.unique(values.astype(np.float64), return_inverse=True)
             known = np.abs(found) < INTEGERS_APART
-        labels, places = list(found[known]), np.where(known, np.cumsum(known) - 1, UNDECLARED)
+        labels, places = found[known], np.where(known, np.cumsum(known) - 1, UNDECLARED)
     else:
         found = [_canonical(value) for value in values]
         labels = sorted(set(found) - {None}, key=_order)

@@ -271,15 +271,13 @@ class TargetPlan(TransformerPlan):
 
 
 def _add_weights(sums, columns, target, shares, categories, outcomes, n_rows):
-    weights = list(outcomes.weights(target, n_rows, 1.0 if shares is None else shares))
+    codes = [*map(category_codes, columns, categories)]
     # What belongs to a column is a view.
-    for own, values, labels in zip(
-        split_by_column(sums, categories), columns, categories, strict=True
-    ):
-        codes = category_codes(values, labels)
-        known = codes >= 0
-        for k, weight in enumerate(weights):
-            own[:, k] += np.bincount(codes[known], weight[known], len(own))
+    totals = split_by_column(sums, categories)
+    for k, weight in enumerate(outcomes.weights(target, n_rows, 1.0 if shares is None else shares)):
+        for total, places in zip(totals, codes, strict=True):
+            known = places >= 0
+            total[:, k] += np.bincount(places[known], weight[known], len(total))
 
 
 def _shrunk_means(sums, variance, smooth):

@@ -233,7 +233,7 @@ def test_parts_count_labels_where_they_are():
     lazy = as_chunked(dask.array.from_array(values, chunks=(90, 1)))
     [(labels, counts)] = _all_counts(ColumnTable(lazy.shape, lazy).several([0]), None)
     expected = _value_counts(values[:, 0])
-    assert labels == expected[0] and counts.tolist() == expected[1].tolist()
+    assert labels.tolist() == expected[0].tolist() and counts.tolist() == expected[1].tolist()
     assert counts.dtype == expected[1].dtype
 
 
