@@ -1,4 +1,5 @@
 import itertools
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -228,3 +229,15 @@ def test_bad_input_is_refused_and_not_charged(params, y):
     with pytest.raises(ValueError):
         DPTargetEncoder(**({"categories": LABELS, "accountant": account} | params)).fit(X, y)
     assert account.spends == []
+
+
+def test_the_weights_of_one_class_are_held_at_a_time():
+    n, n_classes = 30_000, 60
+    X, y = np.arange(n)[:, np.newaxis] % 3, np.arange(n) % n_classes
+    encoder = DPTargetEncoder(categories=[0, 1, 2], classes=range(n_classes))
+    tracemalloc.start()
+    try:
+        encoder.fit(X, y)
+        assert tracemalloc.get_traced_memory()[1] < 8 * n * n_classes / 3
+    finally:
+        tracemalloc.stop()
