@@ -1548,7 +1548,10 @@ MUTATIONS = [
         "labels-of-parts-counted-twice",
         "preprocessing._categories",
         "_added_counts",
-        rules.put_for("counts.tolist()", "(2 * counts).tolist()"),
+        rules.put_for(
+            "np.concatenate([own for _, own in parts])",
+            "2 * np.concatenate([own for _, own in parts])",
+        ),
         ("preprocessing/test_categories.py::test_parts_count_labels_where_they_are",),
         "on a cluster a label of one row counts two beside the threshold",
     ),
