@@ -1,7 +1,6 @@
 """Rows of bounded norm, read block by block: clipped without a copy, with a constant feature."""
 
 import math
-from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -51,9 +50,7 @@ class BoundedRows(Rows):
         self.n_units, self.n_columns = n_units(X, persons), X.shape[1]
         self.n_features = self.n_columns + (constant != 0)
         self.norm = math.hypot(data_norm, constant)
-        self.block_size = block_size(self.n_features)
-        if issparse(X):
-            self.block_size = max(self.block_size, SPARSE_BLOCK_ROWS)
+        self.block_size = max(block_size(self.n_features), SPARSE_BLOCK_ROWS * issparse(X))
         super().__init__(X, self.block_size)
         self._kept = {}
         # Found when it is first asked for: fits by gradients do not.
@@ -76,10 +73,8 @@ class BoundedRows(Rows):
 
     def once(self):
         """Return the rows for a single sum: its blocks find their factors, which nothing holds."""
-        rows = copy(self)
-        if not issparse(self.X):
-            rows.along = None, shares_of(self.persons)
-        return rows
+        along = {} if issparse(self.X) else {"along": (None, shares_of(self.persons))}
+        return self._changed(**along)
 
     def __getitem__(self, rows):
         return _Block(self, rows)

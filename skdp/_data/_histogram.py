@@ -1,11 +1,13 @@
 """Histograms of all columns of a table in one pass."""
 
 import math
+from itertools import pairwise, starmap
 
 import numpy as np
 
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import count_over, counts_of
+from skdp.utils._sources import rows_within
 from skdp.utils._validation import check_integer
 
 # Places are numbers of bins in fixed point with this many bits behind the point, the lowest bits
@@ -17,8 +19,9 @@ _MAGIC_WORD = int(np.float64(_MAGIC).view(np.int64))
 # The bits of a fraction of four units or more.
 _FAR = (1 << _FRACTION_BITS) - 4
 
-# Of columns that are longer, what is made is mapped into memory anew each time.
-MOST_ROWS = 1 << 14
+# What is made of more values leaves the cache, and of fewer it is made before another thread has
+# woken. Lines are rows side by side.
+STEP_VALUES, LINE_VALUES = 1 << 16, 1 << 9
 
 
 def uniform_edges(low, high, n_bins):
@@ -76,16 +79,13 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     >>> count_bins(np.array([[0.0], [1.0], [2.0], [9.0]]), [np.array([0.0, 1.0, 2.0])])
     [array([1, 2])]
     """
-    bins = [_Bins(each) for each in edges]
-    ends = np.cumsum([own.n_slots for own in bins])
-    rows, starts = _blocks(X, ends[-1]), ends[:-1]
-    counts = count_over(rows, _add_slots, ends[-1], bins, starts, shares=shares)
-    columns = np.split(counts, starts)
+    bins = _Bins(edges)
+    size = bins.ends[-1]
+    counts = count_over(_blocks(X, size), _add_slots, size, bins, shares=shares)
     if outermost:
-        for each in columns:
-            each[1] += each[0]
-            each[-2] += each[-1]
-    return [each[1:-1] for each in columns]
+        counts[bins.starts + 1] += counts[bins.starts]
+        counts[bins.ends - 2] += counts[bins.ends - 1]
+    return [each[1:-1] for each in np.split(counts, bins.ends[:-1])]
 
 
 def count_cells(X, edges, shares=None):
@@ -102,24 +102,24 @@ def count_cells(X, edges, shares=None):
     -------
     ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second, ...)
     """
-    bins = [_Bins(each) for each in edges]
-    shape = tuple(own.n_slots for own in bins)
+    bins = _Bins(edges)
+    shape = tuple(bins.sizes)
     size = math.prod(shape)
     counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, shares=shares)
     return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
 
 
-def _add_slots(counts, block, shares, bins, starts):
-    for total, slots in zip(np.split(counts, starts), _slots(block, bins), strict=True):
-        total += counts_of(slots, shares, len(total))
+def _add_slots(counts, block, shares, bins):
+    counts += counts_of(bins.slots(block), shares, len(counts))
 
 
 def _add_cells(counts, block, shares, bins, shape):
-    counts += counts_of(np.ravel_multi_index(_slots(block, bins), shape), shares, len(counts))
+    cells = np.ravel_multi_index(tuple((bins.slots(block) - bins.starts).T), shape)
+    counts += counts_of(cells, shares, len(counts))
 
 
 def bin_numbers(X, edges):
-    """Return the bin of each value: -1 below the first edge, the number of bins above the last.
+    """Return the bin of each value, of those outside the outermost one; of NaN the first.
 
     Parameters
     ----------
@@ -130,17 +130,11 @@ def bin_numbers(X, edges):
     -------
     ndarray of shape (n_rows, n_columns), dtype int64
     """
-    bins = [_Bins(each) for each in edges]
-    return map_over(_blocks(X, 0), _numbers, bins, shape=X.shape[1:], dtype=np.int64)
+    return map_over(Rows.of(X), _numbers, _Bins(edges), shape=X.shape[1:], dtype=np.int64)
 
 
 def _numbers(block, bins):
-    return np.stack(_slots(block, bins), axis=1) - 1
-
-
-def _slots(block, bins):
-    with np.errstate(all="ignore"):
-        return tuple(own.slots(values) for own, values in zip(bins, block.T, strict=True))
+    return np.clip(bins.slots(block), bins.starts + 1, bins.ends - 2) - (bins.starts + 1)
 
 
 def _blocks(X, least_values):
@@ -148,64 +142,86 @@ def _blocks(X, least_values):
 
     There are as many values as counts: adding the counts of a block takes as long.
     """
-    size = min(MOST_ROWS, block_size(X.shape[1]))
-    return Rows.of(X).sized(max(size, least_values // X.shape[1]))
+    return Rows.of(X).sized(max(block_size(X.shape[1]), least_values // X.shape[1]))
 
 
 class _Bins:
-    """The bins of a column, between two slots: of what is below or NaN, and of what is above."""
+    """The bins of all columns, those of each between two slots: of what is below or NaN, and above.
+
+    Parameters
+    ----------
+    edges : sequence of n_columns arrays
+
+    Attributes
+    ----------
+    sizes, starts, ends : of the columns' slots, in a vector of all
+    """
 
     def __init__(self, edges):
-        edges = check_edges(edges)
+        edges = [check_edges(each) for each in edges]
+        self.sizes = np.array([len(each) + 1 for each in edges])
+        self.ends = np.cumsum(self.sizes)
+        self.starts = self.ends - self.sizes
         # The last bin holds its upper edge: what is above it starts at the next number.
-        self._bounds = np.append(edges[:-1], np.nextafter(edges[-1], np.inf))
-        self.n_slots = len(edges) + 1
-        self._map = _affine_map(edges) if _evenly_spaced(edges) else None
+        bounds = [np.append(each[:-1], np.nextafter(each[-1], np.inf)) for each in edges]
+        self._lower = np.concatenate([np.append(-np.inf, each) for each in bounds])
+        maps = [_affine_map(*each) for each in zip(edges, self.starts, strict=True)]
+        self._others = {j: bounds[j] for j, each in enumerate(maps) if each is None}
+        # Of columns that are searched arithmetic finds nothing, and nothing near an edge.
+        self._map = np.array([each or (0.0, 0.0, 0.0, _MAGIC + 0.5) for each in maps]).T
 
-    def slots(self, values):
-        """Return the slots of values, dtype int64."""
-        if self._map is None:
-            found = np.searchsorted(self._bounds, values, side="right")
-            return np.where(np.isnan(values), 0, found)
-        least, most, factor, shift = self._map
-        places = np.fmax(values, least, dtype=np.float64)
+    def slots(self, block):
+        """Return the places of a block's values among the slots of all columns, dtype int64."""
+        with np.errstate(all="ignore"):
+            slots = self._even_slots(block)
+            for j, bounds in self._others.items():
+                found = np.searchsorted(bounds, block[:, j], side="right")
+                slots[:, j] = self.starts[j] + np.where(np.isnan(block[:, j]), 0, found)
+            return slots
+
+    def _even_slots(self, values):
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        slots, (n_rows, n_columns) = np.empty(values.shape, np.int64), values.shape
+        n_times = rows_within(8 * LINE_VALUES, n_columns)
+        size, last = rows_within(8 * STEP_VALUES, n_columns), n_rows - n_rows % n_times
+        for rows in starmap(slice, pairwise(sorted({*range(0, last, size), last, n_rows}))):
+            # Those that are left over may be lines of their own.
+            shape = -1, n_columns * math.gcd(n_times, rows.stop - rows.start)
+            self._put_slots(values[rows].reshape(shape), slots[rows].reshape(shape))
+        return slots
+
+    def _put_slots(self, values, slots):
+        least, most, factor, shift = np.tile(self._map, values.shape[1] // self._map.shape[1])
+        places = slots.view(np.float64)
+        np.fmax(values, least, out=places)
         np.minimum(places, most, out=places)
         places *= factor
         places += shift
-        slots = places.view(np.int64)
         slots -= _MAGIC_WORD
         fractions = slots & _FAR
         slots >>= _FRACTION_BITS
         if fractions.min() == 0:
             # At an edge, up to rounding: compare with the edge itself.
-            near = np.flatnonzero(fractions == 0)
-            below = np.append(-np.inf, self._bounds)[slots[near]]
-            slots[near] -= values[near] < below
-        return slots
+            near = fractions == 0
+            found = slots[near]
+            slots[near] = found - (values[near] < self._lower[found])
 
 
-def _affine_map(edges):
-    """Return what a value is clipped to, and (factor, shift) that make it a place.
+def _affine_map(edges, start):
+    """Return what a value is clipped to, and (factor, shift) that make it a place from a start on.
 
-    Places of edges are two units above whole numbers of bins, with an error below 1.5 units: half
-    a unit for the rounding of each of the two sums to units, less for the rest.
+    None where edges are not as far from each other as arithmetic would have them. Places of edges
+    are two units above whole numbers of bins, with an error below 1.5 units: half a unit for the
+    rounding of each of the two sums to units, less for the rest.
     """
-    n_bins, first = len(edges) - 1, edges[0]
-    half = (edges[-1] - first) / (2 * n_bins)
-    factor = 0.5 / half
-    shift = _MAGIC + 1 + 2 * _UNIT - first * factor
-    return first - half, edges[-1] + half, factor, shift
-
-
-def _evenly_spaced(edges):
-    """Whether arithmetic finds the bin of what is more than 1.5 units of a place from an edge."""
-    n_bins = len(edges) - 1
+    n_bins, first, end = len(edges) - 1, edges[0], edges[-1]
     with np.errstate(all="ignore"):
-        width = (edges[-1] - edges[0]) / n_bins
-        even = np.linspace(edges[0], edges[-1], n_bins + 1)
+        width = (end - first) / n_bins
+        factor, even = 1.0 / width, np.linspace(first, end, n_bins + 1)
         close = np.abs(edges - even).max() <= 0.25 * _UNIT * width
-        finite = np.isfinite(width) and np.isfinite(1.0 / width)
     # The rounding of products, in bins, must be far below a unit.
-    largest = max(abs(edges[0]), abs(edges[-1]))
-    fine = width > 2.0**-28 * largest and n_bins < 1e6
-    return bool(finite and close and fine)
+    fine = width > 2.0**-28 * max(abs(first), abs(end)) and n_bins < 1e6
+    if not (0.0 < factor < np.inf and close and fine):
+        return None
+    shift = _MAGIC + start + 1 + 2 * _UNIT - first * factor
+    return first - width / 2, end + width / 2, factor, shift

@@ -133,16 +133,12 @@ class Rows:
             Of a block as it was read, and of its rows of `along`. A function of a module.
         *along : as `sum_over` takes it
         """
-        rows = copy(self)
-        rows._read = partial(_read_mapped, self._read, len(self.along), function)
-        rows.along = (*self.along, *along)
-        return rows
+        read = partial(_read_mapped, self._read, len(self.along), function)
+        return self._changed(_read=read, along=(*self.along, *along))
 
     def sized(self, size):
         """Return the same in blocks of another size."""
-        rows = copy(self)
-        rows._size = size
-        return rows
+        return self._changed(_size=size)
 
     def without_rows(self, number):
         """Return what is sent to where a part is: all but the rows and what goes with them."""
@@ -160,9 +156,11 @@ class Rows:
         along : tuple
             What goes with its rows.
         """
+        return self._changed(X=X, along=along, borders=(0, 0 if X is None else X.shape[0]))
+
+    def _changed(self, **attributes):
         rows = copy(self)
-        rows.X, rows.along = X, along
-        rows.borders = (0, 0 if X is None else X.shape[0])
+        vars(rows).update(attributes)
         return rows
 
 

@@ -5,7 +5,6 @@ feature. Its norm is the product of the two norms, so clipping the residual clip
 """
 
 import math
-from copy import copy
 
 import numpy as np
 from scipy.sparse import issparse
@@ -87,11 +86,9 @@ class ClippedSums(Rows):
         """Return the rows of a batch; tiles are of one part each."""
         if indices is None:
             return self
-        batch = copy(self)
-        batch._indices = self._persons.rows_of(indices) if self._persons else indices
-        batch._firsts = self.borders[:-1]
-        batch.borders = np.searchsorted(batch._indices, self.borders).tolist()
-        return batch
+        indices = self._persons.rows_of(indices) if self._persons else indices
+        borders = np.searchsorted(indices, self.borders).tolist()
+        return self._changed(_indices=indices, _firsts=self.borders[:-1], borders=borders)
 
     def __getitem__(self, rows):
         return _Tile(self, rows if self._indices is None else self._indices[rows])

@@ -3,7 +3,6 @@
 import datetime
 import math
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from functools import partial, reduce
 
@@ -84,9 +83,9 @@ class Column(FrozenValue, kw_only=True, eq=False):
         ndarray of shape (n_rows,), dtype int64
         """
         if not self.is_label:
-            numbers, n_bins = self.numbers(values), len(edges) - 1
-            cells = np.clip(bin_numbers(numbers[:, None], [edges])[:, 0], 0, n_bins - 1)
-            return np.where(np.isnan(numbers), n_bins, cells)
+            numbers = self.numbers(values)
+            cells = bin_numbers(numbers[:, None], [edges])[:, 0]
+            return np.where(np.isnan(numbers), len(edges) - 1, cells)
         other = len(edges)
         cells = category_codes(values, edges, other)
         for i in np.flatnonzero(cells == other) if values.dtype.kind in "OfmMT" else ():
@@ -335,9 +334,7 @@ class PackedCells(Rows):
 
     def with_rows(self, X, along):
         """Return the cells of a part, or of a block, by what goes with its rows alone."""
-        cells = copy(self)
-        cells.X, cells.along, cells.borders = None, along, (0, len(along[0]) if along else 0)
-        return cells
+        return self._changed(X=None, along=along, borders=(0, len(along[0]) if along else 0))
 
     def columns(self):
         """Return the cells of all columns."""

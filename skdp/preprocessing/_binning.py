@@ -207,9 +207,7 @@ def bin_codes(table, bins):
     """
     codes, numeric = np.empty(table.shape, dtype=np.int64), numeric_columns(bins)
     if len(numeric):
-        own = [bins[j].limits for j in numeric]
-        found = bin_numbers(table.numbers(numeric), own)
-        codes[:, numeric] = np.clip(found, 0, [len(each) - 2 for each in own])
+        codes[:, numeric] = bin_numbers(table.numbers(numeric), [bins[j].limits for j in numeric])
     labels = columns_of(bins, ("categories",))
     if len(labels):
         codes[:, labels] = table.codes(labels, *_categories(bins, labels))

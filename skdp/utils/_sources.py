@@ -224,11 +224,15 @@ def form_of_columns(form, columns):
 def _matrix(columns, n_rows, dtypes):
     """Return columns as an array; a number that is missing is NaN, a label None."""
     matrix = np.empty((n_rows, len(columns)), common_type(dtypes))
+    _put(matrix, columns, dtypes)
+    return matrix
+
+
+def _put(matrix, columns, dtypes):
     with np.errstate(all="ignore"):
         for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
             values = _frames.column_values(column)[0] if dtype.kind == "O" else column
             matrix[:, j] = np.asarray(values, dtype)
-    return matrix
 
 
 def folders_of(paths):
@@ -268,8 +272,8 @@ def _dataset_parts(dataset, key=None):
         written, folder = _written(fragment), folders_of([fragment.path])
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
-            batches = partial(_batches, fragment, written, group.id, names, dtypes)
-            opening = partial(Decoded, fragment.path, batches, shape, dtype)
+            batches = partial(_batches, fragment, written, group.id, names)
+            opening = partial(Decoded, fragment.path, batches, shape, dtypes)
             sources.append(Source(fragment.path, shape, dtype, opening, folders=folder))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
@@ -286,8 +290,8 @@ def _written(fragment):
     return found.size, found.mtime_ns
 
 
-def _batches(fragment, written, group, names, dtypes):
-    """Yield arrays of the rows of a row group of a Parquet file, one behind another."""
+def _batches(fragment, written, group, names):
+    """Yield the rows of a row group of a Parquet file, some at a time."""
     from pyarrow.parquet import ParquetFile
 
     if _written(fragment) == written:
@@ -296,31 +300,32 @@ def _batches(fragment, written, group, names, dtypes):
         file = ParquetFile(fragment.open(), **options)
         kept = {"row_groups": [group], "columns": names, "use_threads": False}
         for batch in file.iter_batches(slice_rows(len(names)), **kept):
-            yield _matrix([batch.column(name) for name in names], len(batch), dtypes)
+            yield batch.select(names)
 
 
 class Decoded(Lazy):
-    """Rows that can be decoded from the first on only; those of the last batch are kept."""
+    """Rows that can be decoded from the first on only; the last frame that was is kept."""
 
-    def __init__(self, name, batches, shape, dtype):
-        super().__init__(shape, dtype)
-        self._name, self._open, self._batches, self._first = name, batches, None, 0
+    def __init__(self, name, frames, shape, dtypes):
+        super().__init__(shape, common_type(dtypes))
+        self._name, self._open, self._dtypes, self._frames = name, frames, dtypes, None
 
     def _read(self, rows):
-        pieces, start = [np.empty((0, self.shape[1]), self.dtype)], rows.start
-        if start < rows.stop and (self._batches is None or start < self._first):
-            self._first, self._batch, self._batches = 0, pieces[0], self._open()
+        start, out = rows.start, np.empty((rows.stop - rows.start, self.shape[1]), self.dtype)
+        if start < rows.stop and (self._frames is None or start < self._first):
+            self._first, self._frame, self._frames = 0, (), self._open()
         while start < rows.stop:
-            last = self._first + len(self._batch)
+            last = self._first + len(self._frame)
             if start < last:
-                pieces.append(self._batch[start - self._first : rows.stop - self._first])
-                start += len(pieces[-1])
+                frame = self._frame[start - self._first : rows.stop - self._first]
+                first, start = start - rows.start, start + len(frame)
+                _put(out[first : start - rows.start], _frames.columns_of(frame), self._dtypes)
             else:
-                self._first, self._batch = last, next(self._batches, None)
-                if self._batch is None:
-                    self._batches = None
+                self._first, self._frame = last, next(self._frames, None)
+                if self._frame is None:
+                    self._frames = None
                     raise ValueError(f"{self._name} has changed since it was first opened")
-        return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+        return out
 
 
 def _polars_parts(frame):
@@ -349,17 +354,17 @@ def _polars_parts(frame):
     size, dtype, sources = SLICES_OF_POLARS * slice_rows(width), common_type(dtypes), []
     for start in range(0, max(n_rows, 1), size):
         shape = min(size, n_rows - start), width
-        batches = partial(_collected, frame.slice(start, shape[0]), shape, dtypes)
-        opening = partial(Decoded, "a LazyFrame", batches, shape, dtype)
+        batches = partial(_collected, frame.slice(start, shape[0]), shape)
+        opening = partial(Decoded, "a LazyFrame", batches, shape, dtypes)
         # A plan may hold a whole table; and polars has threads of its own.
         sources.append(Source("a LazyFrame", shape, dtype, opening, True, folders))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
-def _collected(frame, shape, dtypes):
+def _collected(frame, shape):
     rows = frame.collect()
     if len(rows) == shape[0]:
-        yield _matrix(rows.get_columns(), len(rows), dtypes)
+        yield rows
 
 
 def _array_parts(X):

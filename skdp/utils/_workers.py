@@ -129,8 +129,7 @@ class JoblibWorkers:
         """
         if not self.depth:
             # Several parts a call.
-            several = spans(len(calls), self._depth)
-            calls = [[partial(_sum, calls[first:last])] for first, last in several]
+            calls = [[partial(_sum, calls[slice(*own)])] for own in spans(len(calls), self._depth)]
         sums = iter(self.results(chain.from_iterable(calls)))
         total = added((added(sums, len(own)) for own in calls), len(calls))
         return total if then is None else then(total)

@@ -1582,7 +1582,8 @@ MUTATIONS = [
         "_data._histogram",
         "_add_slots",
         rules.put_for(
-            "counts_of(slots, shares, len(total))", "2 * counts_of(slots, shares, len(total))"
+            "counts_of(bins.slots(block), shares, len(counts))",
+            "2 * counts_of(bins.slots(block), shares, len(counts))",
         ),
         ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
         "a row moves the counts of its bins by two",
