@@ -7,7 +7,8 @@ The kind of files is npy or parquet. `speed` fits each estimator by one thread, 
 processes in turn (`joblib.parallel_config`), on an array in memory and on a folder of files, and
 prints the medians of seconds, and how many times faster two are. Other programs may use the machine
 meanwhile: `others` is the share of its processors that they took during the fits that count, which
-are the quarter in which it was least. `memory` fits each estimator to a folder of files in a
+are the quarter in which it was least, of four or more; with 0 seconds the better one of two. A name
+may end in ", files" or ", memory" for these alone. `memory` fits each estimator to a folder of files in a
 process of its own, by one thread and by two, and prints the peak of its memory in MB, the
 interpreter and its libraries included. Linear algebra has one thread.
 
@@ -138,7 +139,7 @@ def compare(estimator, X, y, patience, configs):
     for config in configs:
         fit(estimator, X, y, **config)
     runs, end = [[] for _ in configs], time.monotonic() + patience
-    while len(runs[-1]) < 4 or (time.monotonic() < end and len(runs[-1]) < RUNS):
+    while len(runs[-1]) < (4 if patience else 2) or (time.monotonic() < end and len(runs[-1]) < RUNS):
         for config, measured in zip(configs, runs, strict=True):
             measured.append(fit(estimator, X, y, **config))
     best = [sorted(each, key=lambda run: run[1])[: len(each) // 4 + 1] for each in runs]
@@ -154,7 +155,7 @@ def speed(n_rows=2_000_000, n_columns=20, patience=20, kind="npy", *names):
         for where, n_configs in (("memory", 2), ("files", 3)):
             X = np.asarray(files) if where == "memory" else files
             for name, estimator in estimators(n_rows).items():
-                if not names or name in names:
+                if not names or not {name, f"{name}, {where}"}.isdisjoint(names):
                     found = compare(estimator, X, y, patience, CONFIGS[:n_configs])
                     cells = [f"{found[0][0]:.2f}"]
                     for seconds, _ in found[1:]:
