@@ -103,7 +103,7 @@ def count_cells(X, edges, shares=None):
     ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second, ...)
     """
     bins = _Bins(edges)
-    shape = tuple(bins.sizes)
+    shape = tuple(bins.sizes.tolist())
     size = math.prod(shape)
     counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, shares=shares)
     return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
@@ -217,11 +217,12 @@ def _affine_map(edges, start):
     n_bins, first, end = len(edges) - 1, edges[0], edges[-1]
     with np.errstate(all="ignore"):
         width = (end - first) / n_bins
-        factor, even = 1.0 / width, np.linspace(first, end, n_bins + 1)
+        factor, least, most = 1.0 / width, first - width / 2, end + width / 2
+        even = np.linspace(first, end, n_bins + 1)
         close = np.abs(edges - even).max() <= 0.25 * _UNIT * width
     # The rounding of products, in bins, must be far below a unit.
     fine = width > 2.0**-28 * max(abs(first), abs(end)) and n_bins < 1e6
-    if not (0.0 < factor < np.inf and close and fine):
+    if not (0.0 < factor < np.inf and -np.inf < least < most < np.inf and close and fine):
         return None
     shift = _MAGIC + start + 1 + 2 * _UNIT - first * factor
-    return first - width / 2, end + width / 2, factor, shift
+    return least, most, factor, shift

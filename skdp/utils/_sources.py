@@ -221,18 +221,14 @@ def form_of_columns(form, columns):
     return form.select(chosen) if hasattr(type(form), "select") else form[chosen], dtype
 
 
-def _matrix(columns, n_rows, dtypes):
+def _matrix(columns, n_rows, dtypes, out=None):
     """Return columns as an array; a number that is missing is NaN, a label None."""
-    matrix = np.empty((n_rows, len(columns)), common_type(dtypes))
-    _put(matrix, columns, dtypes)
-    return matrix
-
-
-def _put(matrix, columns, dtypes):
+    matrix = np.empty((n_rows, len(columns)), common_type(dtypes)) if out is None else out
     with np.errstate(all="ignore"):
         for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
             values = _frames.column_values(column)[0] if dtype.kind == "O" else column
             matrix[:, j] = np.asarray(values, dtype)
+    return matrix
 
 
 def folders_of(paths):
@@ -304,22 +300,32 @@ def _batches(fragment, written, group, names):
 
 
 class Decoded(Lazy):
-    """Rows that can be decoded from the first on only; the last frame that was is kept."""
+    """Rows that can be decoded from the first on only; the last of them are kept."""
 
     def __init__(self, name, frames, shape, dtypes):
         super().__init__(shape, common_type(dtypes))
-        self._name, self._open, self._dtypes, self._frames = name, frames, dtypes, None
+        self._name, self._open, self._dtypes = name, frames, dtypes
+        self._frame = self._frames = None
 
     def _read(self, rows):
-        start, out = rows.start, np.empty((rows.stop - rows.start, self.shape[1]), self.dtype)
-        if start < rows.stop and (self._frames is None or start < self._first):
+        start, n_rows = rows.start, len(range(rows.start, rows.stop))
+        if n_rows and (self._frames is None or start < self._first):
             self._first, self._frame, self._frames = 0, (), self._open()
+        if isinstance(self._frame, np.ndarray) and rows.stop <= self._first + len(self._frame):
+            return self._frame[start - self._first :][:n_rows]
+        out = np.empty((n_rows, self.shape[1]), self.dtype)
         while start < rows.stop:
             last = self._first + len(self._frame)
             if start < last:
-                frame = self._frame[start - self._first : rows.stop - self._first]
-                first, start = start - rows.start, start + len(frame)
-                _put(out[first : start - rows.start], _frames.columns_of(frame), self._dtypes)
+                first, into = start - self._first, out[start - rows.start : last - rows.start]
+                if not isinstance(self._frame, np.ndarray):
+                    # What is asked for as a whole is put where it is asked for.
+                    columns, n = _frames.columns_of(self._frame), len(self._frame)
+                    whole = into if len(into) == n else None
+                    self._frame = _matrix(columns, n, self._dtypes, whole)
+                if self._frame is not into:
+                    into[:] = self._frame[first : first + len(into)]
+                start += len(into)
             else:
                 self._first, self._frame = last, next(self._frames, None)
                 if self._frame is None:

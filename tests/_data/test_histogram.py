@@ -117,6 +117,12 @@ def test_counts_are_those_of_numpy_for_every_shape(n_columns, line, monkeypatch)
                 np.testing.assert_array_equal(shared[j], expected)
 
 
+def test_edges_near_the_largest_number():
+    X, edges = np.array([[np.inf], [np.nan], [1.6e308], [-np.inf]]), np.array([1.5e308, 1.7e308])
+    assert count_bins(X, [edges])[0].tolist() == [1]
+    assert count_bins(X, [-edges[::-1]])[0].tolist() == [0]
+
+
 def test_files_are_read_block_by_block(tmp_path):
     X = np.random.default_rng(0).integers(0, 10, size=(100_000, 2)).astype(np.float32)
     np.save(tmp_path / "X.npy", X)

@@ -1319,7 +1319,7 @@ MUTATIONS = [
     Mutation(
         "source-codes-for-labels",
         "utils._sources",
-        "_put",
+        "_matrix",
         rules.put_for("_frames.column_values(column)", "[getattr(column, 'indices', column)]"),
         ("test_sources.py::test_how_labels_are_stored_and_which_a_part_lists_has_no_effect",),
         "the labels of one part depend on which others it lists",
