@@ -45,7 +45,7 @@ from skdp import (
 )
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.stats import dp_mean
-from skdp.utils import ChunkedArray, _sources
+from skdp.utils import ChunkedArray
 from tests._private import array_of_columns, in_memory, make_table
 from tests.test_clusters import ITERATIVE, PASSES
 from tests.test_containers import leaves
@@ -754,9 +754,14 @@ def test_rows_by_number_are_tables_in_parts(table, folder):
 def test_what_is_decoded_is_made_an_array_once(kind, tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(5000, 2))
     pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "0.parquet")
-    made, original = [], _sources._matrix
-    monkeypatch.setattr(_sources, "SLICE_BYTES", 1 << 21)
-    monkeypatch.setattr(_sources, "_matrix", lambda *args: made.append(1) or original(*args))
+    made = []
+
+    def counted(*args):
+        made.append(1)
+        return array_of_columns(*args)
+
+    monkeypatch.setattr("skdp.utils._sources.SLICE_BYTES", 1 << 21)
+    monkeypatch.setattr("skdp.utils._sources._matrix", counted)
     path = tmp_path / "0.parquet"
     for size in (500, 5000):
         chunk = ChunkedArray(path if kind == "file" else pl.scan_parquet(path)).parts()[0]()
