@@ -28,7 +28,7 @@ from skdp._sgd._updates import Check
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
 from skdp.gam._blocks import extended, joint_layout, main_layout
-from skdp.gam._columns import Term, cells_of, declared_columns, read_cells
+from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._shapes import importance
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
@@ -54,6 +54,7 @@ from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._output import check_output_setting
 from skdp.utils._rounding import in_digits
+from skdp.utils._sources import Decoded
 from skdp.utils._sources import _matrix as array_of_columns
 from skdp.utils._symmetric import pack_symmetric
 from skdp.utils._validation import check_classes
@@ -74,6 +75,7 @@ __all__ = [
     "ClippedPoissonLoss",
     "ClippedSums",
     "ColumnTable",
+    "Decoded",
     "FitProgress",
     "GaussianNoise",
     "HuberLoss",
@@ -105,6 +107,7 @@ __all__ = [
     "best_split",
     "bounded_additions",
     "category_codes",
+    "cell_reader",
     "cells_of",
     "check_classes",
     "check_output_setting",
@@ -128,7 +131,6 @@ __all__ = [
     "plan_cell_weights",
     "plan_sgd",
     "read_block",
-    "read_cells",
     "read_columns",
     "read_kinds",
     "read_numeric_columns",

@@ -46,7 +46,7 @@ from skdp import (
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.stats import dp_mean
 from skdp.utils import ChunkedArray
-from tests._private import array_of_columns, in_memory, make_table
+from tests._private import Decoded, array_of_columns, in_memory, make_table
 from tests.test_clusters import ITERATIVE, PASSES
 from tests.test_containers import leaves
 from tests.test_contract import FIRST_OF_CLASS
@@ -770,6 +770,26 @@ def test_what_is_decoded_is_made_an_array_once(kind, tmp_path, monkeypatch):
             read = [np.array(chunk[start : start + size]) for start in range(0, 5000, size)]
             np.testing.assert_array_equal(np.concatenate(read), X)
         assert len(made) == 1
+
+
+def test_what_decodes_is_closed_at_the_last_row_and_keeps_no_row_that_was_read():
+    X, closed = np.arange(60.0).reshape(30, 2), []
+
+    def frames():
+        try:
+            for start in (0, 10, 20):
+                yield pa.table({"a": X[start : start + 10, 0], "b": X[start : start + 10, 1]})
+        finally:
+            closed.append(len(closed))
+
+    chunk = Decoded("table", frames, X.shape, [np.dtype(float)] * 2)
+    for rows, n_closed in [((0, 30), 1), ((0, 20), 1), ((20, 24), 2), ((24, 30), 2), ((3, 30), 3)]:
+        read = chunk[slice(*rows)]
+        np.testing.assert_array_equal(read, X[slice(*rows)])
+        assert len(closed) == n_closed
+        kept = weakref.ref(read if read.base is None else read.base)
+        del read
+        assert (kept() is None) or kept().size <= 20
 
 
 def test_slices_in_any_order_are_those_of_the_rows(table, folder):

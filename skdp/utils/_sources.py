@@ -318,19 +318,25 @@ class Decoded(Lazy):
             last = self._first + len(self._frame)
             if start < last:
                 first, into = start - self._first, out[start - rows.start : last - rows.start]
-                if not isinstance(self._frame, np.ndarray):
+                found, n = self._frame, len(self._frame)
+                if not isinstance(found, np.ndarray):
                     # What is asked for as a whole is put where it is asked for.
-                    columns, n = _frames.columns_of(self._frame), len(self._frame)
                     whole = into if len(into) == n else None
-                    self._frame = _matrix(columns, n, self._dtypes, whole)
-                if self._frame is not into:
-                    into[:] = self._frame[first : first + len(into)]
+                    found = _matrix(_frames.columns_of(found), n, self._dtypes, whole)
+                    if whole is None or n == n_rows:
+                        # Of several frames it would keep all.
+                        self._frame = found
+                if found is not into:
+                    into[:] = found[first : first + len(into)]
                 start += len(into)
             else:
                 self._first, self._frame = last, next(self._frames, None)
                 if self._frame is None:
                     self._frames = None
                     raise ValueError(f"{self._name} has changed since it was first opened")
+                if last + len(self._frame) == self.shape[0]:
+                    # What decodes takes more memory than what is decoded.
+                    self._frames = iter(())
         return out
 
 
