@@ -42,8 +42,7 @@ def by_parts(method):
         shape, dtype = known.shape[1:], known.dtype
         if lazy:
             return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
-        rows = Rows(chunked, read=getitem)
-        return map_over(rows, answers, shape=shape, dtype=dtype)
+        return map_over(Rows(chunked, read=getitem), answers, shape=shape, dtype=dtype)
 
     return answer
 

@@ -398,8 +398,7 @@ def check_chunks(chunked, name="X", *, allow_nan=False):
         labels = [_frames.kind_of(each) == "label" for each in _frames.types_of(form)]
         j = labels.index(True) if any(labels) else None
         raise no_numbers(name if j is None else column_name(j, _frames.names_of(form)))
-    found = sum_over(Rows(chunked), _add_not_finite, np.zeros(2))
-    check_finite(found[allow_nan:], name)
+    check_finite(sum_over(Rows(chunked), _add_not_finite, np.zeros(2))[allow_nan:], name)
 
 
 def _add_not_finite(total, block):

@@ -64,8 +64,7 @@ class MultinomialLogisticLoss(LossOfClasses):
         return 1.0 - 1.0 / self.n_classes
 
     def value(self, scores, y):
-        chosen = np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
-        return logsumexp(scores, axis=1) - chosen
+        return logsumexp(scores, axis=1) - np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
 
     def residual(self, scores, y):
         probabilities = softmax(scores, axis=1)

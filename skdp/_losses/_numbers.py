@@ -75,8 +75,7 @@ class ClippedPoissonLoss(BoundedLoss):
         return deviance + self.high * (scores - s)
 
     def residual(self, scores, y):
-        limit = math.log(2.0 * self.high)
-        return np.minimum(np.exp(np.minimum(scores, limit)) - y, self.high)
+        return np.minimum(np.exp(np.minimum(scores, math.log(2.0 * self.high))) - y, self.high)
 
     def curvature(self, scores, y):
         corner = np.log(y + self.high)

@@ -260,8 +260,7 @@ class State(FrozenValue):
         """
         state = self
         for record in records:
-            known = _read(state._after, record)
-            state = replace(known, position=(record.sequence, record.hash))
+            state = replace(_read(state._after, record), position=(record.sequence, record.hash))
         return state
 
     def _after(self, record):

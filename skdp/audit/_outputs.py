@@ -185,5 +185,4 @@ def _gradient_scale(estimator, X):
             raise ValueError("access='parameters' needs a linear model with coef_")
         final = inner
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
-    constant = float(np.any(getattr(final, "intercept_", 0.0)))
-    return np.sqrt(np.einsum("ij,ij->i", X, X) + constant)
+    return np.sqrt(np.einsum("ij,ij->i", X, X) + float(np.any(getattr(final, "intercept_", 0.0))))

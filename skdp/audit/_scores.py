@@ -83,8 +83,7 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
     inside = offline_scale * out + 1.0 - offline_scale if offline else mean_of(p, fitted)
     prior = 0.5 * (inside + out)
     ratio = expit(target) / np.maximum(prior, np.finfo(float).tiny)
-    order = np.sort(ratio)
-    beaten = np.searchsorted(order, ratio / gamma, side="right") / len(ratio)
+    beaten = np.searchsorted(np.sort(ratio), ratio / gamma, side="right") / len(ratio)
     # Rows that beat equally many others are told apart by their ratio.
     return beaten + 1e-6 * np.argsort(np.argsort(ratio)) / len(ratio)
 
@@ -123,8 +122,7 @@ def shadow_classifier(target, shadows, fitted, labels):
 
 def mean_of(values, mask):
     """Return the means of values over the shadows of a mask, row by row."""
-    counts = np.maximum(mask.sum(axis=0), 1)
-    return np.where(mask, values, 0.0).sum(axis=0) / counts
+    return np.where(mask, values, 0.0).sum(axis=0) / np.maximum(mask.sum(axis=0), 1)
 
 
 def _joint_ratio(target, shadows, fitted):

@@ -74,8 +74,7 @@ def nearest_masses(counts, total):
     Cutting negative counts off would raise the sum of many small ones; sums from the left that
     are made to increase (isotonic regression) keep it.
     """
-    sums = isotonic_regression(np.cumsum(counts)).x
-    return np.diff(np.clip(sums, 0.0, total), prepend=0.0)
+    return np.diff(np.clip(isotonic_regression(np.cumsum(counts)).x, 0.0, total), prepend=0.0)
 
 
 def merged_cells(masses, n_bins, least):

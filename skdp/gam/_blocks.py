@@ -197,8 +197,7 @@ def joint_layout(layout, pairs, main_share):
     ]
     first, weight = blocks[-1].term + 1, dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
     for term, counts in enumerate((pair.most_counts for pair in pairs), start=first):
-        groups = np.arange(len(counts))
-        blocks.append(Block(term=term, weight=weight, groups=groups, counts=counts))
+        blocks.append(Block(term=term, weight=weight, groups=np.arange(len(counts)), counts=counts))
     return Layout(blocks)
 
 
@@ -321,8 +320,7 @@ def chosen_pairs(pairs, noisy, deviation, most):
         weights = np.broadcast_to(one * two, table.shape)
         spread = deviation**2 * math.sqrt(2.0 * np.sum(weights**2))
         evidence.append(np.sum(weights * (rest**2 - deviation**2)) / max(spread, 1e-300))
-    order = np.argsort(evidence)[::-1][:most]
-    return [pairs[i] for i in order if evidence[i] > LEAST_EVIDENCE]
+    return [pairs[i] for i in np.argsort(evidence)[::-1][:most] if evidence[i] > LEAST_EVIDENCE]
 
 
 def check_interactions(interactions, names, n_features):

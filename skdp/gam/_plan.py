@@ -217,8 +217,7 @@ class AdditivePlan(ColumnsPlan):
 
     def _main_layout(self, terms):
         # Laplace's noise grows with the number of blocks: there neighbours are tied instead.
-        coarser = not self.budget.pure
-        return _blocks.main_layout(terms, self.n_rows, self.clearness, coarser=coarser)
+        return _blocks.main_layout(terms, self.n_rows, self.clearness, coarser=not self.budget.pure)
 
     def _cells(self, terms, table, targets, shares=None):
         """Return the packed cells of the rows of a table."""

@@ -84,8 +84,7 @@ class RowPlan:
         noise = vector_noise(self.left, self.left.neighbours.rows_moved).deviation(problem.size)
         noise *= math.sqrt(problem.size) / shape.n_rows
         share = expected.least_clip * math.sqrt(max(1.0, expected.knee / noise))
-        slope = expected.slope * min(share, LARGEST_CLIP)
-        known = {"slope": slope}
+        known = {"slope": expected.slope * min(share, LARGEST_CLIP)}
         if expected.least_kept and (self.centre is None or self.checking is not None):
             known["checked"] = 0.0
         return replace(problem, task=replace(problem.task, **known))

@@ -22,8 +22,7 @@ def loss_gradient(loss, rows, y, weights):
     y : array of shape (n_rows,)
     weights : ndarray
     """
-    total = np.zeros(weights.shape)
-    return sum_over(rows, _add_gradient, total, loss, weights, along=(y,))
+    return sum_over(rows, _add_gradient, np.zeros(weights.shape), loss, weights, along=(y,))
 
 
 def _add_gradient(total, block, y, loss, weights):

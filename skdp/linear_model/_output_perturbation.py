@@ -62,8 +62,7 @@ class OutputPerturbation(_planning.Perturbation):
         ndarray
         """
         objective = LinearObjective(loss, rows, y, self.C, centre=start)
-        weights = minimise(objective, self.tolerance)
-        return self.mechanism.release(weights, random_state=source)
+        return self.mechanism.release(minimise(objective, self.tolerance), random_state=source)
 
     def noise_variance(self, curvature=0.0):
         """Return the variance of the noise in a weight, whatever the curvature of the loss."""

@@ -299,8 +299,7 @@ class RandomizedResponse(FrozenValue):
             array = np.array(values, dtype=object)
             if any(issubclass(type(cell), list | tuple | np.ndarray) for cell in array.flat):
                 raise ValueError("values must be rows of one length, got a ragged list")
-        codes = category_codes(array.ravel(), categories_array(self.categories))
-        return codes.reshape(array.shape)
+        return category_codes(array.ravel(), categories_array(self.categories)).reshape(array.shape)
 
 
 def categories_array(categories):

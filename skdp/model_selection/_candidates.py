@@ -156,8 +156,7 @@ class Rows(FrozenValue):
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        X = _take(self.X, rows)
-        return replace(self, X=X, y=self.y[rows], params=params, persons=persons)
+        return replace(self, X=_take(self.X, rows), y=self.y[rows], params=params, persons=persons)
 
     def fit(self, model):
         """Fit a model to the rows and return it."""

@@ -186,8 +186,7 @@ def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
     >>> result.scores_.shape
     (2, 3)
     """
-    grid = [{param_name: value} for value in param_range]
-    return _scored(estimator, X, y, grid=grid, **options)
+    return _scored(estimator, X, y, grid=[{param_name: value} for value in param_range], **options)
 
 
 def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **options):

@@ -153,5 +153,4 @@ def make_dp_scorer(
     >>> accountant.epsilon_spent
     6.0
     """
-    score = bounded_score(name, **parameters)
-    return DPScorer(score, epsilon, delta, accountant, random_state)
+    return DPScorer(bounded_score(name, **parameters), epsilon, delta, accountant, random_state)

@@ -281,8 +281,7 @@ class LogLoss(_MeanOverRows):
     def _of_rows(self, estimator, X, y):
         with np.errstate(all="ignore"):
             probabilities = estimator.predict_proba(X)
-            truth = _indicators(estimator, y)
-            return -np.log(np.where(truth, probabilities, 0.0).sum(axis=1))
+            return -np.log(np.where(_indicators(estimator, y), probabilities, 0.0).sum(axis=1))
 
 
 class BrierScore(_MeanOverRows):

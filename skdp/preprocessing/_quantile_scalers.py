@@ -262,8 +262,7 @@ class ScaledByMagnitude(QuantilePlan):
         # Between these are the magnitudes of numbers within the bounds.
         least, largest = np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high)
         magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
-        plan = replace(self, low=least, high=largest)
-        return QuantilePlan.run(plan, magnitudes, source, persons)
+        return QuantilePlan.run(replace(self, low=least, high=largest), magnitudes, source, persons)
 
 
 def _magnitudes(block, low, high):

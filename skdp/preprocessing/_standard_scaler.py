@@ -84,8 +84,7 @@ class DPStandardScaler(CentringTransformer):
     def plan_fit(self, shape, guarantee):
         _, with_std = self._switches("with_mean", "with_std")
 
-        n_moments = 2 if with_std else 1
-        return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=n_moments)
+        return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=2 if with_std else 1)
 
     def _learnt(self, released, low, high, plan):
         mean, variance = released

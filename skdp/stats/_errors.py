@@ -69,8 +69,7 @@ def expected_error(
     check_choice(statistic, "statistic", STATISTICS)
     n_rows = check_integer(n_rows, "n_rows", 1)
     n_columns = check_integer(n_columns, "n_columns", 1)
-    neighbours = Neighbours(relation=relation)
-    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=Neighbours(relation=relation))
     low, high = broadcast_bounds(bounds, n_columns)
     if statistic == "count":
         plan = CountPlan(n_columns=n_columns, guarantee=guarantee)

@@ -196,8 +196,7 @@ def _add_moments(sums, u, shares):
 
 def release_counts(mechanism, counts, source):
     """Return noisy counts as integers; Gaussian noise is rounded afterwards."""
-    released = mechanism.release(counts, random_state=source)
-    return np.rint(released).astype(np.int64)
+    return np.rint(mechanism.release(counts, random_state=source)).astype(np.int64)
 
 
 class CountPlan(StatisticPlan):
