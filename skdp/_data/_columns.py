@@ -107,7 +107,8 @@ class ColumnTable:
             if self.matrix is None:
                 return np.column_stack([as_numbers(self._columns[j][rows]) for j in columns])
             block = self.matrix[rows]
-            return as_numbers(block if len(columns) == self.shape[1] else block[:, columns])
+            whole = np.array_equal(columns, np.arange(self.shape[1]))
+            return as_numbers(block if whole else block[:, columns])
 
     def values(self, column, rows):
         """Return the raw values of a column's slice of rows, an array of any type."""

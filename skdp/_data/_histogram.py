@@ -79,7 +79,7 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     >>> count_bins(np.array([[0.0], [1.0], [2.0], [9.0]]), [np.array([0.0, 1.0, 2.0])])
     [array([1, 2])]
     """
-    bins = _Bins(edges)
+    bins = Bins(edges)
     size = bins.ends[-1]
     counts = count_over(_blocks(X, size), _add_slots, size, bins, shares=shares)
     if outermost:
@@ -102,7 +102,7 @@ def count_cells(X, edges, shares=None):
     -------
     ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second, ...)
     """
-    bins = _Bins(edges)
+    bins = Bins(edges)
     shape = tuple(bins.sizes.tolist())
     size = math.prod(shape)
     counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, shares=shares)
@@ -130,10 +130,11 @@ def bin_numbers(X, edges):
     -------
     ndarray of shape (n_rows, n_columns), dtype int64
     """
-    return map_over(Rows.of(X), _numbers, _Bins(edges), shape=X.shape[1:], dtype=np.int64)
+    return map_over(Rows.of(X), find_bins, Bins(edges), shape=X.shape[1:], dtype=np.int64)
 
 
-def _numbers(block, bins):
+def find_bins(block, bins):
+    """Return the bin of each value of a block, as `bin_numbers` does; `bins` are its `Bins`."""
     return np.clip(bins.slots(block), bins.starts + 1, bins.ends - 2) - (bins.starts + 1)
 
 
@@ -145,7 +146,7 @@ def _blocks(X, least_values):
     return Rows.of(X).sized(max(block_size(X.shape[1]), least_values // X.shape[1]))
 
 
-class _Bins:
+class Bins:
     """The bins of all columns, those of each between two slots: of what is below or NaN, and above.
 
     Parameters
@@ -158,7 +159,7 @@ class _Bins:
     """
 
     def __init__(self, edges):
-        edges = [check_edges(each) for each in edges]
+        self._edges = edges = [check_edges(each) for each in edges]
         self.sizes = np.array([len(each) + 1 for each in edges])
         self.ends = np.cumsum(self.sizes)
         self.starts = self.ends - self.sizes
@@ -169,6 +170,10 @@ class _Bins:
         self._others = {j: bounds[j] for j, each in enumerate(maps) if each is None}
         # Of columns that are searched arithmetic finds nothing, and nothing near an edge.
         self._map = np.array([each or (0.0, 0.0, 0.0, _MAGIC + 0.5) for each in maps]).T
+
+    def __reduce__(self):
+        # Edges are sent once, with what else holds them.
+        return Bins, (self._edges,)
 
     def slots(self, block):
         """Return the places of a block's values among the slots of all columns, dtype int64."""

@@ -25,7 +25,7 @@ from skdp.utils._sources import rows_within
 from skdp.utils._workers import JoblibWorkers, added, cut, joined, spans
 
 BLOCK_BYTES = 1 << 22
-# So many blocks are added one after another. No table has 2**48 rows.
+# So many blocks are added one after another, or fewer. No table has 2**48 rows.
 RUN_BLOCKS = 16
 LOG2_MOST_ROWS = 48
 # Sums over so many values take longer than it takes to hand them to several threads.
@@ -94,11 +94,13 @@ class Rows:
     ----------
     of_chunks : bool
         Whether a part itself is read, and not only what goes with its rows.
+    run_blocks : int or None
+        How many blocks are added one after another; None for the usual number.
     stays : set of str
         The attributes that are never sent.
     """
 
-    of_chunks = True
+    of_chunks, run_blocks = True, None
     stays = frozenset({"X", "along", "borders"})
 
     def __init__(self, X, size=None, read=read_block, n_columns=None, along=()):
@@ -136,9 +138,9 @@ class Rows:
         read = partial(_read_mapped, self._read, len(self.along), function)
         return self._changed(_read=read, along=(*self.along, *along))
 
-    def sized(self, size):
-        """Return the same in blocks of another size."""
-        return self._changed(_size=size)
+    def sized(self, size, run_blocks=None):
+        """Return the same in blocks of another size, of which so many are added in a run."""
+        return self._changed(_size=size, run_blocks=run_blocks)
 
     def without_rows(self, number):
         """Return what is sent to where a part is: all but the rows and what goes with them."""
@@ -269,7 +271,8 @@ def _runs(table):
     blocks = [[] for _ in borders[1:]]
     for rows in table.blocks():
         blocks[bisect_right(borders, rows.start) - 1].append(rows)
-    return [[each[i : i + RUN_BLOCKS] for i in range(0, len(each), RUN_BLOCKS)] for each in blocks]
+    n = getattr(table, "run_blocks", None) or RUN_BLOCKS
+    return [[each[i : i + n] for i in range(0, len(each), n)] for each in blocks]
 
 
 def _workers(table):

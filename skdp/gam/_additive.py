@@ -13,7 +13,7 @@ from skdp._data._tables import RowsAndTarget
 from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
-from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, read_cells
+from skdp.gam._columns import BLOCK_ROWS, Column, cell_reader, declared_columns
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
@@ -94,8 +94,7 @@ class RawTableModel(TableEstimator):
 
     def _plan_of(self, kind, shape, guarantee, **more):
         """Return a plan of some kind for a table of that shape."""
-        columns = self._columns(shape)
-        return kind(columns=columns, n_rows=shape.n_rows, guarantee=guarantee, **more)
+        return kind(columns=self._columns(shape), n_rows=shape.n_rows, guarantee=guarantee, **more)
 
     def _released(self, run, plan):
         terms, values, constant = run
@@ -107,11 +106,12 @@ class RawTableModel(TableEstimator):
         """Yield the cells of the shape functions, of a block of samples at a time."""
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
+        read = cell_reader(self.shape_functions_)
         for rows in row_blocks(table, BLOCK_ROWS):
             for shape in self.shape_functions_:
                 for kind, j in zip(shape.kinds, shape.features, strict=True):
                     Column(kind=kind).check(table.values(j, rows), table.name(j))
-            yield read_cells(table, rows, self.shape_functions_)
+            yield read(table, rows)
 
 
 class TermsModel(RawTableModel):

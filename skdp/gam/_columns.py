@@ -4,14 +4,15 @@ import datetime
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
+from itertools import chain, islice
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
-from skdp._data._histogram import bin_numbers
+from skdp._data._histogram import Bins, find_bins
 from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import counts_of, no_counts, times_shares
 from skdp._data._refusals import check_finite, column_name
@@ -83,9 +84,7 @@ class Column(FrozenValue, kw_only=True, eq=False):
         ndarray of shape (n_rows,), dtype int64
         """
         if not self.is_label:
-            numbers = self.numbers(values)
-            cells = bin_numbers(numbers[:, None], [edges])[:, 0]
-            return np.where(np.isnan(numbers), len(edges) - 1, cells)
+            return _cells_of_numbers(self.numbers(values)[:, None], Bins([edges]))[:, 0]
         other = len(edges)
         cells = category_codes(values, edges, other)
         for i in np.flatnonzero(cells == other) if values.dtype.kind in "OfmMT" else ():
@@ -232,17 +231,29 @@ def finest_edges(column, n_cells, *, even):
 
 def cells_of(table, terms):
     """Return the cells of terms, as `Rows` whose blocks are lists of them."""
-    return table.rows(partial(read_cells, terms=terms), len(terms)).sized(BLOCK_ROWS // 4)
+    return table.rows(cell_reader(terms), len(terms))
 
 
-def read_cells(table, rows, terms):
-    """Return the cells of a slice of rows, an array for each term."""
-    found = []
-    for term in terms:
-        parts = list(zip(term.kinds, term.edges, term.features, strict=True))
-        own = [Column(kind=kind).cells(table.values(j, rows), edges) for kind, edges, j in parts]
-        found.append(np.ravel_multi_index(own, [n_cells(*part[:2]) for part in parts]))
-    return found
+def cell_reader(terms):
+    """Return a function of a `ColumnTable` and a slice of its rows: the cells of each term."""
+    parts = [*chain.from_iterable(zip(t.features, t.kinds, t.edges, strict=True) for t in terms)]
+    of_numbers = [edges for _, kind, edges in parts if kind == "number"]
+    return partial(_read_cells, terms, parts, Bins(of_numbers) if of_numbers else None)
+
+
+def _read_cells(terms, parts, bins, table, rows):
+    numbers = [j for j, kind, _ in parts if kind == "number"]
+    columns = iter(_cells_of_numbers(table.numeric(numbers, rows), bins).T if numbers else ())
+    cells = (
+        next(columns) if kind == "number" else Column(kind=kind).cells(table.values(j, rows), edges)
+        for j, kind, edges in parts
+    )
+    sizes = [[*map(n_cells, term.kinds, term.edges)] for term in terms]
+    return [np.ravel_multi_index([*islice(cells, len(own))], own) for own in sizes]
+
+
+def _cells_of_numbers(values, bins):
+    return np.where(np.isnan(values), bins.sizes - 2, find_bins(values, bins))
 
 
 def exact_counts(terms, table, shares=None, codes=None, n_classes=1, coarsest=1):
@@ -395,10 +406,17 @@ def marked(cells, ends):
     csr_array of shape (n_rows, n_cells)
     """
     n, k = cells.shape
-    starts = np.append(0, ends[:-1]).astype(np.int32)
-    places = np.add(cells, starts, dtype=np.int32, casting="same_kind").ravel()
-    entries = np.ones(n * k), places, np.arange(0, n * k + 1, k, dtype=np.int32)
-    return csr_array(entries, shape=(n, ends[-1]))
+    ones, starts, pointers = _of_marks(1 << (n - 1).bit_length(), (0, *ends[:-1]))
+    places = np.add(cells.ravel(), starts[: n * k], dtype=np.int32, casting="same_kind")
+    return csr_array((ones[: n * k], places, pointers[: n + 1]), shape=(n, ends[-1]))
+
+
+@lru_cache(maxsize=2)
+def _of_marks(n_rows, starts):
+    """Return what is the same in all matrices of so many rows, or fewer."""
+    size, k = n_rows * len(starts), len(starts)
+    starts = np.tile(np.array(starts, dtype=np.int32), n_rows)
+    return np.ones(size), starts, np.arange(0, size + 1, k, dtype=np.int32)
 
 
 def _packed_codes(block, packs, shapes, cells, *small):

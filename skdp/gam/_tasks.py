@@ -98,8 +98,9 @@ class BinaryTask(_OfClasses, kw_only=True):
         -------
         ndarray of shape (n_rows, n_outputs)
         """
-        clipped = np.clip(self.loss.residual(scores[:, 0], targets), -self.clip, self.clip)
-        return (clipped * np.asarray(self.weights)[targets])[:, None]
+        residuals = self.loss.residual(scores[:, 0], targets)
+        np.clip(residuals, -self.clip, self.clip, out=residuals)
+        return (residuals * np.take(self.weights, targets))[:, None]
 
     def probabilities(self, scores):
         """Return the classes' probabilities, of shape (n_rows, 2).

@@ -34,12 +34,12 @@ from tests._private import (
     Term,
     TreePlan,
     best_split,
+    cell_reader,
     declared_columns,
     extended,
     grown_tree,
     joint_layout,
     main_layout,
-    read_cells,
     read_persons,
     residual_grid,
     residual_sums,
@@ -122,7 +122,7 @@ def test_a_person_with_rows_in_many_leaves_moves_a_gradient_by_what_a_row_does(k
 def test_a_row_is_in_one_leaf_of_each_tree(kind):
     terms, trees = trees_of(kind)
     rows = np.array(odd_rows(), dtype=object)
-    cells = read_cells(table_of(rows), slice(0, len(rows)), terms)
+    cells = cell_reader(terms)(table_of(rows), slice(0, len(rows)))
     for tree in trees:
         for i, leaf in enumerate(tree.cells(cells)):
             place, tests = 0, []

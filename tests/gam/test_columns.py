@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.gam._columns import Term, cell_reader
 from skdp.utils import ChunkedArray
+from tests._private import read_kinds
 
 N = 3000
 START = datetime.datetime(2020, 1, 1)
@@ -205,3 +207,37 @@ def test_chunks_give_what_one_array_gives():
     whole = model.fit(X[:, ::2], y).decision_function(X[:, ::2])
     chunks = ChunkedArray([X[:1000, ::2], X[1000:, ::2]])
     np.testing.assert_array_equal(model.fit(chunks, y).decision_function(X[:, ::2]), whole)
+
+
+def cells_by_numpy(values, edges):
+    cells = np.searchsorted(edges, values, side="right") - 1
+    cells[values == edges[-1]] -= 1
+    return np.where(np.isnan(values), len(edges) - 1, np.clip(cells, 0, len(edges) - 2))
+
+
+@pytest.mark.parametrize("container", ["array", "frame", "chunks"])
+@pytest.mark.parametrize("order", ["012", "201", "10", "00 1", "01 12 2", "2 22 0", "3", "30 1 3"])
+def test_cells_of_all_columns_are_those_of_each_by_itself(order, container):
+    rng = np.random.default_rng(0)
+    edges = [np.linspace(-1, 1, 9), np.array([-2.0, 0.5, 0.75, 3.0]), np.array([0.0, 1.0])]
+    X = rng.normal(size=(500, 3))
+    X[:40, 1], X[20:50, 2], X[100, :2], X[200:205, 0] = np.nan, np.nan, (1e300, 3.0), edges[0][::2]
+    labels, known = rng.choice(["a", "b", "c"], size=500), np.array(["a", "b"])
+    by_column = [*map(cells_by_numpy, X.T, edges), np.where(labels == "c", 2, labels == "b")]
+    sizes, kinds = [*map(len, edges), 4], ["number"] * 3 + ["label"]
+    frame = pd.DataFrame(X).add_prefix("x").assign(label=labels)
+    if container == "array" or (container == "chunks" and "3" not in order):
+        frame = X if container == "array" else ChunkedArray([X[:90], X[90:]])
+    if container != "frame" and "3" in order:
+        frame = np.column_stack([X.astype(object), labels.astype(object)])
+    terms, expected = [], []
+    for word in order.split() if " " in order else order:
+        places = tuple(map(int, word))
+        own = {"kinds": tuple(kinds[j] for j in places), "features": places}
+        terms.append(Term(edges=tuple([*edges, known][j] for j in places), **own))
+        shape = [sizes[j] for j in places]
+        expected.append(np.ravel_multi_index([by_column[j] for j in places], shape))
+    table = read_kinds(DPAdditiveClassifier(), frame)[0]
+    found = cell_reader(terms)(table, slice(30, 400))
+    for own, cells in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(cells, own[30:400])

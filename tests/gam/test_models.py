@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
-from skdp.gam._columns import read_cells
+from skdp.gam._columns import cell_reader
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask
 from tests._private import read_kinds
@@ -106,7 +106,7 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     model = classifier(1e10, delta=delta).fit(X, y)
     plan, layout = seen["plan"], seen["layout"]
     table, _ = read_kinds(model, X, reset=False)
-    cells = read_cells(table, slice(0, 1500), model.shape_functions_)
+    cells = cell_reader(model.shape_functions_)(table, slice(0, 1500))
     best = optimum(plan, layout, seen["asked"], cells, y)
     gap = np.abs(model.decision_function(X) - best)
     assert gap.max() < 1e-3 * max(1.0, np.abs(best).max())
