@@ -7,10 +7,10 @@ The kind of files is npy or parquet. `speed` fits each estimator by one thread, 
 processes in turn (`joblib.parallel_config`), on an array in memory and on a folder of files, and
 prints the medians of seconds, and how many times faster two are. Other programs may use the machine
 meanwhile: `others` is the share of its processors that they took during the fits that count, which
-are the quarter in which it was least, of four or more; with 0 seconds the better one of two. A name
-may end in ", files" or ", memory" for these alone. `memory` fits each estimator to a folder of
-files in a process of its own, by one thread and by two, and prints the peak of its memory in MB,
-the interpreter and its libraries included. Linear algebra has one thread.
+are the quarter in which it was least, of four or more after a first one; with 0 seconds this is the
+only one. A name may end in ", files" or ", memory" for these alone. `memory` fits each estimator to
+a folder of files in a process of its own, by one thread and by two, and prints the peak of its
+memory in MB, the interpreter and its libraries included. Linear algebra has one thread.
 
 The environment variable `ONE_MACHINE_FOLDER` names a folder in which files are kept for the next
 call. With `ONE_MACHINE_SECONDS`, `memory` stops a fit after so many, and says "stopped": the peak
@@ -136,12 +136,12 @@ def fit(estimator, X, y, **config):
 
 def compare(estimator, X, y, patience, configs):
     """Return medians of the runs that others disturbed least, for each configuration."""
-    for config in configs:
-        fit(estimator, X, y, **config)
-    runs, end, least = [[] for _ in configs], time.monotonic() + patience, 4 if patience else 2
-    while len(runs[-1]) < least or (time.monotonic() < end and len(runs[-1]) < RUNS):
-        for config, measured in zip(configs, runs, strict=True):
-            measured.append(fit(estimator, X, y, **config))
+    runs = [[fit(estimator, X, y, **config)] for config in configs]
+    if patience:
+        runs, end = [[] for _ in configs], time.monotonic() + patience
+        while len(runs[-1]) < 4 or (time.monotonic() < end and len(runs[-1]) < RUNS):
+            for config, measured in zip(configs, runs, strict=True):
+                measured.append(fit(estimator, X, y, **config))
     best = [sorted(each, key=lambda run: run[1])[: len(each) // 4 + 1] for each in runs]
     return [np.median(each, axis=0) for each in best]
 

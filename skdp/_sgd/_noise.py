@@ -80,8 +80,7 @@ class _GridNoise(FrozenValue):
         ndarray of float64
             Of the shape of `values`.
         """
-        steps = to_steps(values.ravel(), self.step)
-        return from_steps(steps + noise, self.step, values.shape)
+        return from_steps(to_steps(values.ravel(), self.step) + noise, self.step, values.shape)
 
 
 class GaussianNoise(_GridNoise):

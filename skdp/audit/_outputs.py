@@ -150,8 +150,7 @@ def _log_odds(estimator, X, y):
     if hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         right = np.where(known, p[rows, codes], 0.0)
-        both = np.maximum([right, p.sum(axis=1) - right], LEAST_PROBABILITY)
-        return np.subtract(*np.log(both))
+        return np.subtract(*np.log(np.maximum([right, p.sum(axis=1) - right], LEAST_PROBABILITY)))
     margins = np.array(estimator.decision_function(X), dtype=np.float64)
     if margins.ndim == 1:
         margins = np.column_stack([-margins / 2.0, margins / 2.0])

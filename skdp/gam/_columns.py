@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
-from skdp._data._parts import Rows, cut, map_over, sum_over
+from skdp._data._parts import Rows, block_size, cut, map_over, sum_over
 from skdp._data._persons import counts_of, no_counts, times_shares
 from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import level_counts
@@ -184,6 +184,8 @@ def _as_date(value):
 
 
 BLOCK_ROWS = 1 << 15
+# Those of a step of an exact gradient, and how many are added in a run.
+STEP_ROWS, STEP_BLOCKS = 1 << 17, 2
 # A pack has at most so many cells; where there are many rows a cell to so many of them, as far as
 # a code of two bytes reaches.
 LARGEST_PACK, ROWS_A_CELL, LARGEST_CODE = 1 << 12, 64, 1 << 16
@@ -231,7 +233,8 @@ def finest_edges(column, n_cells, *, even):
 
 def cells_of(table, terms):
     """Return the cells of terms, as `Rows` whose blocks are lists of them."""
-    return table.rows(cell_reader(terms), len(terms))
+    rows = min(BLOCK_ROWS // 4, block_size(len(terms)))
+    return table.rows(cell_reader(terms), len(terms)).sized(rows)
 
 
 def cell_reader(terms):
@@ -316,14 +319,14 @@ class PackedCells(Rows):
     of_chunks = False
 
     def __init__(self, rows, cells, *small, sizes, n_units, targets, shares=None):
-        super().__init__(rows.X, BLOCK_ROWS)
+        super().__init__(rows.X)
         self.n_units, largest = n_units, largest_pack(n_units)
         packs = [[]]
         for j, size in enumerate(sizes):
             if packs[-1] and size * math.prod(sizes[k] for k in packs[-1]) > largest:
                 packs.append([])
             packs[-1].append(j)
-        self.sizes, self._packs = sizes, packs
+        self.sizes, self._packs, self._size = sizes, packs, _rows_of(len(packs), BLOCK_ROWS)
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
         lengths = [math.prod(shape) for shape in self._shapes]
         self.ends = np.cumsum(lengths)
@@ -346,6 +349,10 @@ class PackedCells(Rows):
     def with_rows(self, X, along):
         """Return the cells of a part, or of a block, by what goes with its rows alone."""
         return self._changed(X=None, along=along, borders=(0, len(along[0]) if along else 0))
+
+    def in_steps(self, n_outputs):
+        """Return the same in fewer blocks: in shorter steps threads wait for each other."""
+        return self.sized(_rows_of(max(len(self.ends), 8 * n_outputs), STEP_ROWS), STEP_BLOCKS)
 
     def columns(self):
         """Return the cells of all columns."""
@@ -385,6 +392,11 @@ class PackedCells(Rows):
         return np.concatenate(sums)
 
 
+def _rows_of(n_packs, most):
+    """Return how many rows a block has: as many as of eight packs, and fewer of more."""
+    return max(8 * most // max(n_packs, 8), 1)
+
+
 def largest_pack(n_units):
     """Return how many packed cells there are at most: their sums must not take longer than rows."""
     return min(max(n_units // 4, 64), max(LARGEST_PACK, min(n_units // ROWS_A_CELL, LARGEST_CODE)))
@@ -416,7 +428,10 @@ def _of_marks(n_rows, starts):
     """Return what is the same in all matrices of so many rows, or fewer."""
     size, k = n_rows * len(starts), len(starts)
     starts = np.tile(np.array(starts, dtype=np.int32), n_rows)
-    return np.ones(size), starts, np.arange(0, size + 1, k, dtype=np.int32)
+    same = np.ones(size), starts, np.arange(0, size + 1, k, dtype=np.int32)
+    for each in same:
+        each.setflags(write=False)
+    return same
 
 
 def _packed_codes(block, packs, shapes, cells, *small):

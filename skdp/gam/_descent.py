@@ -17,7 +17,7 @@ import numpy as np
 from skdp._data._parts import most_additions, sum_over
 from skdp._sgd._noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._columns import largest_pack
+from skdp.gam._columns import BLOCK_ROWS, largest_pack
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid
@@ -29,9 +29,6 @@ ENOUGH_ROOT = 20.0
 # The condition number is kept at most this by the penalty.
 CONDITION = 22_500.0
 MOST_STEPS = 2_200
-# In shorter steps threads wait for each other. A row has at most eight packs and one score, else
-# there are fewer rows.
-STEP_ROWS, STEP_BLOCKS = 1 << 17, 2
 
 
 class Scores(FrozenValue, eq=False):
@@ -80,8 +77,7 @@ def residual_sums(cells, layout, residuals, weights, step):
     """
     scores, zeros = Scores.at(weights, cells, layout), np.zeros((cells.ends[-1], weights.shape[1]))
     unpacked = scores.cells.unpacked
-    rows = cells.sized(int(STEP_ROWS / max(len(cells.ends) / 8, weights.shape[1])), STEP_BLOCKS)
-    totals = sum_over(rows, _add_residuals, zeros, scores, residuals, step, then=unpacked)
+    totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, then=unpacked)
     sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
     return step * layout.gather(sums)
@@ -267,7 +263,7 @@ class PerturbedObjective(FrozenValue, kw_only=True):
         """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
         n, clip = self.n_rows, self.task.clip_l1
         # Of a pack, or of a column that has more cells.
-        added = STEP_ROWS + max(largest_pack(n), self.size)
+        added = BLOCK_ROWS + max(largest_pack(n), self.size)
         sums = n * clip * (most_additions(added) + 64.0)
         reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
         scores = n * self.task.loss.curvature_bound * reach

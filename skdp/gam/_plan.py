@@ -298,7 +298,9 @@ class AdditivePlan(ColumnsPlan):
 
     def _descent(self, cells, layout, residuals, source, *, share, start=None, told=False):
         problem = self._problem(layout, share)
-        gradient = partial(_descent.residual_sums, cells, layout, residuals)
+        # Where sums are not exact a longer block rounds more, for which there is more noise.
+        rows = cells if self.budget.pure else cells.in_steps(self.task.n_outputs)
+        gradient = partial(_descent.residual_sums, rows, layout, residuals)
         if self.budget.pure:
             gradient = partial(gradient, step=EXACT_ENOUGH)
             return problem.run(lambda w: gradient(w) + problem.strength * layout.ties(w), source)

@@ -143,8 +143,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         float
             At most 1; 0 for predicting the mean of y.
         """
-        means = np.maximum(self.predict(X), np.finfo(np.float64).tiny)
-        return d2_tweedie_score(y, means, power=1)
+        return d2_tweedie_score(y, np.maximum(self.predict(X), np.finfo(np.float64).tiny), power=1)
 
     def _means(self, scores):
         return np.exp(np.minimum(scores, np.log(self.target_bounds_[1]) + 1.0))

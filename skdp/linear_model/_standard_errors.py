@@ -193,7 +193,6 @@ def plan_hessian(problem, guarantee):
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)
     moved = FROBENIUS_MOVED[guarantee.relation] + 2.0 * rounding
-    sensitivity = problem.smoothness * moved * (1.0 + SLACK)
-    mechanism = vector_noise(guarantee, sensitivity)
+    mechanism = vector_noise(guarantee, problem.smoothness * moved * (1.0 + SLACK))
     mechanism.check_size(size * (size + 1) // 2)
     return HessianRelease(shape, radius, problem.norm, mechanism)

@@ -297,8 +297,7 @@ class HistogramPlan(StatisticPlan):
             return release_counts(self.mechanism, counts, source), edges
         counts = count_bins(X, edges, shares=shares)
         released = release_counts(self.mechanism, np.concatenate(counts), source)
-        ends = np.cumsum([len(each) for each in counts])[:-1]
-        return np.split(released, ends), edges
+        return np.split(released, np.cumsum([len(each) for each in counts])[:-1]), edges
 
 
 def check_bins(bins):

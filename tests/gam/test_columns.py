@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._columns import Term, cell_reader
+from skdp.gam._columns import Term, cell_reader, cells_of, marked
 from skdp.utils import ChunkedArray
 from tests._private import read_kinds
 
@@ -241,3 +241,12 @@ def test_cells_of_all_columns_are_those_of_each_by_itself(order, container):
     found = cell_reader(terms)(table, slice(30, 400))
     for own, cells in zip(expected, found, strict=True):
         np.testing.assert_array_equal(cells, own[30:400])
+
+
+def test_blocks_of_cells_are_short_and_what_they_share_is_not_written_to():
+    table = read_kinds(DPAdditiveClassifier(), np.zeros((20_000, 1)))[0]
+    term = Term(features=(0,), kinds=("number",), edges=(np.array([0.0, 1.0]),))
+    assert max(rows.stop - rows.start for rows in cells_of(table, [term]).blocks()) <= 1 << 13
+    marks = marked(np.zeros((3, 1), dtype=int), [2])
+    with pytest.raises(ValueError, match="read-only"):
+        marks.data *= 2.0
