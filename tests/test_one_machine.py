@@ -119,10 +119,16 @@ class Processes(ThreadingBackend):
 
     supports_sharedmem = uses_threads = False
     sent: ClassVar[list] = []
+    # Before joblib 1.5 it has another name.
+    take = ThreadingBackend.submit if hasattr(ThreadingBackend, "submit") else None
 
     def submit(self, func, callback=None):
         self.sent.append(pickle.dumps(func))
-        return super().submit(pickle.loads(self.sent[-1]), callback)
+        take = self.take or super().apply_async
+        return take(pickle.loads(self.sent[-1]), callback)
+
+    if take is None:
+        apply_async = submit
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)

@@ -204,7 +204,9 @@ def test_polars_frames_are_read_and_returned(transformer):
     assert list(out.columns) == list(fitted.get_feature_names_out())
     if not OLD_SKLEARN:
         assert list(fitted.feature_names_in_) == ["a", "b", "c"]
-    np.testing.assert_array_equal(out.to_numpy(), expected)
+    assert out.width == expected.shape[1]
+    if out.width:
+        np.testing.assert_array_equal(out.to_numpy(), expected)
 
 
 @named(CATEGORICAL)

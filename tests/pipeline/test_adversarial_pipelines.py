@@ -1154,6 +1154,8 @@ def test_an_excuse_for_what_is_frozen_is_none_for_a_count_of_what_it_stores():
 
 @pytest.mark.parametrize("name", ADVERSARIAL)
 def test_what_leaks_is_not_accepted(name):
+    if name == "a callback in a private search" and not hasattr(scaler(), "set_callbacks"):
+        pytest.skip("clones of older versions have no callbacks")
     pipe = ADVERSARIAL[name]()
     assert not check_pipeline(pipe).accepted
     with pytest.raises(ValueError):

@@ -72,7 +72,7 @@ def transformed(estimator, container, by):
     with setting:
         try:
             output = estimator.fit_transform(X, X[:, 0] > 0)
-        except (ValueError, ImportError) as error:
+        except (ValueError, ImportError, AttributeError) as error:
             output = error
     return output, len(accountant.spends)
 
@@ -100,7 +100,8 @@ def test_the_output_is_made_or_nothing_was_charged(estimator, container, by):
 def test_a_missing_library_is_missed_before_the_charge(estimator, container, by, monkeypatch):
     monkeypatch.setitem(sys.modules, container, None)
     output, n_charges = transformed(estimator, container, by)
-    assert isinstance(output, ImportError | ValueError) and n_charges == 0
+    # Older scikit-learn asks the missing module for its frames.
+    assert isinstance(output, ImportError | ValueError | AttributeError) and n_charges == 0
 
 
 def test_an_estimator_without_output_settings_is_not_asked():
