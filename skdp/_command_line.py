@@ -146,8 +146,7 @@ def _export(options):
     for row in rows:
         # A spreadsheet would compute what begins so.
         name = "'" * row["dataset"].startswith(("=", "+", "-", "@")) + row["dataset"]
-        body = json.dumps(row["body"], sort_keys=True)
-        writer.writerow(row | {"dataset": name, "body": body})
+        writer.writerow(row | {"dataset": name, "body": json.dumps(row["body"], sort_keys=True)})
 
 
 def _price(options):

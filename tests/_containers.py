@@ -121,6 +121,11 @@ def _chunks(rows):
     return ChunkedArray([np.array(rows[:cut], dtype=float), np.array(rows[cut:], dtype=np.float32)])
 
 
+def _frames(build, rows):
+    cut = len(rows) // 3
+    return ChunkedArray([build(rows[:cut]), build(rows[cut:])])
+
+
 def _object_array(rows):
     array = np.empty((len(rows), len(rows[0])), dtype=object)
     # numpy would ask a cell whether it is a sequence.
@@ -147,7 +152,11 @@ def _polars(rows):
 def _polars_inferred(rows, **options):
     if any(cell is GONE for cell in rows[0]):
         raise ValueError("polars prints what such a cell raises")
-    return pl.DataFrame(rows, orient="row", **options)
+    frame = pl.DataFrame(rows, orient="row", **options)
+    if frame.width != max(map(len, rows)):
+        # Before polars 2 the first row decides.
+        raise ValueError("polars leaves cells out")
+    return frame
 
 
 def _coordinates(rows):
@@ -238,6 +247,8 @@ NUMERIC = [
     Container("polars", _polars),
     Container("pyarrow", _arrow),
     Container("chunks", _chunks),
+    Container("chunks of polars", lambda rows: _frames(_polars, rows)),
+    Container("chunks of Int64", lambda rows: _frames(lambda own: _frame(own, "Int64"), rows)),
     Container("chunk of Sparse", lambda rows: ChunkedArray([_frame(rows, "Sparse[uint64]")])),
     Container("dask frame", _partitions),
     Container("dask", lambda rows: dask.array.from_array(np.array(rows, float), chunks=(7, -1))),
@@ -254,6 +265,8 @@ LABELS = [
     Container("pandas string", lambda rows: _frame(rows, "string"), "labels"),
     Container("pandas string[pyarrow]", lambda rows: _frame(rows, "string[pyarrow]"), "labels"),
     Container("polars", _polars, "labels"),
+    Container("chunks of pyarrow", lambda rows: _frames(_arrow, rows), "labels"),
+    Container("chunks of pandas", lambda rows: _frames(_frame, rows), "labels"),
     Container(
         "polars Categorical", lambda rows: _polars_inferred(rows).cast(pl.Categorical), "labels"
     ),

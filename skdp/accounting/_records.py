@@ -105,8 +105,7 @@ class TableLedger:
     def _select(self, transaction, dataset, after):
         """Return the records of a data set that follow a position, of a chain that was checked."""
         check_position(transaction.execute, after)
-        of_dataset = (dataset, after[0])
-        return list(map(Record.from_row, transaction.execute(_OF_DATASET, of_dataset)))
+        return list(map(Record.from_row, transaction.execute(_OF_DATASET, (dataset, after[0]))))
 
 
 def check_version(version, address):

@@ -196,8 +196,7 @@ class AdditivePlan(ColumnsPlan):
         constant : ndarray of shape (n_outputs,)
         """
         table, targets = read.X, read.y
-        columns = self._found(table, source, persons)
-        terms = self._counted(columns, table, source, persons)
+        terms = self._counted(self._found(table, source, persons), table, source, persons)
         cells = self._cells(terms, table, targets, shares_of(persons))
         centre = self.task.begin(self.centre.run(targets, source, persons))
         residuals = partial(_residuals, self.task, centre)

@@ -130,8 +130,7 @@ class ObjectivePerturbation(_planning.Perturbation):
         -------
         ndarray
         """
-        shape = (*loss.weights_shape, rows.n_features)
-        linear = self.noise.draw(source.stream()).reshape(shape)
+        linear = self.noise.draw(source.stream()).reshape((*loss.weights_shape, rows.n_features))
         objective = LinearObjective(loss, rows, y, self.C, self.quadratic, linear, start)
         weights = minimise(objective, self.tolerance, self.radius)
         weights /= max(1.0, np.linalg.norm(weights) / self.radius)
@@ -279,8 +278,7 @@ def _noise_multiplier(problem, C, guarantee):
     tangent = 4.0 * C * problem.curvature_trace
     if problem.curvature_vanishes_at_vertices and tangent <= _free_tangent(guarantee):
         free = guarantee.epsilon * (1.0 - SLACK)
-        own = replace(guarantee, epsilon=free)
-        choices.append((_multiplier(loss, own, free - tangent), free))
+        choices.append((_multiplier(loss, replace(guarantee, epsilon=free), free - tangent), free))
     return min(choices)
 
 

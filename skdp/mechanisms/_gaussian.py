@@ -321,6 +321,5 @@ class GammaNormMechanism(_grid.PureMechanism):
         step = _grid.power_of_two_below(self.scale * math.sqrt(array.size)) * 2.0**-20
         steps = _grid.to_steps(array, step)
         rest = np.array([math.remainder(value, step) / step for value in array.tolist()])
-        stream = as_source(random_state).stream()
-        noise = rounded_norm_noise(rest, self.scale / step, stream)
+        noise = rounded_norm_noise(rest, self.scale / step, as_source(random_state).stream())
         return _grid.from_steps(steps + noise, step, shape)

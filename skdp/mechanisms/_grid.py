@@ -98,8 +98,7 @@ def to_steps(array, step):
         steps = np.rint(array / step)
     if np.all(np.abs(steps) <= _LARGEST_STEP):
         return steps.astype(np.int64)
-    exact = [round(Fraction(value) / Fraction(step)) for value in array]
-    return np.array(exact, dtype=object)
+    return np.array([round(Fraction(value) / Fraction(step)) for value in array], dtype=object)
 
 
 def from_steps(steps, step, shape):

@@ -305,8 +305,7 @@ def plan_random_stopping(task, layout, mean_runs):
     first = replace(whole, epsilon=epsilon, delta=exact_delta / mean_runs)
 
     def cost(scale):
-        runs = task.run_plans(layout, scaled(first, scale))
-        return run_cost(tuple(runs.values()), first.delta)
+        return run_cost(tuple(task.run_plans(layout, scaled(first, scale)).values()), first.delta)
 
     if not cost(1.0).set_aside:
         first = replace(first, delta=exact_delta)

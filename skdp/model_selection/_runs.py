@@ -63,8 +63,7 @@ class _Rehearsed(NotCopied, TransformerMixin, BaseEstimator):
         table, errors = own._read_table(np.ones((len(y), 1)), y).of(self.n_units), []
         for width in WIDTHS_TRIED:
             try:
-                shape = replace(table.shape, n_columns=width, names=None)
-                own.plan_fit(shape, guarantee_of(own))
+                own.plan_fit(replace(table.shape, n_columns=width, names=None), guarantee_of(own))
             except ValueError as error:
                 errors.append(error)
         params = own.get_params(deep=False).items()

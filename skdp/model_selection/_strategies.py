@@ -61,8 +61,7 @@ def plan_search(task, strategy, cv, ids, mean_runs, composition="basic"):
         )
     layout = Layout.all_on_all(splits, m)
     if strategy == "disjoint":
-        parts = make_parts(splits.train[0], m, ids)
-        apart = Splits(tuple(parts), splits.test * m, n_samples)
+        apart = Splits(tuple(make_parts(splits.train[0], m, ids)), splits.test * m, n_samples)
         layout = Layout(apart, tuple((i,) for i in range(m)))
     if strategy == "random_stopping":
         return plan_random_stopping(task, layout, mean_runs or default_mean_runs(m))

@@ -156,8 +156,7 @@ class QuantilePlan(StatisticPlan):
 
     @property
     def scale(self):
-        rates = (self._rate(level, node) for level in self.levels for node in level)
-        return float(1 / min(rates))
+        return float(1 / min(self._rate(level, node) for level in self.levels for node in level))
 
     @property
     def sensitivity(self):

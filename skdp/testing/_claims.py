@@ -31,8 +31,7 @@ MANY_ROWS = 1000
 
 def check_statement(case):
     """The statement is complete and repeats what was asked and charged."""
-    accountant = PrivacyAccountant(1e3, 0.5, relation="replace_one")
-    shown = case.stated(case.fit(accountant=accountant))
+    shown = case.stated(case.fit(accountant=PrivacyAccountant(1e3, 0.5, relation="replace_one")))
     statement = shown.to_dict()
     expected = dict(zip(("epsilon", "delta"), case.price, strict=True))
     for field, value in (expected | {"relation": "replace_one"}).items():

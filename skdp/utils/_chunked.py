@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from skdp.utils import _sources
 from skdp.utils._dask import DaskRows, DaskTable
-from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+from skdp.utils._frames import is_frame
 from skdp.utils._sources import Parts, Source, moved_by, opened, parts_of, path_parts, table_parts
 
 # So many are added by halves in the bound on the rounding of sums.
@@ -32,9 +32,10 @@ class ChunkedArray:
         A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
         group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
-        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition). Numbers, and in tables
-        whose schema declares types also strings and categories; all of the same width. The rows of
-        the first come first.
+        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition); in a sequence also
+        frames in memory. Numbers, and in tables whose schema declares types also strings and
+        categories; all of the same width, and tables of named columns with the same ones in the
+        same order. The rows of the first come first.
     reopen : callable, default=None
         Of a table that dask computes: called if its cluster is lost, it returns the table on
         another one, which dask uses from then on. A fit asks again for the sum that was
@@ -225,8 +226,7 @@ class ChunkedArray:
         table = self._parts.table
         if table is None:
             workers = self.workers and self.workers.mapped(function)
-            read = partial(_mapped, function)
-            return self._viewed([self], read, n_columns, dtype, workers, form)
+            return self._viewed([self], partial(_mapped, function), n_columns, dtype, workers, form)
         lazy = table.array.rechunk({1: -1})
         made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
         return self._of_dask(lazy.map_blocks(function, dtype=dtype, **made), form)
@@ -320,21 +320,18 @@ def _chunk_parts(chunk):
         array = opening()
     elif (table := as_chunked(chunk)) is not None:
         return table._parts
+    elif is_frame(chunk):
+        return _sources.held_parts(chunk)
     else:
         name, array, folders = "a chunk", _as_array(chunk), frozenset()
         opening = partial(_itself, array)
     if getattr(array, "ndim", None) != 2 or array.dtype.kind not in "fiub":
         found = f"{getattr(array, 'dtype', array)} of shape {np.shape(array)}"
         raise ValueError(f"{name} must be a 2-D array of real numbers, got {found}")
-    source = Source(name, array.shape, array.dtype, opening, not folders, folders)
-    return Parts(sources=(source,))
+    return Parts(sources=(Source(name, array.shape, array.dtype, opening, not folders, folders),))
 
 
 def _as_array(chunk):
-    if is_frame(chunk):
-        # Dates have no common type with numbers: as objects they are refused.
-        columns, _ = frame_columns(chunk)
-        return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
     if issparse(chunk):
         raise ValueError("chunks must be dense")
     if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
@@ -350,8 +347,17 @@ def _itself(array):
 def _all_parts(chunks):
     """Return the parts of a sequence of chunks, of which some may be tables of several."""
     each = [_chunk_parts(chunk) for chunk in chunks]
+    forms = [parts.form for parts in each if parts.form is not None]
+    found = [_sources.typed_columns(form) for form in forms]
+    if other := [columns for columns in found if columns != found[0]]:
+        raise ValueError(
+            "chunks must have the same columns, of the same types, in the same order, got "
+            f"{found[0]} and {other[0]}"
+        )
     sources = chain.from_iterable(parts.sources for parts in each)
-    return Parts(sources=tuple(sources), moved="".join(parts.moved for parts in each))
+    # By the names of some, columns of others could be meant that are not known to be theirs.
+    form = forms[0] if len(forms) == len(each) > 0 else None
+    return Parts(sources=tuple(sources), form=form, moved="".join(parts.moved for parts in each))
 
 
 def _chosen(block, columns, dtype):

@@ -116,6 +116,14 @@ def parts_of(X):
     return _array_parts(X) if hasattr(kind, "blocks") else _frames.is_frame(X) and _frame_parts(X)
 
 
+def held_parts(frame):
+    """Return the `Parts` of a frame in memory."""
+    dtypes = [dtype for _, dtype in typed_columns(frame)]
+    array = _matrix(_frames.frame_columns(frame)[0], len(frame), dtypes)
+    source = Source("a frame", array.shape, array.dtype, partial(np.asarray, array), True)
+    return Parts(sources=(source,), form=frame[:0])
+
+
 def path_parts(paths):
     """Return the `Parts` of Parquet files, or of a folder of them; None of other paths.
 
@@ -206,6 +214,12 @@ def read_as(names, types):
     # A value may be missing, which integers cannot say.
     number = np.float32 if numbers <= {"float", "float32"} else np.float64
     return [np.dtype(object if kind == "label" else number) for kind in kinds]
+
+
+def typed_columns(form):
+    """Return the names of a table's columns, each with the type as which it is read."""
+    names = _frames.names_of(form)
+    return list(zip(names, read_as(names, list(_frames.types_of(form))), strict=True))
 
 
 def common_type(dtypes):

@@ -7,10 +7,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from skdp import DPStandardScaler
+from skdp import DPMeanTransformer, DPStandardScaler
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import as_chunked
 from skdp.utils._sources import Parts, Source
@@ -130,13 +131,38 @@ def test_only_slices_with_step_one_are_read(parts, rows):
         ([np.array([["a"]])], "real numbers"),
         ([np.ones((2, 2), complex)], "real numbers"),
         ([csr_array((2, 2))], "dense"),
-        ([pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [0.5]})], "real numbers"),
-        ([pd.DataFrame({"a": pd.array([1], "Int64")})], "real numbers"),
+        ([pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [0.5]})], "'a' of datetime"),
+        ([pd.DataFrame({"a": np.array([1, "b"], object)})], "'a' of object"),
     ],
 )
 def test_other_parts_are_refused(chunks, words):
     with pytest.raises(ValueError, match=words):
         ChunkedArray(chunks)
+
+
+FRAME = pd.DataFrame({"a": [1, 2], "b": pd.array([0.5, None], "Float64"), "c": ["x", None]})
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, pl.from_pandas, lambda X: pl.from_pandas(X).lazy()])
+@pytest.mark.parametrize(
+    "other", [FRAME[["b", "a", "c"]], FRAME.rename(columns={"a": "d"}), FRAME.assign(b=["u", "v"])]
+)
+def test_tables_of_other_columns_are_not_put_into_one(made, other):
+    """By their places alone, one column's values would be those of another."""
+    array = np.ones((1, 3))
+    for chunks in ([FRAME, made(other)], [array, made(FRAME), array, made(other)]):
+        with pytest.raises(ValueError, match="same columns, of the same types, in the same order"):
+            ChunkedArray(chunks)
+    X = ChunkedArray([FRAME, made(FRAME)])
+    assert X[1:3].tolist() == [[2.0, X[1:2][0, 1], None], [1.0, 0.5, "x"]] and X.dtype == object
+    assert np.isnan(X[1:2][0, 1])
+
+
+def test_names_are_those_of_all_tables():
+    numbers = FRAME[["a"]]
+    for chunks, known in (([numbers] * 2, True), ([numbers, np.ones((2, 1))], False)):
+        model = DPMeanTransformer(bounds=(0, 3)).fit(ChunkedArray(chunks))
+        assert hasattr(model, "feature_names_in_") == known
 
 
 def test_more_chunks_than_the_bound_on_rounding_allows_are_refused(monkeypatch):
