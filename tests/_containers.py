@@ -91,8 +91,8 @@ def _partitions(rows):
     """A frame of dask, whose partitions have the types that their own rows have."""
     cut = len(rows) // 3
     parts = [rows[:cut], rows[cut:]]
-    meta = _frame(parts[1]).iloc[:0]
-    return dask.dataframe.from_map(lambda i: _frame(parts[i]), [0, 1], meta=meta)
+    frames = [_frame(own) for own in parts]
+    return dask.dataframe.from_map(lambda i: frames[i], [0, 1], meta=frames[1].iloc[:0])
 
 
 def _categories(rows):
