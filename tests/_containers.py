@@ -248,7 +248,6 @@ NUMERIC = [
     Container("pyarrow", _arrow),
     Container("chunks", _chunks),
     Container("chunks of polars", lambda rows: _frames(_polars, rows)),
-    Container("chunks of Int64", lambda rows: _frames(lambda own: _frame(own, "Int64"), rows)),
     Container("chunk of Sparse", lambda rows: ChunkedArray([_frame(rows, "Sparse[uint64]")])),
     Container("dask frame", _partitions),
     Container("dask", lambda rows: dask.array.from_array(np.array(rows, float), chunks=(7, -1))),
@@ -265,8 +264,7 @@ LABELS = [
     Container("pandas string", lambda rows: _frame(rows, "string"), "labels"),
     Container("pandas string[pyarrow]", lambda rows: _frame(rows, "string[pyarrow]"), "labels"),
     Container("polars", _polars, "labels"),
-    Container("chunks of pyarrow", lambda rows: _frames(_arrow, rows), "labels"),
-    Container("chunks of pandas", lambda rows: _frames(_frame, rows), "labels"),
+    Container("LazyFrames", lambda rows: _frames(lambda own: _polars(own).lazy(), rows), "labels"),
     Container(
         "polars Categorical", lambda rows: _polars_inferred(rows).cast(pl.Categorical), "labels"
     ),

@@ -535,7 +535,6 @@ def of_words(frame, path):
         "scans": pl.concat(map(pl.scan_parquet, sorted(path.iterdir()))),
         "dask frame": dd.from_pandas(frame, npartitions=3, sort=False),
         "dask files": dd.read_parquet(path),
-        "frames": ChunkedArray([frame[:90], pl.from_pandas(frame[90:])]),
         "LazyFrames": ChunkedArray(
             [pl.from_pandas(each).lazy() for each in (frame[:9], frame[9:])]
         ),

@@ -4,7 +4,7 @@ import os
 import sys
 from bisect import bisect_left, bisect_right
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate, chain, zip_longest
 from threading import Lock, local
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from skdp.utils import _sources
 from skdp.utils._dask import DaskRows, DaskTable
-from skdp.utils._frames import is_frame
+from skdp.utils._frames import NUMBERS, frame_columns, is_frame, names_of, objects
 from skdp.utils._sources import Parts, Source, moved_by, opened, parts_of, path_parts, table_parts
 
 # So many are added by halves in the bound on the rounding of sums.
@@ -33,9 +33,9 @@ class ChunkedArray:
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
         group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
         DataFrame, a checkpointed Spark DataFrame (a chunk is a partition); in a sequence also
-        frames in memory. Numbers, and in tables whose schema declares types also strings and
-        categories; all of the same width, and tables of named columns with the same ones in the
-        same order. The rows of the first come first.
+        frames in memory, of numbers. Numbers, and in tables whose schema declares types also
+        strings and categories; all of the same width, and those with names of columns with the same
+        ones in the same order. The rows of the first come first.
     reopen : callable, default=None
         Of a table that dask computes: called if its cluster is lost, it returns the table on
         another one, which dask uses from then on. A fit asks again for the sum that was
@@ -320,8 +320,6 @@ def _chunk_parts(chunk):
         array = opening()
     elif (table := as_chunked(chunk)) is not None:
         return table._parts
-    elif is_frame(chunk):
-        return _sources.held_parts(chunk)
     else:
         name, array, folders = "a chunk", _as_array(chunk), frozenset()
         opening = partial(_itself, array)
@@ -332,6 +330,10 @@ def _chunk_parts(chunk):
 
 
 def _as_array(chunk):
+    if is_frame(chunk):
+        # Dates have no common type with numbers: as objects they are refused.
+        columns, _ = frame_columns(chunk)
+        return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
     if issparse(chunk):
         raise ValueError("chunks must be dense")
     if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
@@ -346,17 +348,19 @@ def _itself(array):
 
 def _all_parts(chunks):
     """Return the parts of a sequence of chunks, of which some may be tables of several."""
+    chunks = list(chunks)
     each = [_chunk_parts(chunk) for chunk in chunks]
-    forms = [parts.form for parts in each if parts.form is not None]
-    found = [_sources.typed_columns(form) for form in forms]
-    if other := [columns for columns in found if columns != found[0]]:
-        raise ValueError(
-            "chunks must have the same columns, of the same types, in the same order, got "
-            f"{found[0]} and {other[0]}"
-        )
+    forms = [parts.form for parts in each]
+    tables = [c if form is None else form for c, form in zip(chunks, forms, strict=True)]
+    names = [names_of(table) for table in tables if is_frame(table)]
+    names = [own for own in names if all(isinstance(name, str) for name in own)]
+    for one, other in chain.from_iterable(zip_longest(names[0], own) for own in names[1:]):
+        if one != other:
+            names = f"{other!r} in the place of {one!r}"
+            raise ValueError(f"chunks must have the same columns in the same order, got {names}")
+    typed = [form is not None and _sources.typed_columns(form) for form in forms]
+    form = forms[0] if any(typed) and typed.count(typed[0]) == len(typed) else None
     sources = chain.from_iterable(parts.sources for parts in each)
-    # By the names of some, columns of others could be meant that are not known to be theirs.
-    form = forms[0] if len(forms) == len(each) > 0 else None
     return Parts(sources=tuple(sources), form=form, moved="".join(parts.moved for parts in each))
 
 

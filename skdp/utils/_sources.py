@@ -116,14 +116,6 @@ def parts_of(X):
     return _array_parts(X) if hasattr(kind, "blocks") else _frames.is_frame(X) and _frame_parts(X)
 
 
-def held_parts(frame):
-    """Return the `Parts` of a frame in memory."""
-    dtypes = [dtype for _, dtype in typed_columns(frame)]
-    array = _matrix(_frames.frame_columns(frame)[0], len(frame), dtypes)
-    source = Source("a frame", array.shape, array.dtype, partial(np.asarray, array), True)
-    return Parts(sources=(source,), form=frame[:0])
-
-
 def path_parts(paths):
     """Return the `Parts` of Parquet files, or of a folder of them; None of other paths.
 
