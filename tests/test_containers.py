@@ -262,6 +262,7 @@ SEARCHED = (Scored, DPGridSearchCV, DPRandomizedSearchCV)
 NOT_TAKEN = {
     "pyarrow": (Statistic, Scorer, *SEARCHED),
     "chunks": (Statistic, RandomizedResponseTransformer, *SEARCHED),
+    "chunks of polars": (Statistic, RandomizedResponseTransformer, *SEARCHED),
     "chunk of Sparse": (Statistic, *SEARCHED),
     "dask": (Statistic, RandomizedResponseTransformer),
     "dask frame": (Scorer, *SEARCHED),

@@ -14,7 +14,7 @@ TRIAL_STEPS = 5
 FACTORS, STEPS_WITH_A_FACTOR = 50, 10
 LBFGS_STEPS = 3000
 MEMORY = 20
-SHORTENINGS = 20
+SHORTENINGS, BY_A_MODEL = 20, 3
 
 
 def minimise(objective, tolerance, radius=math.inf):
@@ -141,13 +141,14 @@ def _backtrack(objective, point, step):
     Near the minimum the values agree to the last digit and only slopes tell.
     """
     slope, length = np.vdot(point.gradient, step), 1.0
-    for _ in range(SHORTENINGS):
+    for attempt in range(SHORTENINGS):
         candidate = objective.at(point.weights + length * step)
         new_slope = np.vdot(candidate.gradient, step)
         if new_slope <= -0.2 * slope:
             return candidate
-        # Where it vanishes in a quadratic model, kept from too short a step.
-        length *= max(0.1, slope / (slope - new_slope))
+        # Where it vanishes in a quadratic model, kept from too short a step. Where slopes jump, as
+        # those of a loss that is nearly linear on both sides do, such a model only halves a step.
+        length *= max(0.1, slope / (slope - new_slope)) if attempt < BY_A_MODEL else 0.1
     return None
 
 
