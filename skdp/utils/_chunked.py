@@ -356,8 +356,8 @@ def _all_parts(chunks):
     names = [own for own in names if all(isinstance(name, str) for name in own)]
     for one, other in chain.from_iterable(zip_longest(names[0], own) for own in names[1:]):
         if one != other:
-            names = f"{other!r} in the place of {one!r}"
-            raise ValueError(f"chunks must have the same columns in the same order, got {names}")
+            found = f"{other!r} in the place of {one!r}"
+            raise ValueError(f"chunks must have the same columns in the same order, got {found}")
     typed = [form is not None and _sources.typed_columns(form) for form in forms]
     form = forms[0] if any(typed) and typed.count(typed[0]) == len(typed) else None
     sources = chain.from_iterable(parts.sources for parts in each)
