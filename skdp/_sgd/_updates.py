@@ -43,6 +43,8 @@ class Check(FrozenValue):
     chance : float
         What part of the variance of targets weights are expected to explain by chance.
     least_kept : float, default=0.0
+    null_decrease_factor : float, default=2.0
+        How often the decrease of the loss that chance explains is subtracted.
     """
 
     n_steps: int
@@ -50,6 +52,7 @@ class Check(FrozenValue):
     residual: float
     chance: float
     least_kept: float = 0.0
+    null_decrease_factor: float = CHANCE
 
     def units(self, moved):
         """Return the moves of scores and the residuals at which gains are clipped."""
@@ -61,7 +64,7 @@ class Check(FrozenValue):
         first, last, spread = np.ravel(gains)[:3].tolist()
         move, residual = self.units(moved)
         unexplained = max(spread * (residual / move / PART_OF_SPREAD) - first, 0.0)
-        earned = max(first - CHANCE * self.chance * unexplained - noise, 0.0)
+        earned = max(first - self.null_decrease_factor * self.chance * unexplained - noise, 0.0)
         return max(self.least_kept, earned / max(ALL * (first + last), earned, LEAST_MOVE))
 
 

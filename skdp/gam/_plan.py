@@ -1,6 +1,7 @@
 """What a fit of an additive model releases, stage by stage, in one budget."""
 
 import math
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -150,8 +151,11 @@ class AdditivePlan(ColumnsPlan):
         """What each stage gets of the whole."""
         power, check = (1.0, PURE_CHECK_SHARE) if self.budget.pure else (2.0, CHECK_SHARE)
         shares = {
-            stage: min(most, max((ratio / self.clearness) ** power, FREE_SHARE))
-            for stage, most, ratio in (("centre", *self.task.centre_share), ("check", *check))
+            stage: min(most, max((ratio / self.clearness) ** power, least))
+            for stage, most, ratio, least in (
+                ("centre", *self.task.centre_share, self.task.least_centre_share),
+                ("check", *check, FREE_SHARE),
+            )
         }
         rest, left = self.column_shares, 1.0 - math.fsum(shares.values())
         rest |= self._choice_shares
@@ -232,7 +236,14 @@ class AdditivePlan(ColumnsPlan):
 
     def _kept(self, cells, layout, residuals, weights, source):
         """Return the share of weights that explains more than chance; see `Check`."""
-        check = Check(1, 1.0, self.task.clip, self._chance(layout), self.task.least_kept)
+        check = Check(
+            1,
+            1.0,
+            self.task.clip,
+            self._chance(layout, self._final_strength(layout, weights)),
+            self.task.least_kept,
+            self.task.null_decrease_factor,
+        )
         # Their mean square is about that of the scores.
         moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
         small = _descent.Scores.at(weights, cells, layout), residuals, check.units(moved)
@@ -264,9 +275,32 @@ class AdditivePlan(ColumnsPlan):
         strength = max(asked, bend / _descent.CONDITION, LEAST_STRENGTH)
         return _descent.Schedule(bend=bend, strength=strength, quiet=strength / asked)
 
-    def _chance(self, layout):
-        """Return the part of the residuals' variance that weights explain by chance."""
+    def _final_strength(self, layout, weights):
+        """Return the L2 penalty that the released weights were fitted with, or None.
+
+        With delta > 0 the evidence raises the penalty half-way through the steps. The decrease of
+        the loss that is expected by chance falls with it (Efron 2004): computed with the penalty
+        before, it is several times too large on small tables, and good weights are thrown away.
+        """
+        if self.budget.pure:
+            return None
+        problem = self._problem(layout)
+        noise_std = self._steps_noise(weights.size, problem.n_steps).scale
+        evidence = self._evident_strength(layout, weights, problem, noise_std)
+        return max(problem.strength, evidence)
+
+    def _chance(self, layout, strength=None):
+        """Return the part of the residuals' variance that weights explain by chance.
+
+        Parameters
+        ----------
+        layout : Layout
+        strength : float, default=None
+            The L2 penalty of the weights; None is the one that steps begin with.
+        """
         moments, problem = layout.diagonal, self._problem(layout)
+        if strength is not None:
+            problem = replace(problem, strength=strength)
         bends = (self.task.typical_curvature or self.task.loss.curvature_bound) * moments
         if self.budget.pure:
             response = 1.0 / (bends + problem.strength)
