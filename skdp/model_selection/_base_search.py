@@ -197,14 +197,18 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             self._publish(fit, run.plan, run_plan(run, progress))
         return self
 
-    def _charged(self, fit, X, y, groups, params):
-        """Read the rows, plan and charge: all of a fit that is before its first run."""
+    def _check_parameters(self):
+        """Raise `ValueError` for parameters of the search that no table makes right."""
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
+
+    def _charged(self, fit, X, y, groups, params):
+        """Read the rows, plan and charge: all of a fit that is before its first run."""
+        self._check_parameters()
         rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}

@@ -12,17 +12,15 @@ from skdp.accounting import Guarantee, PlannedCharge, plan_event
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
+from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
-from skdp.preprocessing._binning import names_in
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
-# Shapes (rows, columns) at which a plan is made where the table's is not known.
-SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 
 
 def planned_charge(

@@ -1,7 +1,6 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
 from functools import cache
-from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
@@ -13,16 +12,16 @@ from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._additive import RawTableModel
+from skdp.pipeline._checked_fits import with_checked_fits
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
-from skdp.pipeline._planning import plan_pipeline, planned_charge
+from skdp.pipeline._parameters import PublicTable, check_parameters
+from skdp.pipeline._planning import plan_pipeline
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._docstrings import documented
 from skdp.utils._validation import check_privacy_parameters, is_auto
 
 ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor}
-# Of a table of so many rows, or of a whole batch, a model is asked whether it would refuse it.
-SOME_ROWS = 1000
 
 
 @documented()
@@ -72,13 +71,16 @@ def split_budget(
     Returns
     -------
     estimator
-        A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set.
+        A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set. A
+        container is of a subclass whose fits check, before the first charge, every step's
+        parameters, and `y` against them, with the table's shape, names and dtypes.
 
     Raises
     ------
     ValueError
         If a step is neither private nor known to learn nothing and is not in `public_steps`,
-        if a remainder gets no column of `n_features`, or if a parameter is out of range.
+        if a remainder gets no column of `n_features`, or if a step would refuse a parameter
+        whatever the table is. The message names the step.
 
     Notes
     -----
@@ -110,13 +112,18 @@ def split_budget(
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
+    known = PublicTable(n_rows=n_samples, n_columns=n_features, classes=classes)
     if accountant is None:
-        return plan.with_budget(scale * epsilon, row)
+        split = with_checked_fits(plan.with_budget(scale * epsilon, row))
+        check_parameters(split, known)
+        return split
     charges = plan.charges(scale * epsilon, row)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
-    return plan.with_budget(scale * epsilon, row, reservation.steps)
+    split = with_checked_fits(plan.with_budget(scale * epsilon, row, reservation.steps))
+    check_parameters(split, known)
+    return split
 
 
 def joint_scale(make_event, epsilon, delta, terms=None):
@@ -266,9 +273,6 @@ def tabular_pipeline(
     guarantee_of(model)
     if isinstance(model, RawTableModel):
         return make_pipeline(model)
-    batch = own.get("batch_size")
-    n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
-    planned_charge(model, n_rows, 10, terms=terms_of(model.accountant))
     moments = own.get("mechanism") == "sufficient_statistics"
     given = {"bounds": bounds, "categories": categories, "random_state": random_state}
     front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)
