@@ -18,8 +18,10 @@ from skdp.accounting._state import NotCopied
 from skdp.base import guarantee_of
 from skdp.model_selection._candidates import Rows, silence
 from skdp.noise import uniform_integers
+from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
 from skdp.pipeline._kinds import output_width, plans_its_fit, sparsity
+from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._verified import fails_on, verified
 from skdp.utils._dask import Run
@@ -113,7 +115,29 @@ def rehearse(plan, rows):
         _try(plan.runs[candidate, smallest], rows, len(train[smallest]))
 
 
+def check_candidate(fit, rows, n_units):
+    """Check every step's parameters, and y against them, with what is public of the table.
+
+    Parameters
+    ----------
+    fit : FitPlan
+        Of the candidate.
+    rows : Rows
+    n_units : int
+        The number of rows, or of persons, that the fit is planned for.
+
+    Raises
+    ------
+    ValueError
+        If a step would refuse a parameter or the target; the message names the step.
+    """
+    model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
+    public = {"n_rows": n_units, "n_columns": rows.n_columns, "has_target": True, "y": rows.y}
+    check_parameters(model, PublicTable(form=form_of_table(rows.X), **public))
+
+
 def _try(fit, rows, n_units):
+    check_candidate(fit, rows, n_units)
     steps = find_steps(fit.pipeline.pipe, rows.n_columns)
     # Of somebody else's it is not known whether they write into the rows that they are given.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):

@@ -11,15 +11,15 @@ class SplitPipeline(Pipeline):
     """A `Pipeline` whose fits check the parameters of all steps before the first one runs."""
 
     def fit(self, X, y=None, **params):
-        check_parameters(self, PublicTable.of_fit(X, y))
+        check_parameters(self, PublicTable.of_fit(self, X, y))
         return super().fit(X, y, **params)
 
     def fit_transform(self, X, y=None, **params):
-        check_parameters(self, PublicTable.of_fit(X, y))
+        check_parameters(self, PublicTable.of_fit(self, X, y))
         return super().fit_transform(X, y, **params)
 
     def fit_predict(self, X, y=None, **params):
-        check_parameters(self, PublicTable.of_fit(X, y))
+        check_parameters(self, PublicTable.of_fit(self, X, y))
         return super().fit_predict(X, y, **params)
 
 
@@ -27,11 +27,11 @@ class SplitFeatureUnion(FeatureUnion):
     """A `FeatureUnion` whose fits check the parameters of all parts before the first one runs."""
 
     def fit(self, X, y=None, **params):
-        check_parameters(self, PublicTable.of_fit(X, y))
+        check_parameters(self, PublicTable.of_fit(self, X, y))
         return super().fit(X, y, **params)
 
     def fit_transform(self, X, y=None, **params):
-        check_parameters(self, PublicTable.of_fit(X, y))
+        check_parameters(self, PublicTable.of_fit(self, X, y))
         return super().fit_transform(X, y, **params)
 
 
@@ -40,7 +40,7 @@ class SplitColumnTransformer(ColumnTransformer):
 
     # `fit` of a ColumnTransformer calls `fit_transform`.
     def fit_transform(self, X, y=None, **params):
-        check_parameters(self, PublicTable.of_fit(X, y))
+        check_parameters(self, PublicTable.of_fit(self, X, y))
         return super().fit_transform(X, y, **params)
 
 

@@ -13,7 +13,7 @@ from skdp._data._tables import target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, form_of_table, refuses_sparse
-from skdp.pipeline._instances import is_estimator, with_params
+from skdp.pipeline._instances import fitted_params, is_estimator, with_params
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
 from skdp.pipeline._steps import find_steps
@@ -31,7 +31,7 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
     Parameters
     ----------
     n_rows, n_columns : int or None, default=None
-        The table's shape.
+        The table's shape; the number of persons, where these are the unit.
     form : TableForm, default=UNKNOWN_FORM
         What else is known of its columns.
     has_target : bool, default=False
@@ -50,8 +50,8 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
     classes: object = None
 
     @classmethod
-    def of_fit(cls, X, y):
-        """Return what is public of the arguments of a fit."""
+    def of_fit(cls, pipe, X, y):
+        """Return what is public of the arguments of a pipeline's fit."""
         shape = getattr(X, "shape", None) or np.shape(X)
         if len(shape) != 2:
             return cls(has_target=True, y=y)
@@ -59,6 +59,10 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
         n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
         if n_rows is not None and isinstance(y, np.ndarray | list) and len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+        accountants = fitted_params(pipe, "accountant").values()
+        if any(terms_of(accountant).unit == "person" for accountant in accountants):
+            # The number of persons is known once their ids are read.
+            n_rows = None
         form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
         if not hasattr(X, "shape"):
             form = replace(form, kinds=None)
@@ -161,8 +165,7 @@ def _check_plan(step, table):
             classes, _ = estimator._read_target(y, len(y))
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(
-        # The number of persons is not known before their ids are read.
-        n_rows=table.n_rows if unit != "person" else None,
+        n_rows=table.n_rows,
         n_columns=step.n_features,
         classes=classes,
         names=_names(step),

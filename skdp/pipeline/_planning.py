@@ -184,7 +184,10 @@ class PipelinePlan(FrozenValue):
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             known["columns"] = self.columns
-        return planned_charge(estimator, self.n_samples, step.n_features, **known)
+        try:
+            return planned_charge(estimator, self.n_samples, step.n_features, **known)
+        except ValueError as error:
+            raise ValueError(f"step {step.title!r}: {error}") from error
 
     def event(self, epsilon, delta):
         """Return what all steps together charge if they share (epsilon, delta).

@@ -111,19 +111,16 @@ def split_budget(
     row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
-    scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     known = PublicTable(n_rows=n_samples, n_columns=n_features, classes=classes)
+    check_parameters(plan.with_budget(epsilon, row), known)
+    scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     if accountant is None:
-        split = with_checked_fits(plan.with_budget(scale * epsilon, row))
-        check_parameters(split, known)
-        return split
+        return with_checked_fits(plan.with_budget(scale * epsilon, row))
     charges = plan.charges(scale * epsilon, row)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
-    split = with_checked_fits(plan.with_budget(scale * epsilon, row, reservation.steps))
-    check_parameters(split, known)
-    return split
+    return with_checked_fits(plan.with_budget(scale * epsilon, row, reservation.steps))
 
 
 def joint_scale(make_event, epsilon, delta, terms=None):
@@ -269,10 +266,9 @@ def tabular_pipeline(
     given = {name: value for name, value in optional.items() if value is not None}
     given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
     model.set_params(**{name: value for name, value in given.items() if name in own})
-    # What it would refuse is refused here, before a front is charged.
     guarantee_of(model)
     if isinstance(model, RawTableModel):
-        return make_pipeline(model)
+        return with_checked_fits(make_pipeline(model))
     moments = own.get("mechanism") == "sufficient_statistics"
     given = {"bounds": bounds, "categories": categories, "random_state": random_state}
     front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)
