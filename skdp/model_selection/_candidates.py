@@ -20,6 +20,7 @@ from skdp.pipeline import plan_pipeline
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
+from skdp.pipeline._steps import with_dense_columns
 from skdp.utils._chunked import form_of
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
@@ -243,7 +244,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
                 f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
                 "every fit, from its own total"
             )
-    model = with_params(estimator, params)
+    model = with_dense_columns(with_params(estimator, params), public_steps)
     known = {"terms": rows.terms, "columns": rows.columns, "public_steps": public_steps}
     planned = plan_pipeline(model, None, rows.n_columns, **known)
     for step in planned.steps:

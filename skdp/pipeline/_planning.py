@@ -291,11 +291,7 @@ def plan_pipeline(
     steps = find_steps(pipe, n_features)
     problems = unaccepted(steps, public_steps)
     if problems:
-        message = "; ".join(f"step {step.title!r} {REASONS[step.kind]}" for step in problems)
-        raise ValueError(
-            f"{message}; take a private one, or name it in public_steps if what it learns is "
-            "public; see check_pipeline"
-        )
+        raise ValueError(f"{'; '.join(map(_reason, problems))}; see check_pipeline")
     # What only a wider table would have fitted has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):
@@ -315,6 +311,19 @@ def plan_pipeline(
     shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
     shares = tuple(shared.get(step.name, 0.0) for step in private)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)
+
+
+def _reason(step):
+    """Return why a step is not accepted."""
+    if step.kind == "learns" and step.name.rpartition("__")[2] == "sparse_threshold":
+        return (
+            f"step {step.title!r} publishes whether an exact count of stored entries is above a "
+            "limit: use sparse_threshold=0"
+        )
+    return (
+        f"step {step.title!r} {REASONS[step.kind]}; take a private one, or name it in public_steps "
+        "if what it learns is public"
+    )
 
 
 def _check_shares(steps, shares):

@@ -17,6 +17,7 @@ from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import plan_pipeline
+from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._docstrings import documented
 from skdp.utils._validation import check_privacy_parameters, is_auto
@@ -72,8 +73,10 @@ def split_budget(
     -------
     estimator
         A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set. A
-        container is of a subclass whose fits check, before the first charge, every step's
-        parameters, and `y` against them, with the table's shape, names and dtypes.
+        `ColumnTransformer` with a part that may be sparse gets ``sparse_threshold=0`` unless
+        another threshold was set: its table is dense, whatever the rows are. A container is of
+        a subclass whose fits check, before the first charge, every step's parameters, and `y`
+        against them, with the table's shape, names and dtypes.
 
     Raises
     ------
@@ -106,6 +109,7 @@ def split_budget(
     if not (accountant is None or isinstance(accountant, PrivacyAccountant)):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     terms = terms_of(accountant)
+    pipe = with_dense_columns(pipe, public_steps)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
     row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta

@@ -1,9 +1,11 @@
 """The steps of a pipeline, whatever is nested in what."""
 
 from dataclasses import replace
+from inspect import signature
 from numbers import Integral
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -185,6 +187,34 @@ def _walk(estimator, place, found):
         found.append(place.choice("sparse_threshold", by=estimator.sparse_threshold))
     width = None if None in widths else sum(widths)
     return replace(place, n_features=width, before=before, form=form)
+
+
+def with_dense_columns(pipe, public_steps=()):
+    """Return a clone whose column transformers make dense tables where density would decide.
+
+    At scikit-learn's default `sparse_threshold` a `ColumnTransformer` with a part that may be
+    sparse publishes whether an exact count of stored entries is above a limit. With 0 its table
+    is dense whatever the rows are. A threshold that was set, or is named in `public_steps`, stays.
+
+    Parameters
+    ----------
+    pipe : estimator
+    public_steps : sequence of str, default=()
+
+    Returns
+    -------
+    estimator
+    """
+    default = signature(ColumnTransformer).parameters["sparse_threshold"].default
+    names = [
+        step.name
+        for step in find_steps(pipe)
+        if step.name.rpartition("__")[2] == "sparse_threshold"
+        and type(step.estimator) is float
+        and step.estimator == default
+        and step.name not in public_steps
+    ]
+    return clone(pipe).set_params(**dict.fromkeys(names, 0)) if names else pipe
 
 
 def steps_of_search(step):

@@ -364,3 +364,26 @@ def test_without_the_check_the_budget_is_spent(monkeypatch):
     with pytest.raises(ValueError, match="target_bounds"):
         in_pipeline(DPRidge(), accountant)
     assert accountant.epsilon_spent == 1.0
+
+
+def encoded():
+    parts = [("w", DPOneHotEncoder(categories=[[0.0, 1.0]]), ["p"]), ("n", scaler(), ["q"])]
+    return ColumnTransformer(parts)
+
+
+def test_an_encoder_beside_a_scaler_works_at_the_defaults():
+    accountant = PrivacyAccountant(2.0, 2e-5)
+    table = TABLE.round()
+    made = split(encoded(), accountant).fit_transform(table, Y)
+    assert isinstance(made, np.ndarray) and made.shape == (N, 3)
+    split(make_pipeline(encoded(), classifier()), accountant).fit(table, Y)
+    assert accountant.epsilon_spent == 2.0
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    pipe = make_pipeline(encoded(), classifier())
+    DPGridSearchCV(pipe, {}, strategy="holdout", accountant=accountant, **BUDGET).fit(table, Y)
+    assert accountant.epsilon_spent == 1.0 and encoded().sparse_threshold == 0.3
+
+
+def test_a_threshold_that_was_set_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match="use sparse_threshold=0"):
+        split(encoded().set_params(sparse_threshold=0.5), None)
