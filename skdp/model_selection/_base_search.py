@@ -5,6 +5,7 @@ from dataclasses import field, replace
 from operator import attrgetter
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
@@ -205,6 +206,11 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
+        if self.n_jobs is not None:
+            try:
+                effective_n_jobs(int(self.n_jobs))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"n_jobs must be an integer but 0, got {self.n_jobs!r}") from error
 
     def _charged(self, fit, X, y, groups, params):
         """Read the rows, plan and charge: all of a fit that is before its first run."""
