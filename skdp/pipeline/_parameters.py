@@ -95,13 +95,30 @@ def check_parameters(pipe, table=ANY_TABLE, *, prefix="", before=()):
         If a step would refuse its parameters, its columns or the target. The message names the
         step.
     """
+    for step, error in find_refusals(pipe, table, prefix=prefix, before=before):
+        raise ValueError(f"step {step.title!r}: {error}") from error
+
+
+def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
+    """Yield each step that would refuse its parameters or the target, and the error.
+
+    Parameters
+    ----------
+    pipe, table, prefix, before
+        As in `check_parameters`.
+
+    Yields
+    ------
+    step : Step
+    error : Exception
+    """
     for step in find_steps(pipe, table.n_columns, prefix, before, table.form):
         # A step that gets no column is not fitted.
         if is_estimator(step.estimator) and step.n_features != 0:
             try:
                 _check_step(step, table)
             except REFUSALS as error:
-                raise ValueError(f"step {step.title!r}: {error}") from error
+                yield step, error
 
 
 def _check_step(step, table):

@@ -2279,7 +2279,7 @@ MUTATIONS = [
     Mutation(
         "parameters-of-later-steps-not-checked",
         "pipeline._parameters",
-        "check_parameters",
+        "find_refusals",
         rules.put_for("_check_step(step, table)", "None"),
         ("pipeline/test_wrong_parameters.py::test_what_the_table_refuses_costs_nothing",),
         "a wrong parameter of a later step is found after the charge",

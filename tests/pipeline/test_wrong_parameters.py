@@ -28,7 +28,7 @@ from skdp import (
     tabular_pipeline,
 )
 from skdp.model_selection import dp_cross_val_score
-from skdp.pipeline import split_budget
+from skdp.pipeline import check_pipeline, split_budget
 from skdp.testing import wrong_values
 from tests._public import ESTIMATORS
 
@@ -387,3 +387,14 @@ def test_an_encoder_beside_a_scaler_works_at_the_defaults():
 def test_a_threshold_that_was_set_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match="use sparse_threshold=0"):
         split(encoded().set_params(sparse_threshold=0.5), None)
+
+
+def test_a_check_reports_wrong_parameters_of_a_plain_pipeline():
+    """It is fitted by scikit-learn: its steps are charged one after the other."""
+    accountant = PrivacyAccountant(2.0, 1e-5)
+    model = DPRidge(accountant=accountant, data_norm=2.0)
+    pipe = make_pipeline(scaler().set_params(accountant=accountant), model)
+    (finding,) = check_pipeline(pipe)
+    assert (finding.step, finding.problem) == ("dpridge", "wrong parameter")
+    assert "target_bounds" in finding.message
+    assert not list(check_pipeline(pipe.set_params(dpridge__target_bounds=(0, 1))))
