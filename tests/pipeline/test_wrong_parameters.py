@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, SplineTransformer
 from sklearn.utils import get_tags
 
@@ -27,6 +27,7 @@ from skdp import (
     PrivacyAccountant,
     tabular_pipeline,
 )
+from skdp.export import to_sklearn
 from skdp.model_selection import dp_cross_val_score
 from skdp.pipeline import check_pipeline, split_budget
 from skdp.testing import wrong_values
@@ -398,3 +399,11 @@ def test_a_check_reports_wrong_parameters_of_a_plain_pipeline():
     assert (finding.step, finding.problem) == ("dpridge", "wrong parameter")
     assert "target_bounds" in finding.message
     assert not list(check_pipeline(pipe.set_params(dpridge__target_bounds=(0, 1))))
+
+
+def test_what_is_exported_of_a_split_pipeline_is_of_scikit_learn():
+    front = ColumnTransformer([("a", scaler(), [0, 1, 2])])
+    for pipe, plain in ((make_pipeline(front, classifier()), Pipeline), (front, ColumnTransformer)):
+        fitted = split(pipe, PrivacyAccountant(1.0, 1e-5)).fit(X, Y)
+        assert type(clone(fitted)) is type(fitted) is not plain
+        assert type(to_sklearn(fitted)) is plain
