@@ -23,6 +23,7 @@ from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.exceptions import LedgerError
 from skdp.mechanisms._plan import plan_for
+from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._dask import Run
@@ -107,11 +108,16 @@ def _composition(accountant, terms):
 
 
 def _for_groups(plan_fit):
-    """Make a `plan_fit` that meets a group's guarantee of one that meets those of a row."""
+    """Make a `plan_fit` for groups and unknown shapes of one for rows and a known shape."""
 
     @wraps(plan_fit)
     def planned(self, shape, guarantee, **more):
-        return plan_for(partial(plan_fit, self, shape, **more), guarantee)
+        def plan_of(shape):
+            return plan_for(partial(plan_fit, self, shape, **more), guarantee)
+
+        if None in (shape.n_rows, shape.n_columns):
+            return plan_unknown_shape(plan_of, self.get_params(deep=False), shape, guarantee)
+        return plan_of(shape)
 
     return planned
 
@@ -245,7 +251,9 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         Parameters
         ----------
         shape : TableShape
-            What of the table is public, with its labels unless `classes` declares them.
+            What of the table is public, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and the
+            parameters that need no shape are checked all the same.
         guarantee : Guarantee
             What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 

@@ -106,10 +106,10 @@ class TableShape(FrozenValue, kw_only=True, eq=False):
 
     Parameters
     ----------
-    n_rows : int
-        The number of rows; of persons, where the unit is a person.
-    n_columns : int
-        The number of columns.
+    n_rows : int or None
+        The number of rows; of persons, where the unit is a person. None if it is not known.
+    n_columns : int or None
+        The number of columns, None if it is not known.
     classes : ndarray of shape (n_classes,), default=None
         The label set of y, sorted; None without labels.
     names : ndarray of str of shape (n_columns,), default=None
@@ -125,8 +125,8 @@ class TableShape(FrozenValue, kw_only=True, eq=False):
     3
     """
 
-    n_rows: int
-    n_columns: int
+    n_rows: int | None
+    n_columns: int | None
     classes: object = None
     names: object = None
     kinds: object = None

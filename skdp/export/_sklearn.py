@@ -14,6 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import skdp
 from skdp.export._raw_tables import Sums, cells_of, holding, refusal, scores_of, shifted
+from skdp.pipeline._checked_fits import (
+    CHECKED,
+    SplitColumnTransformer,
+    SplitFeatureUnion,
+    SplitPipeline,
+)
 from skdp.pipeline._steps import holds_private
 
 # Their residuals are clipped.
@@ -111,7 +117,12 @@ def _columns(model):
 
 def _copied(model, **known):
     """Return a copy that holds plain parts and makes arrays: names of columns would be others."""
-    plain = holding(copy.copy(model), **known)
+    plain = copy.copy(model)
+    if type(model) in UNCHECKED:
+        # Without skdp there is no subclass whose fits check parameters.
+        plain = UNCHECKED[type(model)].__new__(UNCHECKED[type(model)])
+        vars(plain).update(vars(model))
+    plain = holding(plain, **known)
     vars(plain).pop("_sklearn_output_config", None)
     return plain
 
@@ -284,12 +295,16 @@ def _of_categories(plain, model, categories, labels=()):
     return holding(plain, categories_=categories)
 
 
+UNCHECKED = {checked: kind for kind, checked in CHECKED.items()}
 # What maps, by the very class: one that is derived may predict otherwise.
 SEARCHES = (skdp.DPGridSearchCV, skdp.DPRandomizedSearchCV, GridSearchCV, RandomizedSearchCV)
 RULES = {
     Pipeline: lambda m: _copied(m, steps=_parts(m.steps)),
     FeatureUnion: lambda m: _copied(m, transformer_list=_parts(m.transformer_list)),
     ColumnTransformer: _columns,
+    SplitPipeline: lambda m: _copied(m, steps=_parts(m.steps)),
+    SplitFeatureUnion: lambda m: _copied(m, transformer_list=_parts(m.transformer_list)),
+    SplitColumnTransformer: _columns,
     FrozenEstimator: lambda m: to_sklearn(m.estimator),
     **dict.fromkeys([*CLIPPED, skdp.DPHistogramNB, skdp.DPLogisticRegression], _classifier),
     **dict.fromkeys([skdp.DPLinearSVC, skdp.DPSGDClassifier], _classifier),

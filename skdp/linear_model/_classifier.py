@@ -184,7 +184,8 @@ def check_class_weight(class_weight, classes):
     unknown = [label for label in class_weight if label not in labels]
     if unknown:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
-    return [check_magnitude(class_weight.get(label, 1.0), "a class weight") for label in labels]
+    name = "a value in class_weight"
+    return [check_magnitude(class_weight.get(label, 1.0), name) for label in labels]
 
 
 def logistic_task(class_weight):

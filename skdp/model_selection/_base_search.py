@@ -5,6 +5,7 @@ from dataclasses import field, replace
 from operator import attrgetter
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
@@ -197,14 +198,23 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             self._publish(fit, run.plan, run_plan(run, progress))
         return self
 
-    def _charged(self, fit, X, y, groups, params):
-        """Read the rows, plan and charge: all of a fit that is before its first run."""
+    def _check_parameters(self):
+        """Raise `ValueError` for parameters of the search that no table makes right."""
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
+        if self.n_jobs is not None:
+            try:
+                effective_n_jobs(int(self.n_jobs))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"n_jobs must be an integer but 0, got {self.n_jobs!r}") from error
+
+    def _charged(self, fit, X, y, groups, params):
+        """Read the rows, plan and charge: all of a fit that is before its first run."""
+        self._check_parameters()
         rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}

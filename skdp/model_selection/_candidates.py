@@ -17,7 +17,10 @@ from skdp._data._tables import indexable_table, read_target
 from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
+from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import fitted_params, with_params
+from skdp.pipeline._parameters import PublicTable, check_parameters
+from skdp.pipeline._steps import with_dense_columns
 from skdp.utils._chunked import form_of
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
@@ -232,8 +235,8 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
     ------
     ValueError
         If the search sets a parameter itself, a step would learn from the data without privacy,
-        or has an accountant that would not be charged, or y holds fewer than two labels, or one
-        that is not declared.
+        or has an accountant that would not be charged, a step would refuse a parameter or the
+        target, or y holds fewer than two labels, or one that is not declared.
     """
     for name in params:
         if name.rpartition("__")[2] in SET_BY_SEARCH:
@@ -241,7 +244,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
                 f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
                 "every fit, from its own total"
             )
-    model = with_params(estimator, params)
+    model = with_dense_columns(with_params(estimator, params), public_steps)
     known = {"terms": rows.terms, "columns": rows.columns, "public_steps": public_steps}
     planned = plan_pipeline(model, None, rows.n_columns, **known)
     for step in planned.steps:
@@ -253,6 +256,8 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
                     "beside the estimator"
                 )
             model.set_params(**{step.parameter(name): None})
+    public = {"n_rows": rows.n_units, "n_columns": rows.n_columns, "has_target": True, "y": rows.y}
+    check_parameters(model, PublicTable(form=form_of_table(rows.X), **public))
     classes = None
     if is_classifier(model):
         declared = {

@@ -6,92 +6,103 @@ from functools import partial
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
-from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Allowance
 from skdp.accounting._state import NotCopied
-from skdp.base import guarantee_of
 from skdp.model_selection._candidates import Rows, silence
 from skdp.noise import uniform_integers
-from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
-from skdp.pipeline._kinds import output_width, plans_its_fit, sparsity
+from skdp.pipeline._forms import form_of_table
+from skdp.pipeline._instances import is_estimator, of_skdp
+from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._verified import fails_on, verified
+from skdp.pipeline._verified import verified
 from skdp.utils._dask import Run
 from skdp.utils._values import FrozenValue
 
-# Widths of which a model that refuses its parameters at every one is taken to refuse them at any.
-WIDTHS_TRIED = (1, 10, 1000)
-# Parameters that hold several values, none of which is of a column.
-OF_NO_COLUMN = {"classes", "class_weight", "target_bounds"}
 
+class _Reader(NotCopied, TransformerMixin, BaseEstimator):
+    """Stands for a step in a trial: it reads rows as the step does before its charge.
 
-class _Rehearsed(NotCopied, TransformerMixin, BaseEstimator):
-    """A private step that does what is before its charge, and makes ones of every row."""
+    A private step's output is not known before its charge, so a table without columns comes out
+    of it. The steps behind it are given the columns alone that bypass private steps.
 
-    def __init__(self, estimator, n_units, raises):
+    Parameters
+    ----------
+    name : str
+        The step's name.
+    estimator : estimator
+    n_units : int
+        The number of rows, or of persons, that the fit is planned for.
+    is_private : bool
+    is_behind : bool
+        True if a private step stands before it, so that some of its columns are missing.
+    """
+
+    def __init__(self, name, estimator, n_units, is_private, is_behind):
         # scikit-learn keeps what `set_output` was told among the attributes.
         vars(self).update(vars(estimator))
-        self.estimator, self.n_units, self.raises = estimator, n_units, raises
-        self.state = "waits"
+        self.name, self.estimator, self.n_units = name, estimator, n_units
+        self.is_private, self.is_behind = is_private, is_behind
+        self.made = None
 
     def fit(self, X, y=None, **params):
-        self.state = "reads"
-        try:
-            # What somebody else's does before its charge is not known.
-            if of_skdp(self.estimator):
-                self.estimator._rehearse(X, y, n_units=self.n_units, **params)
-        except self.raises:
-            raise
-        except Exception:
-            self.check_targets(y)
-        validate_data(self, X, reset=True, skip_check_array=True)
-        self.width = output_width(self.estimator, self.n_features_in_) or 1
-        self.state = "made"
+        self.made = np.empty((X.shape[0], 0))
+        if not X.shape[1]:
+            return self
+        if not self.is_private:
+            self._transform_rest(X, y)
+        # What an estimator of somebody else's does before its charge is not known.
+        elif of_skdp(self.estimator) and not self.is_behind:
+            self.estimator._rehearse(X, y, n_units=self.n_units, **params)
+        elif of_skdp(self.estimator) and hasattr(self.estimator, "_read_table"):
+            # Its parameters were checked; of the columns that are there it reads the cells.
+            clone(self.estimator)._read_table(X, y)
         return self
 
-    def check_targets(self, y):
-        """Raise what a step of skdp says of its targets and parameters, whatever the rows hold."""
-        own = self.estimator
-        if not (of_skdp(own) and plans_its_fit(own) and get_tags(own).target_tags.required):
-            return
-        table, errors = own._read_table(np.ones((len(y), 1)), y).of(self.n_units), []
-        for width in WIDTHS_TRIED:
-            try:
-                own.plan_fit(replace(table.shape, n_columns=width, names=None), guarantee_of(own))
-            except ValueError as error:
-                errors.append(error)
-        params = own.get_params(deep=False).items()
-        several = {name for name, v in params if np.iterable(v) and not isinstance(v, str)}
-        if len(errors) == len(WIDTHS_TRIED) and several <= OF_NO_COLUMN:
-            raise errors[0]
+    def _transform_rest(self, X, y):
+        """Do what a step that learns nothing does, with the columns that bypass private steps."""
+        lists = (list, tuple, dict, np.ndarray)
+        by_column = any(isinstance(v, lists) for v in self.estimator.get_params().values())
+        # A list of one entry a column is for all columns.
+        if verified(self.estimator) and not by_column:
+            step = clone(self.estimator)
+            if hasattr(step, "set_output"):
+                step.set_output(transform="default")
+            self.made = step.fit_transform(X, y)
 
     def transform(self, X):
-        ones = np.ones((X.shape[0], self.width))
-        return csr_array(ones) if sparsity(self.estimator) == "made" else ones
+        return self.made
 
     def get_feature_names_out(self, input_features=None):
-        names = getattr(self, "feature_names_in_", input_features)
-        if names is None or len(names) != self.width:
-            names = [f"x{j}" for j in range(self.width)]
-        return np.asarray(names, dtype=object)
+        # Names must differ where several steps' tables are joined.
+        return np.asarray([f"{self.name} {j}" for j in range(self.made.shape[1])], dtype=object)
 
     def get_metadata_routing(self):
         return self.estimator.get_metadata_routing()
 
 
+class _Unread(NotCopied, TransformerMixin, BaseEstimator):
+    """Stands for a `ColumnTransformer` behind a private step: its columns are not there yet."""
+
+    def fit(self, X, y=None, **params):
+        return self
+
+    def transform(self, X):
+        return np.empty((X.shape[0], 0))
+
+
 def rehearse(plan, rows):
     """Do what each private step of a search's fits does before its charge, for what it raises.
 
-    Nothing is released, and nothing is kept. What a private transformer will make is not known
-    before its charge: in its place the steps behind it read ones, and what those raise ends the
-    rehearsal if the ones may be its cause. Each candidate reads all rows, planned for as many as
-    its smallest training set has.
+    Nothing is released, and nothing is kept. First `check_candidate` checks all parameters and
+    the target by what is public. Then the rows are read: by every private step that stands
+    before all others, and by the steps behind these the columns that bypass them. Each candidate
+    reads all rows, planned for as many as its smallest training set has.
 
     Parameters
     ----------
@@ -101,8 +112,7 @@ def rehearse(plan, rows):
     Raises
     ------
     ValueError
-        Whatever a step raises before it charges, unless the ones may be the cause; targets and
-        parameters that a step of skdp refuses in any case; or if so many scores cannot be released.
+        Whatever a step raises before it charges; or if so many scores cannot be released.
     """
     plan.noisy.check_size(plan.released_together)
     train = plan.layout.splits.train
@@ -113,7 +123,29 @@ def rehearse(plan, rows):
         _try(plan.runs[candidate, smallest], rows, len(train[smallest]))
 
 
+def check_candidate(fit, rows, n_units):
+    """Check every step's parameters, and y against them, with what is public of the table.
+
+    Parameters
+    ----------
+    fit : FitPlan
+        Of the candidate.
+    rows : Rows
+    n_units : int
+        The number of rows, or of persons, that the fit is planned for.
+
+    Raises
+    ------
+    ValueError
+        If a step would refuse a parameter or the target; the message names the step.
+    """
+    model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
+    public = {"n_rows": n_units, "n_columns": rows.n_columns, "has_target": True, "y": rows.y}
+    check_parameters(model, PublicTable(form=form_of_table(rows.X), **public))
+
+
 def _try(fit, rows, n_units):
+    check_candidate(fit, rows, n_units)
     steps = find_steps(fit.pipeline.pipe, rows.n_columns)
     # Of somebody else's it is not known whether they write into the rows that they are given.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
@@ -122,45 +154,41 @@ def _try(fit, rows, n_units):
         if isinstance(step.estimator, FrozenEstimator):
             check_is_fitted(step.estimator)
     model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
-    names, errors = {step.name for step in fit.pipeline.steps}, _not_by_ones(steps)
+    private = {step.name for step in fit.pipeline.steps}
     params = {"": model} | model.get_params()
-    parts = {
-        step.name: _Rehearsed(params[step.name], n_units, errors if behind else Exception)
-        for step in fit.pipeline.steps
-        for behind in [names.intersection(step.before)]
-    }
-    model = parts[""] if "" in parts else model.set_params(**parts)
-    try:
-        with silence(), parallel_config("sequential"):
-            rows.fit(model)
-    except Exception as error:
-        states = {part.state for part in parts.values()}
-        if "reads" in states or "made" not in states or isinstance(error, errors):
-            raise
-        for part in parts.values():
-            part.check_targets(rows.y)
-
-
-def _not_by_ones(steps):
-    """Return the errors of which ones in the place of releases are sure to be no cause.
-
-    So are all if every release is as many numbers, and is read, in columns that were chosen before
-    it, by steps of skdp and verified ones that no number makes fail. Other numbers than ones
-    are refused like them if their type is.
-    """
-    private = {step.name: step for step in steps if step.kind == "private"}
-    errors = (Exception,)
+    parts = {}
     for step in steps:
-        before = [private[name] for name in step.before if name in private]
-        if not before or not is_estimator(step.estimator):
-            continue
-        if not all(of_skdp(part.estimator) and gives_numbers(part.estimator) for part in before):
-            return ()
-        chosen = {step.columns} - {"", *(part.columns for part in before)}
-        trusted = of_skdp(step.estimator) or verified(step.estimator)
-        if chosen or step.n_features is None or not trusted or fails_on(step.estimator):
-            errors = (TypeError,)
-    return errors
+        is_behind = bool(private.intersection(step.before))
+        # What a step of somebody else's, behind a private one, makes of a part of its columns
+        # is not known.
+        if step.name in private or (is_behind and is_estimator(step.estimator)):
+            estimator = params[step.name]
+            is_private = step.name in private
+            parts[step.name] = _Reader(step.name, estimator, n_units, is_private, is_behind)
+    unread = _column_transformers_behind(params, steps, private)
+    model = parts[""] if "" in parts else model.set_params(**_outside(parts, unread), **unread)
+    with silence(), parallel_config("sequential"):
+        rows.fit(model)
+
+
+def _column_transformers_behind(params, steps, private):
+    """Return what stands for each column transformer that a private step is before."""
+    unread = {}
+    for name, part in params.items():
+        if isinstance(part, ColumnTransformer):
+            inside = [step for step in steps if step.name.startswith(f"{name}__")]
+            if inside and all(private.intersection(step.before) for step in inside):
+                unread[name] = _Unread()
+    return _outside(unread, unread)
+
+
+def _outside(parts, replaced):
+    """Return the parts that are in none of the containers that are replaced."""
+    return {
+        name: part
+        for name, part in parts.items()
+        if not any(name.startswith(f"{outer}__") for outer in replaced)
+    }
 
 
 class Outcome(FrozenValue):

@@ -7,6 +7,7 @@ from sklearn.base import is_classifier
 from skdp.base import terms_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, is_private
+from skdp.pipeline._parameters import PublicTable, find_refusals
 from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
@@ -26,8 +27,8 @@ class Finding(FrozenValue):
     problem : str
         "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
         "local", "not checkable", "declared public", "no accountant", "several accountants",
-        "may fail after the charge" or "assumes of the table", which is what the verdict assumes
-        of it.
+        "may fail after the charge", "wrong parameter", which a fit would refuse, or "assumes of
+        the table", which is what the verdict assumes of it.
     message : str
         What to do about it.
     """
@@ -196,6 +197,12 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         Finding(step.title, "declared public", f"{REASONS[step.kind]}, which you allow")
         for step in unaccepted(steps)
         if step not in left
+    ]
+    known = PublicTable(n_rows=n_samples, n_columns=n_features)
+    findings += [
+        Finding(step.title, "wrong parameter", str(error))
+        for step, error in find_refusals(pipe, known)
+        if step.kind in ("private", "stateless", "declared")
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)

@@ -11,6 +11,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp.pipeline._verified import sklearn_name
 from skdp.utils._output import asks_for_frame
 
+# Containers whose fits were read, and those of skdp that only check parameters before such a fit.
+CONTAINERS = {Pipeline, FeatureUnion, ColumnTransformer}
+
 
 def is_estimator(value):
     """Say whether a value is an estimator and not a class or a word."""
@@ -99,10 +102,11 @@ def gives_numbers(estimator):
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind = type(estimator)
-    if kind is Pipeline:
+    if isinstance(estimator, Pipeline):
         return bool(estimator.steps) and gives_numbers(estimator.steps[-1][1])
-    if kind in (FeatureUnion, ColumnTransformer):
-        named = estimator.transformer_list if kind is FeatureUnion else estimator.transformers
+    if isinstance(estimator, FeatureUnion | ColumnTransformer):
+        is_union = isinstance(estimator, FeatureUnion)
+        named = estimator.transformer_list if is_union else estimator.transformers
         parts = [part[1] for part in named]
         return all(map(gives_numbers, [*parts, getattr(estimator, "remainder", "drop")]))
     if kind.__name__ == "DPSimpleImputer" and estimator.strategy not in ("mean", "median"):

@@ -12,17 +12,15 @@ from skdp.accounting import Guarantee, PlannedCharge, plan_event
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
+from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
-from skdp.preprocessing._binning import names_in
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
-# Shapes (rows, columns) at which a plan is made where the table's is not known.
-SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 
 
 def planned_charge(
@@ -186,7 +184,10 @@ class PipelinePlan(FrozenValue):
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             known["columns"] = self.columns
-        return planned_charge(estimator, self.n_samples, step.n_features, **known)
+        try:
+            return planned_charge(estimator, self.n_samples, step.n_features, **known)
+        except ValueError as error:
+            raise ValueError(f"step {step.title!r}: {error}") from error
 
     def event(self, epsilon, delta):
         """Return what all steps together charge if they share (epsilon, delta).
@@ -290,11 +291,7 @@ def plan_pipeline(
     steps = find_steps(pipe, n_features)
     problems = unaccepted(steps, public_steps)
     if problems:
-        message = "; ".join(f"step {step.title!r} {REASONS[step.kind]}" for step in problems)
-        raise ValueError(
-            f"{message}; take a private one, or name it in public_steps if what it learns is "
-            "public; see check_pipeline"
-        )
+        raise ValueError(f"{'; '.join(map(_reason, problems))}; see check_pipeline")
     # What only a wider table would have fitted has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):
@@ -314,6 +311,19 @@ def plan_pipeline(
     shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
     shares = tuple(shared.get(step.name, 0.0) for step in private)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)
+
+
+def _reason(step):
+    """Return why a step is not accepted."""
+    if step.kind == "learns" and step.name.rpartition("__")[2] == "sparse_threshold":
+        return (
+            f"step {step.title!r} publishes whether an exact count of stored entries is above a "
+            "limit: use sparse_threshold=0"
+        )
+    return (
+        f"step {step.title!r} {REASONS[step.kind]}; take a private one, or name it in public_steps "
+        "if what it learns is public"
+    )
 
 
 def _check_shares(steps, shares):

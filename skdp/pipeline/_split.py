@@ -1,7 +1,6 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
 from functools import cache
-from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
@@ -13,16 +12,17 @@ from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._additive import RawTableModel
+from skdp.pipeline._checked_fits import with_checked_fits
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
-from skdp.pipeline._planning import plan_pipeline, planned_charge
+from skdp.pipeline._parameters import PublicTable, check_parameters
+from skdp.pipeline._planning import plan_pipeline
+from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._docstrings import documented
 from skdp.utils._validation import check_privacy_parameters, is_auto
 
 ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor}
-# Of a table of so many rows, or of a whole batch, a model is asked whether it would refuse it.
-SOME_ROWS = 1000
 
 
 @documented()
@@ -72,13 +72,18 @@ def split_budget(
     Returns
     -------
     estimator
-        A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set.
+        A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set. A
+        `ColumnTransformer` with a part that may be sparse gets ``sparse_threshold=0`` unless
+        another threshold was set: its table is dense, whatever the rows are. A container is of
+        a subclass whose fits check, before the first charge, every step's parameters, and `y`
+        against them, with the table's shape, names and dtypes.
 
     Raises
     ------
     ValueError
         If a step is neither private nor known to learn nothing and is not in `public_steps`,
-        if a remainder gets no column of `n_features`, or if a parameter is out of range.
+        if a remainder gets no column of `n_features`, or if a step would refuse a parameter
+        whatever the table is. The message names the step.
 
     Notes
     -----
@@ -104,19 +109,22 @@ def split_budget(
     if not (accountant is None or isinstance(accountant, PrivacyAccountant)):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     terms = terms_of(accountant)
+    pipe = with_dense_columns(pipe, public_steps)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
     row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
+    known = PublicTable(n_rows=n_samples, n_columns=n_features, classes=classes)
+    check_parameters(plan.with_budget(epsilon, row), known)
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     if accountant is None:
-        return plan.with_budget(scale * epsilon, row)
+        return with_checked_fits(plan.with_budget(scale * epsilon, row))
     charges = plan.charges(scale * epsilon, row)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
-    return plan.with_budget(scale * epsilon, row, reservation.steps)
+    return with_checked_fits(plan.with_budget(scale * epsilon, row, reservation.steps))
 
 
 def joint_scale(make_event, epsilon, delta, terms=None):
@@ -262,13 +270,9 @@ def tabular_pipeline(
     given = {name: value for name, value in optional.items() if value is not None}
     given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
     model.set_params(**{name: value for name, value in given.items() if name in own})
-    # What it would refuse is refused here, before a front is charged.
     guarantee_of(model)
     if isinstance(model, RawTableModel):
-        return make_pipeline(model)
-    batch = own.get("batch_size")
-    n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
-    planned_charge(model, n_rows, 10, terms=terms_of(model.accountant))
+        return with_checked_fits(make_pipeline(model))
     moments = own.get("mechanism") == "sufficient_statistics"
     given = {"bounds": bounds, "categories": categories, "random_state": random_state}
     front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)

@@ -1,13 +1,24 @@
 """The steps of a pipeline, whatever is nested in what."""
 
 from dataclasses import replace
+from inspect import signature
+from numbers import Integral
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, joined_form, output_form
 from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, with_params
+from skdp.pipeline._instances import (
+    CONTAINERS,
+    infers_types,
+    is_changed,
+    is_estimator,
+    of_skdp,
+    with_params,
+)
 from skdp.pipeline._kinds import ACCEPTED, held, is_private, output_width, sparsity, step_kind
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -32,6 +43,8 @@ class Place(FrozenValue, kw_only=True):
         of the step, or of several side by side, whose output it is fitted to.
     fits : int or None, default=1
         How often a fit of the whole fits it, None if that depends on the table or is not known.
+    form : TableForm, default=UNKNOWN_FORM
+        What else is known of the columns that it is fitted to.
     """
 
     name: str
@@ -39,6 +52,7 @@ class Place(FrozenValue, kw_only=True):
     columns: str = ""
     before: tuple = ()
     fits: int | None = 1
+    form: TableForm = UNKNOWN_FORM
 
     def inside(self, part, **given):
         """Return the place of a part of what stands here."""
@@ -86,7 +100,7 @@ class Step(Place, kw_only=True):
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
-def find_steps(pipe, n_features=None, prefix="", before=()):
+def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -99,6 +113,8 @@ def find_steps(pipe, n_features=None, prefix="", before=()):
         What the names begin with.
     before : tuple of str, default=()
         The names of what is fitted before it, see `Step`.
+    form : TableForm, default=UNKNOWN_FORM
+        What else is known of the table's columns.
 
     Returns
     -------
@@ -109,12 +125,13 @@ def find_steps(pipe, n_features=None, prefix="", before=()):
     Raises
     ------
     ValueError
-        If `n_features` is no positive integer, or too small for the columns that are chosen.
+        If `n_features` is no positive integer, or a step's columns are not in its table.
     """
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
     found = []
-    _walk(pipe, Place(name=prefix, n_features=n_features, before=before), found)
+    place = Place(name=prefix, n_features=n_features, before=before, form=form)
+    _walk(pipe, place, found)
     return found
 
 
@@ -135,18 +152,19 @@ def _walk(estimator, place, found):
         step = Step(estimator=estimator, kind=step_kind(estimator), **vars(place))
         found += [step, *_refused_by_search(step)]
         width = output_width(estimator, place.n_features)
-        return replace(place, n_features=width, before=(*place.before, place.name))
-    if type(estimator) is Pipeline:
+        form = output_form(estimator, place.form, width)
+        return replace(place, n_features=width, before=(*place.before, place.name), form=form)
+    if isinstance(estimator, Pipeline):
         # A release that a memory makes again tells that no row has changed.
         remembers, after = estimator.memory is not None, place
         if remembers:
             found.append(place.choice("memory", by="memory"))
         for part, inner in estimator.steps:
-            given = {"n_features": after.n_features, "before": after.before}
+            given = {"n_features": after.n_features, "before": after.before, "form": after.form}
             fits = None if remembers else place.fits
             after = _walk(inner, place.inside(part, **given, fits=fits), found)
         return after
-    if type(estimator) is FeatureUnion:
+    if isinstance(estimator, FeatureUnion):
         parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
     else:
         parts = list(_of_columns(estimator, place))
@@ -157,11 +175,46 @@ def _walk(estimator, place, found):
     if infers_types(estimator):
         found.append(place.choice("set_output", by="set_output"))
     first = len(found)
-    widths = [_walk(inner, inside, found).n_features for inner, inside in parts]
+    made = [_walk(inner, inside, found) for inner, inside in parts]
+    widths = [part.n_features for part in made]
+    threshold = getattr(estimator, "sparse_threshold", None)
+    names = [inside.name.rpartition("__")[2] for _, inside in parts]
+    form = joined_form(estimator, names, [part.form for part in made], threshold)
     before = (*place.before, *(step.name for step in found[first:]), place.name)
-    if type(estimator) is ColumnTransformer and _density_decides(estimator, place, found[first:]):
+    if isinstance(estimator, ColumnTransformer) and _density_decides(
+        estimator, place, found[first:]
+    ):
         found.append(place.choice("sparse_threshold", by=estimator.sparse_threshold))
-    return replace(place, n_features=None if None in widths else sum(widths), before=before)
+    width = None if None in widths else sum(widths)
+    return replace(place, n_features=width, before=before, form=form)
+
+
+def with_dense_columns(pipe, public_steps=()):
+    """Return a clone whose column transformers make dense tables where density would decide.
+
+    At scikit-learn's default `sparse_threshold` a `ColumnTransformer` with a part that may be
+    sparse publishes whether an exact count of stored entries is above a limit. With 0 its table
+    is dense whatever the rows are. A threshold that was set, or is named in `public_steps`, stays.
+
+    Parameters
+    ----------
+    pipe : estimator
+    public_steps : sequence of str, default=()
+
+    Returns
+    -------
+    estimator
+    """
+    default = signature(ColumnTransformer).parameters["sparse_threshold"].default
+    names = [
+        step.name
+        for step in find_steps(pipe)
+        if step.name.rpartition("__")[2] == "sparse_threshold"
+        and type(step.estimator) is float
+        and step.estimator == default
+        and step.name not in public_steps
+    ]
+    return clone(pipe).set_params(**dict.fromkeys(names, 0)) if names else pipe
 
 
 def steps_of_search(step):
@@ -206,7 +259,7 @@ def holds_private(estimator):
 
 def _is_as_made(container):
     """Say whether a container has no methods of its own and all but its steps is plain data."""
-    if type(container) not in (Pipeline, FeatureUnion, ColumnTransformer) or is_changed(container):
+    if type(container) not in CONTAINERS or is_changed(container):
         return False
     # The memory is judged where it is used.
     params = container.get_params(deep=False) | {"memory": None}
@@ -228,21 +281,27 @@ def _of_columns(transformer, place):
     """
     used, width = set(), place.n_features
     for part, inner, columns in transformer.transformers:
-        places = chosen_places(columns, width)
+        try:
+            places = chosen_places(columns, width, place.form)
+        except ValueError as error:
+            raise ValueError(f"step {_join(place.name, part)!r}: columns: {error}") from None
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
         # Of a table of unknown width only the first column is sure to be there.
         unsure = callable(columns) or (places is None and chosen_places(columns, 1) == [])
         fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
-        yield inner, place.inside(part, n_features=n_chosen, columns=words, fits=fits)
+        form = place.form.take(places)
+        yield inner, place.inside(part, n_features=n_chosen, columns=words, fits=fits, form=form)
     # A name and a position may mean the same column.
     if used is None or len({isinstance(chosen, str) for chosen in used}) > 1:
         width = None
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
         fits = None if left is None else place.fits
-        given = {"n_features": left, "columns": REMAINDER, "fits": fits}
+        rest = None if left is None or place.form.names is None else range(width)
+        form = place.form.take(rest and [j for j in rest if j not in used])
+        given = {"n_features": left, "columns": REMAINDER, "fits": fits, "form": form}
         yield transformer.remainder, place.inside("remainder", **given)
 
 
@@ -278,27 +337,59 @@ def are_names(columns):
     return any(isinstance(value, str) for value in values)
 
 
-def chosen_places(columns, width):
+def chosen_places(columns, width, form=UNKNOWN_FORM):
     """Return the columns that are meant, each a name or a position, None if that is not known.
 
-    A column that is chosen twice is there twice.
+    A column that is chosen twice is there twice. Where the table's names are known, names become
+    positions.
+
+    Raises
+    ------
+    ValueError
+        If a column is not in the table.
     """
     if callable(columns):
         return None
+    if are_names(columns) and form.is_frame is False:
+        raise ValueError(
+            f"{_column_words(columns)} are chosen by name, but the table that reaches this step "
+            'is an array without names: choose positions, or call set_output(transform="pandas") '
+            "on the step before"
+        )
     if isinstance(columns, slice):
-        known = width is not None and not are_names(columns)
-        return list(range(*columns.indices(width))) if known else None
+        if are_names(columns):
+            return None if form.names is None else _named_slice(columns, form.names)
+        return None if width is None else list(range(*columns.indices(width)))
     values = [columns] if np.ndim(columns) == 0 else list(columns)
+    wrong = [v for v in values if not isinstance(v, str | Integral | np.bool_)]
+    if wrong:
+        raise ValueError(f"a column must be a name or a position, got {wrong[0]!r}")
     if values and all(isinstance(value, bool | np.bool_) for value in values):
         if width is not None and len(values) != width:
             raise ValueError(f"{len(values)} columns are chosen from, but there are {width}")
         return [place for place, chosen in enumerate(values) if chosen]
+    if form.names is not None:
+        values = [_position(v, form.names) if isinstance(v, str) else v for v in values]
     if width is None:
         return values
     beyond = [v for v in values if not isinstance(v, str) and not -width <= v < width]
     if beyond:
         raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
     return [value if isinstance(value, str) else value % width for value in values]
+
+
+def _position(name, names):
+    if name not in names:
+        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise ValueError(f"column {name!r} is chosen, but the table has {shown}")
+    return names.index(name)
+
+
+def _named_slice(columns, names):
+    """Return the positions of a slice of names, which includes its end."""
+    start = 0 if columns.start is None else _position(columns.start, names)
+    stop = len(names) if columns.stop is None else _position(columns.stop, names) + 1
+    return list(range(start, stop))[:: columns.step]
 
 
 def _column_words(columns):

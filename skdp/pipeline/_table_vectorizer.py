@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,6 +20,7 @@ from skdp.gam._column_plan import Budget, ColumnsPlan
 from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
+from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
@@ -211,6 +213,7 @@ class DPTableVectorizer(PlannedTransformer):
         shape : TableShape
             What of the table is public. Where it does not tell the columns' kinds, a column is
             one of numbers, and its bounds are sought if parameters leave anything to be found.
+            Where a size is None, the plan's event holds for every shape.
         guarantee : Guarantee
             What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 
@@ -228,6 +231,7 @@ class DPTableVectorizer(PlannedTransformer):
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
         kinds, seeks = getattr(shape, "kinds", None), self._seeks()
         if kinds is None:
+            self._check_declared(shape)
             sought = is_auto(self.bounds) if binned else seeks
             known = None if sought else (0.0, 1.0)
             columns = [Column(kind="number", known=known)] * shape.n_columns
@@ -241,6 +245,21 @@ class DPTableVectorizer(PlannedTransformer):
                 )
         sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
         return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
+
+    def _check_declared(self, shape):
+        """Check `bounds` and `categories` for columns of which the dtypes are not known."""
+        names = shape.names
+        if names is None:
+            names = names_in(self.get_params(deep=False), shape.n_columns)
+        dates = kinds_of_bounds(self.bounds, names)
+        refusal = None
+        for kinds in chain([["object"] * shape.n_columns], dates):
+            try:
+                declared_columns(kinds, self.bounds, self.categories, names)
+                return
+            except ValueError as error:
+                refusal = refusal or error
+        raise refusal
 
     def _seeks(self):
         """Say whether the parameters leave bounds or categories to be found."""

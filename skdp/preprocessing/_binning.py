@@ -321,27 +321,3 @@ def one_hot(codes, n_bins, value, sparse):
 
 # The names of the features of X: the estimator's own, those that are given, or x0, x1, ...
 input_names = OneToOneFeatureMixin.get_feature_names_out
-
-
-def names_in(params, n_features):
-    """Return names for columns of which no table was seen: those that parameters mention.
-
-    They stand where no parameter names a column by its position.
-
-    Parameters
-    ----------
-    params : dict of str to object
-        An estimator's.
-    n_features : int
-
-    Returns
-    -------
-    list of str or None
-    """
-    dicts = (params.get(name) for name in ("bounds", "categories", "edges", "monotonic_cst"))
-    groups = [each for each in dicts if isinstance(each, Mapping)]
-    pairs = params.get("interactions")
-    groups += [each for each in pairs if np.ndim(each) == 1] if isinstance(pairs, list) else []
-    keys = [key for each in groups for key in each]
-    named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
-    return [None if j in keys else next(named, None) for j in range(n_features)]

@@ -8,7 +8,8 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from skdp._data._tables import read_samples, read_table
 from skdp.base import TableEstimator, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.preprocessing._binning import input_names, names_in
+from skdp.mechanisms._unknown_shape import names_in
+from skdp.preprocessing._binning import input_names
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean

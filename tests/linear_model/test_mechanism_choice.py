@@ -109,8 +109,8 @@ def test_the_sensitivity_is_that_of_the_largest_class_weight(mechanism):
         ({"penalty": "l1"}, "penalty"),
         ({"class_weight": "balanced"}, "balanced"),
         ({"class_weight": {7: 1.0}}, "not among"),
-        ({"class_weight": {0: 0.0}}, "class weight"),
-        ({"class_weight": {0: -1.0}}, "class weight"),
+        ({"class_weight": {0: 0.0}}, "class_weight"),
+        ({"class_weight": {0: -1.0}}, "class_weight"),
         ({"class_weight": [1.0, 2.0]}, "dict"),
     ],
 )

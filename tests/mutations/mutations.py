@@ -2276,6 +2276,14 @@ MUTATIONS = [
         ("pipeline/test_split.py::test_a_fit_is_one_charge_of_the_total",),
         "the fits are not booked",
     ),
+    Mutation(
+        "parameters-of-later-steps-not-checked",
+        "pipeline._parameters",
+        "find_refusals",
+        rules.put_for("_check_step(step, table)", "None"),
+        ("pipeline/test_wrong_parameters.py::test_what_the_table_refuses_costs_nothing",),
+        "a wrong parameter of a later step is found after the charge",
+    ),
     # base
     Mutation(
         "fits-not-charged",

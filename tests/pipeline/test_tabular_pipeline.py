@@ -131,7 +131,7 @@ def test_labels_that_are_weighed_are_known_to_a_plan():
     for weights in ({"a": 2.0, "b": 1.0}, *alone):
         model = DPLogisticRegression(class_weight=weights, accountant=PrivacyAccountant(1.0, 0.1))
         assert check_pipeline(model, n_samples=100, n_features=3).epsilon == 1.0
-    with pytest.raises(ValueError, match="class weight"):
+    with pytest.raises(ValueError, match="class_weight"):
         check_pipeline(model.set_params(class_weight={"a": -1.0}), n_samples=100, n_features=3)
     days = [date(2020, 1, 1), date(2021, 1, 1)]
     model = DPLogisticRegression(class_weight={days[0]: 2.0})

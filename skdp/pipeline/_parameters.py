@@ -1,0 +1,221 @@
+"""The check of every step's parameters, before the first step of a pipeline is charged."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data._tables import target_array
+from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
+from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
+from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, form_of_table, refuses_sparse
+from skdp.pipeline._instances import fitted_params, is_estimator, with_params
+from skdp.pipeline._kinds import plans_its_fit
+from skdp.pipeline._planning import labels_of
+from skdp.pipeline._steps import find_steps
+from skdp.pipeline._verified import sklearn_name
+from skdp.utils._output import check_output_setting
+from skdp.utils._values import FrozenValue
+
+# What a step's own check of its parameters raises; values of a wrong type fail in many ways.
+REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError)
+
+
+class PublicTable(FrozenValue, kw_only=True, eq=False):
+    """What is known of the table that a pipeline is fitted to, and of its target.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int or None, default=None
+        The table's shape; the number of persons, where these are the unit.
+    form : TableForm, default=UNKNOWN_FORM
+        What else is known of its columns.
+    has_target : bool, default=False
+        True if the target is known, also if there is none.
+    y : array-like, default=None
+        The target. What it holds is read for errors only.
+    classes : array-like, default=None
+        The labels, where the target is not known.
+    """
+
+    n_rows: int | None = None
+    n_columns: int | None = None
+    form: TableForm = UNKNOWN_FORM
+    has_target: bool = False
+    y: object = None
+    classes: object = None
+
+    @classmethod
+    def of_fit(cls, pipe, X, y):
+        """Return what is public of the arguments of a pipeline's fit."""
+        shape = getattr(X, "shape", None) or np.shape(X)
+        if len(shape) != 2:
+            return cls(has_target=True, y=y)
+        # The number of rows of a dask collection may be unknown.
+        n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
+        if n_rows is not None and isinstance(y, np.ndarray | list) and len(y) != n_rows:
+            raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+        accountants = fitted_params(pipe, "accountant").values()
+        if any(terms_of(accountant).unit == "person" for accountant in accountants):
+            # The number of persons is known once their ids are read.
+            n_rows = None
+        form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
+        if not hasattr(X, "shape"):
+            form = replace(form, kinds=None)
+        return cls(n_rows=n_rows, n_columns=shape[1] or None, form=form, has_target=True, y=y)
+
+
+ANY_TABLE = PublicTable()
+
+
+def check_parameters(pipe, table=ANY_TABLE, *, prefix="", before=()):
+    """Check the parameters of every step of a pipeline, and the target against them.
+
+    Nothing is fitted or charged. Each step's ``plan_fit`` is called with what is known of its
+    input: shape, names and dtypes. What an earlier step finds is not known, and what only that
+    can tell is checked by the step's own fit, after the charge: for example whether a list in
+    `monotonic_cst` has as many entries as a `DPOneHotEncoder` finds categories.
+
+    Parameters
+    ----------
+    pipe : estimator
+        A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, a search, or one
+        estimator.
+    table : PublicTable, default=ANY_TABLE
+    prefix, before
+        As in `find_steps`.
+
+    Raises
+    ------
+    ValueError
+        If a step would refuse its parameters, its columns or the target. The message names the
+        step.
+    """
+    for step, error in find_refusals(pipe, table, prefix=prefix, before=before):
+        raise ValueError(f"step {step.title!r}: {error}") from error
+
+
+def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
+    """Yield each step that would refuse its parameters or the target, and the error.
+
+    Parameters
+    ----------
+    pipe, table, prefix, before
+        As in `check_parameters`.
+
+    Yields
+    ------
+    step : Step
+    error : Exception
+    """
+    for step in find_steps(pipe, table.n_columns, prefix, before, table.form):
+        # A step that gets no column is not fitted.
+        if is_estimator(step.estimator) and step.n_features != 0:
+            try:
+                _check_step(step, table)
+            except REFUSALS as error:
+                yield step, error
+
+
+def _check_step(step, table):
+    estimator = step.estimator
+    if step.form.is_sparse and refuses_sparse(estimator):
+        raise ValueError(
+            f"{type(estimator).__name__} takes no sparse table, and the step before it makes one: "
+            "let that step make a dense table (sparse_output=False), or take a step that accepts "
+            "sparse tables"
+        )
+    if isinstance(estimator, FrozenEstimator):
+        check_is_fitted(estimator)
+    elif hasattr(estimator, "_candidate_params"):
+        _check_search(step, table)
+    elif step.kind == "private" and plans_its_fit(estimator):
+        _check_plan(step, table)
+    elif sklearn_name(estimator):
+        _check_of_sklearn(step)
+
+
+def _check_search(step, table):
+    """Check a search's parameters and those of its candidates."""
+    search = step.estimator
+    search._check_parameters()
+    # Its fits are to parts of the rows.
+    inner = replace(table, n_rows=None, n_columns=step.n_features, form=step.form)
+    name = f"{step.name}__estimator" if step.name else "estimator"
+    for params in search._candidate_params():
+        candidate = with_params(search.estimator, params)
+        check_parameters(candidate, inner, prefix=name, before=step.before)
+
+
+def _check_of_sklearn(step):
+    """Check the parameters of a step of scikit-learn that learns nothing."""
+    estimator, params = step.estimator, step.params
+    if hasattr(estimator, "_validate_params"):
+        estimator._validate_params()
+    categories = params.get("categories")
+    if isinstance(categories, list | tuple) and step.n_features not in (None, len(categories)):
+        raise ValueError(
+            f"categories has {len(categories)} lists, but the step gets {step.n_features} columns"
+        )
+    numbers = step.form.kinds is not None and set(step.form.kinds) == {"number"}
+    if type(estimator) is FunctionTransformer and estimator.func is not None and numbers:
+        # A function that has no version for floats fails on any table of them. Other errors may
+        # be due to the value.
+        with np.errstate(all="ignore"), suppress(ValueError):
+            estimator.func(np.ones((1, step.n_features)), **(estimator.kw_args or {}))
+
+
+def _check_plan(step, table):
+    """Check the parameters of a private step, and the target against them, by its plan."""
+    estimator, params = step.estimator, step.params
+    guarantee = guarantee_of(estimator)
+    classes = labels_of(params, table.classes)
+    if table.has_target and get_tags(estimator).target_tags.required:
+        if table.y is None:
+            raise ValueError("y is required, but is None")
+        if isinstance(estimator, TableEstimator):
+            y = target_array(table.y)
+            classes, _ = estimator._read_target(y, len(y))
+    unit = terms_of(estimator.accountant).unit
+    shape = TableShape(
+        n_rows=table.n_rows,
+        n_columns=step.n_features,
+        classes=classes,
+        names=_names(step),
+        kinds=None if step.form.kinds is None else list(step.form.kinds),
+    )
+    plan = _plan_of_any_kinds(estimator, shape, guarantee)
+    if unit == "person" and not getattr(plan, "by_person", False):
+        raise ValueError(
+            "with these parameters there is no release whose unit is a person: use an accountant "
+            "with unit='row' or unit='group'"
+        )
+    check_output_setting(estimator, sparse=getattr(plan, "sparse_output", False))
+
+
+def _names(step):
+    if step.form.names is not None:
+        return np.array(step.form.names, dtype=object)
+    if step.form.is_frame is False or step.n_features is None:
+        return None
+    return names_in(step.params, step.n_features)
+
+
+def _plan_of_any_kinds(estimator, shape, guarantee):
+    """Return a plan; where dtypes are not known, columns may be dates if bounds say so."""
+    try:
+        return estimator.plan_fit(shape, guarantee)
+    except ValueError:
+        if shape.kinds is not None or shape.n_columns is None:
+            raise
+        names = shape.names if shape.names is not None else [None] * shape.n_columns
+        for kinds in kinds_of_bounds(estimator.get_params(deep=False).get("bounds"), names):
+            try:
+                return estimator.plan_fit(replace(shape, kinds=kinds), guarantee)
+            except ValueError:
+                continue
+        raise
