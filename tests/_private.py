@@ -27,6 +27,7 @@ from skdp._sgd._plan import plan_sgd
 from skdp._sgd._updates import Check
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
+from skdp.cluster._kmeans import Cells
 from skdp.gam._blocks import extended, joint_layout, main_layout
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
@@ -39,7 +40,7 @@ from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.noise._source import Stream
 from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
-from skdp.stats._bounds import BoundsPlan, _add_bins
+from skdp.stats._bounds import BoundsPlan, _add_bins, spaced_bins
 from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._ranks import CELLS, CODE_BITS
@@ -54,6 +55,7 @@ from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._output import check_output_setting
 from skdp.utils._rounding import in_digits
+from skdp.utils._row_wise import row_norms
 from skdp.utils._sources import Decoded
 from skdp.utils._sources import _matrix as array_of_columns
 from skdp.utils._symmetric import pack_symmetric
@@ -70,6 +72,7 @@ __all__ = [
     "BoundedRows",
     "BoundsPlan",
     "Case",
+    "Cells",
     "Check",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
@@ -139,7 +142,9 @@ __all__ = [
     "read_target",
     "residual_grid",
     "residual_sums",
+    "row_norms",
     "second_moment_sensitivity",
+    "spaced_bins",
     "sum_over",
     "sum_rounding",
     "take_rows",

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from skdp._data._parts import Rows, block_size, cut, is_sent, map_over, most_additions, read_block
 from skdp._data._persons import n_units, shares_of, times_shares
-from skdp.utils._clipping import row_norms
+from skdp.utils._row_wise import row_norms
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1

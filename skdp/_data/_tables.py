@@ -11,6 +11,7 @@ from skdp._data._refusals import check_finite, column_name, no_numbers
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._labels import is_missing
+from skdp.utils._row_wise import row_products
 from skdp.utils._values import FrozenValue
 
 
@@ -376,19 +377,8 @@ def linear_scores(X, coef, intercept):
         What overflows is the largest double; products of opposite signs that both do are 0.
     """
     with np.errstate(all="ignore"):
-        scores = map_over(Rows(X), _row_scores, coef, shape=(len(coef),))
+        scores = map_over(Rows(X), row_products, coef, shape=(len(coef),))
         return np.nan_to_num(scores + intercept, copy=False)
-
-
-def _row_scores(block, coef):
-    """Return the products of rows: each depends on its row alone, to the last bit.
-
-    A matrix product rounds the last rows of a block in another way; which these are, the number of
-    rows of one person says.
-    """
-    if issparse(block):
-        return block @ coef.T
-    return np.stack([np.multiply(block, one, order="C").sum(axis=1) for one in coef], axis=1)
 
 
 def check_chunks(chunked, name="X", *, allow_nan=False):

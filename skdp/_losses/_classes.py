@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, logsumexp
 
 from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses, LossOfLabels
+from skdp.utils._row_wise import row_softmax, row_sums
 from skdp.utils._sums import project_on_simplex
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
@@ -64,21 +65,24 @@ class MultinomialLogisticLoss(LossOfClasses):
         return 1.0 - 1.0 / self.n_classes
 
     def value(self, scores, y):
-        return logsumexp(scores, axis=1) - np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
+        return (
+            logsumexp(np.ascontiguousarray(scores), axis=1)
+            - np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
+        )
 
     def residual(self, scores, y):
-        probabilities = softmax(scores, axis=1)
+        probabilities = row_softmax(scores)
         probabilities[np.arange(len(y)), y] -= 1.0
         return probabilities
 
     def curvature(self, scores, y):
         """Return the probabilities, from which `curvature_product` applies the curvature."""
-        return softmax(scores, axis=1)
+        return row_softmax(scores)
 
     def curvature_product(self, curvature, direction):
         """Apply :math:`diag(p) - p p^T` of each row to a direction in score space."""
         product = curvature * direction
-        return product - curvature * product.sum(axis=1, keepdims=True)
+        return product - curvature * row_sums(product)[:, None]
 
 
 class BinaryHuberisedHingeLoss(LossOfLabels, BoundedLoss):
@@ -151,8 +155,8 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
     def value(self, scores, y):
         m, rows = self._with_margin(scores, y), np.arange(len(y))
         p = project_on_simplex(m / self.h)
-        gap = np.einsum("ij,ij->i", p, m - scores[rows, y][:, None])
-        return gap + 0.5 * self.h * (1.0 - np.einsum("ij,ij->i", p, p))
+        gap = row_sums(p * (m - scores[rows, y][:, None]))
+        return gap + 0.5 * self.h * (1.0 - row_sums(p * p))
 
     def residual(self, scores, y):
         p = project_on_simplex(self._with_margin(scores, y) / self.h)
@@ -274,7 +278,7 @@ class OneVersusRestLoss(LossOfLabels):
     curvature_bound = _same("curvature_bound")
 
     def value(self, scores, y):
-        return self.loss.value(scores, self._targets(y)).sum(axis=1)
+        return row_sums(self.loss.value(scores, self._targets(y)))
 
     def residual(self, scores, y):
         return self.loss.residual(scores, self._targets(y))

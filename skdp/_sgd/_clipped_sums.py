@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
 from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, is_sent, map_over, most_additions, sum_over
 from skdp._data._persons import shares_of, times_shares
-from skdp.utils._clipping import row_norms
+from skdp.utils._row_wise import row_norms, row_sums
 from skdp.utils._validation import check_choice, check_magnitude
 
 EPS = float(np.finfo(np.float64).eps)
@@ -162,7 +162,7 @@ def _largest_residuals(tile, clip):
     margin = 1.0 - (n_columns + math.prod(loss.weights_shape) + 16) * EPS
     with np.errstate(over="ignore", divide="ignore"):
         if tile.table.norm == "l1":
-            norms = np.ravel(abs(tile.block).sum(axis=1)) + abs(tile.table.constant)
+            norms = _row_l1_norms(tile.block) + abs(tile.table.constant)
         else:
             norms = np.hypot(row_norms(tile.block), tile.table.constant)
         caps = np.minimum(clip / norms * margin, LARGEST_CAP)
@@ -191,14 +191,20 @@ def sum_gains(moved, first, last, units, shares):
         for each, unit in zip((moved, first, last), (*units, units[1]), strict=True)
     )
     products = -first * moved, last * moved, PART_OF_SPREAD * first**2
-    gains = np.stack([product.sum(axis=1) for product in products], axis=1)
+    gains = np.stack([row_sums(product) for product in products], axis=1)
     # Towards zero: no unit's norm grows. What overflowed to no number is zero.
     steps = np.trunc(times_shares(np.nan_to_num(gains) / GAIN_STEP, shares))
     return GAIN_STEP * steps.sum(axis=0)
 
 
+def _row_l1_norms(block):
+    if issparse(block):
+        return np.ravel(abs(block).sum(axis=1))
+    return row_sums(np.abs(block))
+
+
 def _shortened(vectors):
-    return vectors / np.maximum(1.0, np.linalg.norm(vectors, axis=1, keepdims=True))
+    return vectors / np.maximum(1.0, row_norms(vectors))[:, np.newaxis]
 
 
 class _Tile:
@@ -295,9 +301,9 @@ def _clip_vectors(residual, caps, norm):
     A line becomes zero if its norm, or the factor that it needs, cannot be told precisely.
     """
     if norm == "l1":
-        norms = np.abs(residual).sum(axis=1)
+        norms = row_sums(np.abs(residual))
     else:
-        norms = np.sqrt(np.einsum("ij,ij->i", residual, residual))
+        norms = row_norms(residual)
     factors = np.ones_like(norms)
     np.divide(caps, norms, out=factors, where=norms > caps)
     residual *= factors[:, None]
@@ -342,5 +348,5 @@ def _by_the_library(block, weights):
 
 def _by_sums(block, weights):
     if weights.ndim == 1:
-        return np.add.reduce(block * weights, axis=1)
-    return np.column_stack([np.add.reduce(block * one, axis=1) for one in weights])
+        return row_sums(block * weights)
+    return np.column_stack([row_sums(block * one) for one in weights])

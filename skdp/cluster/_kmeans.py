@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from operator import attrgetter
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
@@ -24,6 +23,7 @@ from skdp.preprocessing._planned import PlannedTransformer, plan_columns
 from skdp.stats import _moments
 from skdp.utils import clip_rows
 from skdp.utils._clipping import finite_doubles
+from skdp.utils._row_wise import row_distances
 from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -227,7 +227,7 @@ def _add_cells(scale, cells, counts, u, shares):
 
 def _add_blocks(scale, centers, radius, weight, blocks, u, shares):
     rows = u * scale
-    nearest = cdist(rows, centers).argmin(axis=1)
+    nearest = row_distances(rows, centers).argmin(axis=1)
     offsets = clip_rows((rows - centers[nearest]) / radius, 1.0)
     values = times_shares(np.column_stack([np.full(len(rows), weight), offsets]), shares)
     blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64).dot(values)
@@ -385,6 +385,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     def _distances(self, X):
         # Not `transform`, whose output may be set to be a frame.
-        return finite_doubles(cdist(read_samples(self, X), self.cluster_centers_))
+        return finite_doubles(row_distances(read_samples(self, X), self.cluster_centers_))
 
     _n_features_out = property(attrgetter("n_clusters"))

@@ -12,6 +12,7 @@ from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
+from skdp.utils._row_wise import row_combinations
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
 
 
@@ -182,7 +183,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        return np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+        return row_combinations(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
 
     _n_features_out = property(lambda self: self.n_components_)
 

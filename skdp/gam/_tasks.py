@@ -3,11 +3,12 @@
 import math
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._numbers import HuberLoss
 from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
+from skdp.utils._row_wise import row_norms, row_softmax, row_sums
 from skdp.utils._values import FrozenValue
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
@@ -145,7 +146,7 @@ class MultinomialTask(_OfClasses, kw_only=True):
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""
         residuals = self.loss.residual(scores, targets)
-        norms = np.linalg.norm(residuals, axis=1)
+        norms = row_norms(residuals)
         factor = np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * SHRINK
         return residuals * (factor * np.asarray(self.weights)[targets])[:, None]
 
@@ -155,12 +156,12 @@ class MultinomialTask(_OfClasses, kw_only=True):
         With q the softmax of the scores and s_k the factor that clips a row of class k, the scores
         solve ``sum_k p_k s_k (q - e_k) = 0``: p_k is in proportion to q_k / s_k.
         """
-        q = softmax(scores, axis=1)
+        q = row_softmax(scores)
         p = np.empty_like(q)
         for k in range(q.shape[1]):
-            norms = np.linalg.norm(q - np.eye(q.shape[1])[k], axis=1)
+            norms = row_norms(q - np.eye(q.shape[1])[k])
             p[:, k] = q[:, k] * np.maximum(1.0, norms / self.clip)
-        return p / p.sum(axis=1, keepdims=True)
+        return p / row_sums(p)[:, np.newaxis]
 
 
 class NumberTask(FrozenValue, kw_only=True):

@@ -152,7 +152,7 @@ class LogisticProbabilitiesMixin:
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
+        return log_softmax(np.ascontiguousarray(scores), axis=1)
 
 
 def check_class_weight(class_weight, classes):

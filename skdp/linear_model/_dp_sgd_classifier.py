@@ -9,6 +9,7 @@ from skdp._losses import _classes
 from skdp.linear_model import _classifier
 from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
 from skdp.linear_model._dp_sgd import PrivateSGDModel
+from skdp.utils._row_wise import row_sums
 from skdp.utils._validation import check_choice
 
 # Half the width of the hinge's corner: rounding errors of scores move a residual by no more
@@ -245,6 +246,6 @@ def _modified_huber_probabilities(scores):
     values = 0.5 * (np.clip(scores, -1.0, 1.0) + 1.0)
     if values.ndim == 1:
         return np.column_stack([1.0 - values, values])
-    total = values.sum(axis=1, keepdims=True)
+    total = row_sums(values)[:, np.newaxis]
     even = 1.0 / values.shape[1]
     return np.where(total > 0.0, values / np.where(total > 0.0, total, 1.0), even)

@@ -191,6 +191,20 @@ class GridMechanism(FrozenValue):
         """
         self._on_grid(size)
 
+    def grid_for(self, size: int) -> float:
+        """Return the grid to whose multiples a release rounds values, a power of two.
+
+        Parameters
+        ----------
+        size : int
+            How many values are released together.
+
+        Returns
+        -------
+        float
+        """
+        return float(self._on_grid(size)[0])
+
     def scale_for(self, size: int) -> float:
         """Return the scale of the noise in a release, raised for the rounding of the values.
 

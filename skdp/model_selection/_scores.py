@@ -18,6 +18,7 @@ from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.utils import _validation as checks
 from skdp.utils._labels import category_codes
+from skdp.utils._row_wise import row_sums
 from skdp.utils._values import FrozenValue, checked
 
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
@@ -281,7 +282,7 @@ class LogLoss(_MeanOverRows):
     def _of_rows(self, estimator, X, y):
         with np.errstate(all="ignore"):
             probabilities = estimator.predict_proba(X)
-            return -np.log(np.where(_indicators(estimator, y), probabilities, 0.0).sum(axis=1))
+            return -np.log(row_sums(np.where(_indicators(estimator, y), probabilities, 0.0)))
 
 
 class BrierScore(_MeanOverRows):
@@ -297,7 +298,7 @@ class BrierScore(_MeanOverRows):
         truth = _indicators(estimator, y)
         # A label that the estimator does not know is a class of its own, of probability 0.
         unknown = ~truth.any(axis=1)
-        return 0.5 * (np.square(probabilities - truth).sum(axis=1) + unknown)
+        return 0.5 * (row_sums(np.square(probabilities - truth)) + unknown)
 
 
 class ROCAUC(BoundedScore):

@@ -16,6 +16,7 @@ from skdp.gam._bins import CELLS, consistent_counts, nearest_masses
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import cells_of, exact_counts
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
+from skdp.utils._row_wise import row_softmax, row_sums
 
 # Of mu squared, or of epsilon with delta = 0.
 TEMPERATURE_SHARE = 0.05
@@ -117,8 +118,8 @@ def _add_losses(losses, cells, codes, shares, values, moves, start):
     truth = np.eye(len(start))[codes]
     evidence += truth * sum(own[places] for own, places in zip(moves, cells, strict=True))
     for i, weight in enumerate(INVERSE_TEMPERATURES):
-        errors = softmax(start + weight * evidence, axis=1) - truth
-        loss = np.clip(0.5 * (errors**2).sum(axis=1) - 0.5, -0.5, 0.5)
+        errors = row_softmax(start + weight * evidence) - truth
+        loss = np.clip(0.5 * row_sums(errors**2) - 0.5, -0.5, 0.5)
         steps = np.trunc(loss / STEP)
         losses[i] += STEP * (steps if shares is None else np.trunc(steps * shares)).sum()
 

@@ -26,9 +26,9 @@ class Finding(FrozenValue):
         The step's name.
     problem : str
         "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
-        "local", "not checkable", "declared public", "no accountant", "several accountants",
-        "may fail after the charge", "wrong parameter", which a fit would refuse, or "assumes of
-        the table", which is what the verdict assumes of it.
+        "local", "not checkable", "not row-wise", "declared public", "no accountant",
+        "several accountants", "may fail after the charge", "wrong parameter", which a fit would
+        refuse, or "assumes of the table", which is what the verdict assumes of it.
     message : str
         What to do about it.
     """
@@ -257,6 +257,12 @@ def _finding(step):
             )
         return Finding(step.title, "not checkable", f"{REASONS[step.kind]}; {remedy}")
     name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
+    if step.kind == "not_row_wise":
+        part = getattr(step.estimator, "estimator", step.estimator)
+        remedy = ROW_WISE_REMEDIES.get(type(part).__name__, PRODUCTS)
+        message = f"{name} {REASONS['not_row_wise']}, because of the person as the unit or of "
+        message += f"count='noisy'; {remedy}"
+        return Finding(step.title, "not row-wise", message)
     message = f"{name} {REASONS['learns']}"
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
 
@@ -305,6 +311,21 @@ REMEDIES = {
         "use a ufunc of numpy or scipy without kw_args (np.clip and np.nan_to_num only in "
         "one of yours that makes the table an array of doubles first), or declare that yours "
         "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
+    ),
+}
+
+
+PRODUCTS = (
+    "it multiplies matrices: use a function of your own that computes each row's products by "
+    "np.multiply(X, weights, order='C').sum(axis=1), in a FunctionTransformer, and declare it by "
+    "its attribute __skdp_kind__ = 'stateless'"
+)
+ROW_WISE_REMEDIES = {
+    "Normalizer": "use Normalizer(norm='max'), or the data_norm of the private step",
+    "FunctionTransformer": (
+        "use a function of scipy.special, such as log1p or expm1, which takes one number at a "
+        "time, or one of your own that begins with X = np.array(X, order='C') and declares itself "
+        "by its attribute __skdp_kind__ = 'stateless'"
     ),
 }
 

@@ -12,6 +12,18 @@ import scipy.special
 # np.digitize: among objects it starts where it was with the row before, which may be NaN.
 # np.square of a sparse matrix (no array) is a product of matrices.
 TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
+# What IEEE 754 rounds in one way, or what is exact. For others, as np.exp and np.log1p, NumPy has
+# several algorithms: which of them rounds a number depends on the layout of the table, which may be
+# another one where a row is alone. The functions of scipy.special take one number at a time.
+ROUNDED_ONCE = {
+    getattr(np, name)
+    for name in (
+        "absolute add ceil copysign deg2rad degrees divide equal fabs floor fmax fmin greater "
+        "greater_equal heaviside isfinite isinf isnan less less_equal logical_and logical_not "
+        "logical_or logical_xor maximum minimum multiply negative not_equal positive rad2deg "
+        "radians reciprocal rint sign signbit sqrt subtract trunc"
+    ).split()
+}
 # Of exactly these classes a value holds no other.
 PLAIN = {type(None), bool, int, float, complex, str, bytes, range, type(...)}
 PLAIN |= {np.random.RandomState, np.random.Generator}
@@ -66,6 +78,21 @@ def treats_rows_alone(function, arguments=None):
         function = function.func
     own = getattr(function, "__dict__", {})
     return own.get("__skdp_kind__") == "stateless" and "__wrapped__" not in own
+
+
+def rounds_elements_alone(function):
+    """Return whether a function that treats rows alone rounds each as if no other row were there.
+
+    Parameters
+    ----------
+    function : callable or None
+        Which `treats_rows_alone` accepts; if it is no ufunc, its owner declared it.
+    """
+    while type(function) is partial:
+        function = function.func
+    if not isinstance(function, np.ufunc):
+        return True
+    return function in ROUNDED_ONCE or getattr(np, function.__name__, None) is not function
 
 
 def has_bounded_domain(function):

@@ -20,10 +20,14 @@ REASONS = {
     "opaque": "was fitted before, and what it makes of a row may depend on other rows",
     "declared": "learns nothing beyond what its parameters declare",
     "learns": "learns from the data without privacy",
+    "not_row_wise": (
+        "may round a row by how many rows stand beside it, and their number is private here"
+    ),
     "wrapper": "fits the estimators inside it in ways that cannot be checked",
     "cross_validates": "chooses by scores on private rows, which are raw",
 }
-KINDS = tuple(REASONS)
+# What a step is by its class and parameters. That it is "not_row_wise" matters behind some only.
+KINDS = tuple(kind for kind in REASONS if kind != "not_row_wise")
 ACCEPTED = ("private", "stateless", "frozen", "declared")
 
 

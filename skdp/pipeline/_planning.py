@@ -288,7 +288,8 @@ def plan_pipeline(
     """
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
-    steps = find_steps(pipe, n_features)
+    terms = terms_of(None) if terms is None else terms
+    steps = find_steps(pipe, n_features, by_person=terms.unit == "person")
     problems = unaccepted(steps, public_steps)
     if problems:
         raise ValueError(f"{'; '.join(map(_reason, problems))}; see check_pipeline")
@@ -307,7 +308,7 @@ def plan_pipeline(
     if not releasing:
         raise ValueError("no private step releases anything: there is nothing to charge")
     # A step is calibrated for one row, also where the plan is priced for a group.
-    terms = (terms_of(None) if terms is None else terms).of_rows
+    terms = terms.of_rows
     shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
     shares = tuple(shared.get(step.name, 0.0) for step in private)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)

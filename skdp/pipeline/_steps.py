@@ -20,6 +20,7 @@ from skdp.pipeline._instances import (
     with_params,
 )
 from skdp.pipeline._kinds import ACCEPTED, held, is_private, output_width, sparsity, step_kind
+from skdp.pipeline._verified import is_row_wise
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -45,6 +46,8 @@ class Place(FrozenValue, kw_only=True):
         How often a fit of the whole fits it, None if that depends on the table or is not known.
     form : TableForm, default=UNKNOWN_FORM
         What else is known of the columns that it is fitted to.
+    by_person : bool, default=False
+        Whether the whole is charged by person, so that the number of rows is private.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Place(FrozenValue, kw_only=True):
     before: tuple = ()
     fits: int | None = 1
     form: TableForm = UNKNOWN_FORM
+    by_person: bool = False
 
     def inside(self, part, **given):
         """Return the place of a part of what stands here."""
@@ -84,6 +88,15 @@ class Step(Place, kw_only=True):
     # The name, or the class of a single estimator.
     title = property(lambda self: self.name or type(self.estimator).__name__)
 
+    @property
+    def hides_number_of_rows(self):
+        """True if the step is private and the number of rows is private in its guarantee."""
+        if self.kind != "private":
+            return False
+        terms, count = getattr(self.params["accountant"], "terms", None), self.params.get("count")
+        is_noisy = isinstance(count, str) and count == "noisy"
+        return self.by_person or getattr(terms, "unit", None) == "person" or is_noisy
+
     def parameter(self, name):
         """Return the name by which `set_params` of the whole knows a parameter of the step."""
         return _join(self.name, name)
@@ -100,7 +113,7 @@ class Step(Place, kw_only=True):
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
-def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM):
+def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, by_person=False):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -115,6 +128,8 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM):
         The names of what is fitted before it, see `Step`.
     form : TableForm, default=UNKNOWN_FORM
         What else is known of the table's columns.
+    by_person : bool, default=False
+        Whether all of it is charged by person, whatever accountants its steps have now.
 
     Returns
     -------
@@ -130,9 +145,25 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM):
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
     found = []
-    place = Place(name=prefix, n_features=n_features, before=before, form=form)
+    place = Place(name=prefix, n_features=n_features, before=before, form=form, by_person=by_person)
     _walk(pipe, place, found)
-    return found
+    return _with_private_number_of_rows(found)
+
+
+def _with_private_number_of_rows(steps):
+    """Return steps with the kind "not_row_wise" of those that would reveal the number of rows.
+
+    A last bit of other persons' rows, which depends on how many rows one person has, is a whole
+    unit of theirs behind a bin, a threshold or a clip.
+    """
+    behind = {name for step in steps if step.hides_number_of_rows for name in step.before}
+    kept = ("stateless", "declared", "frozen")
+    return [
+        replace(step, kind="not_row_wise")
+        if step.kind in kept and step.name in behind and not is_row_wise(step.estimator)
+        else step
+        for step in steps
+    ]
 
 
 def _join(*names):
@@ -224,7 +255,8 @@ def steps_of_search(step):
         return []
     name, every = _join(step.name, "estimator"), ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
-    return [find_steps(each, None, name, step.before) for each in tried]
+    by_person = step.hides_number_of_rows
+    return [find_steps(each, None, name, step.before, by_person) for each in tried]
 
 
 def _refused_by_search(step):

@@ -8,8 +8,15 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
-from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
+from skdp.pipeline._functions import (
+    has_bounded_domain,
+    is_elementwise,
+    is_plain,
+    rounds_elements_alone,
+    treats_rows_alone,
+)
 from skdp.utils._values import FrozenValue
 
 
@@ -34,12 +41,17 @@ class Verified(FrozenValue):
         Of its parameters: whether a fit keeps nothing but these, the table's width and names.
     sparse : {"refused", "kept", "dense", "made"}
         What it makes of a sparse table; "made" makes one of a dense table too.
+    is_row_wise : callable
+        Of its parameters: whether each cell that it makes depends on its own row alone to the last
+        bit, because it is made of the operations that `skdp.utils._row_wise` lists. A product of
+        matrices is none of them: how it rounds a row depends on how many rows there are.
     """
 
     kind: str
     width: Callable = lambda params, d: d
     condition: Callable = lambda params: True
     sparse: str = "refused"
+    is_row_wise: Callable = lambda params: True
 
 
 def _exact_sums(params):
@@ -140,27 +152,44 @@ def _plain_words(params):
     return own and params["input"] == "content"
 
 
+def _never(params):
+    return False
+
+
+def _is_scaled_by_largest(params):
+    # The other norms are sums, which NumPy adds by the layout and `einsum` by the number of rows.
+    return params["norm"] == "max"
+
+
+def _is_row_wise_function(params):
+    return rounds_elements_alone(params["func"])
+
+
 # By the names of classes.
 VERIFIED = {
     "Binarizer": Verified("stateless", sparse="kept"),
     "FeatureHasher": Verified("stateless", _hashed, _exact_sums, "made"),
-    "FunctionTransformer": Verified("stateless", _kept_by_function, _plain_function, "kept"),
-    "GaussianRandomProjection": Verified("declared", _components, _whole_components, "dense"),
+    "FunctionTransformer": Verified(
+        "stateless", _kept_by_function, _plain_function, "kept", _is_row_wise_function
+    ),
+    "GaussianRandomProjection": Verified(
+        "declared", _components, _whole_components, "dense", _never
+    ),
     "HashingVectorizer": Verified("stateless", _hashed, _plain_words, "made"),
     "MissingIndicator": Verified(
         "declared", condition=lambda p: p["features"] == "all", sparse="kept"
     ),
-    "Normalizer": Verified("stateless", sparse="kept"),
+    "Normalizer": Verified("stateless", sparse="kept", is_row_wise=_is_scaled_by_largest),
     "OneHotEncoder": Verified("declared", _indicators, _words),
     "OrdinalEncoder": Verified("declared", condition=_words),
-    "PolynomialCountSketch": Verified("declared", _components, sparse="dense"),
+    "PolynomialCountSketch": Verified("declared", _components, sparse="dense", is_row_wise=_never),
     "PolynomialFeatures": Verified("declared", _monomials, sparse="kept"),
     "RBFSampler": Verified(
-        "declared", _components, lambda p: isinstance(p["gamma"], Real), "dense"
+        "declared", _components, lambda p: isinstance(p["gamma"], Real), "dense", _never
     ),
     "SimpleImputer": Verified("declared", condition=_constant_word),
-    "SkewedChi2Sampler": Verified("declared", _components),
-    "SparseRandomProjection": Verified("declared", _components, _whole_components, "kept"),
+    "SkewedChi2Sampler": Verified("declared", _components, is_row_wise=_never),
+    "SparseRandomProjection": Verified("declared", _components, _whole_components, "kept", _never),
     "SplineTransformer": Verified("declared", _splines, lambda p: np.ndim(p["knots"]) == 2),
 }
 
@@ -177,6 +206,27 @@ def verified(estimator):
     with suppress(TypeError, ValueError):
         return found if found is not None and plain and found.condition(params) else None
     return None
+
+
+def is_row_wise(estimator):
+    """Return whether a step's cells depend on their own rows alone, to the last bit.
+
+    skdp's own estimators do. A class or a function that declares what it is by ``__skdp_kind__``
+    is taken at its word.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step that is stateless, declared or frozen.
+
+    Returns
+    -------
+    bool
+    """
+    if type(estimator) is FrozenEstimator:
+        estimator = estimator.estimator
+    found = VERIFIED.get(sklearn_name(estimator))
+    return found is None or bool(found.is_row_wise(estimator.get_params(deep=False)))
 
 
 def fails_on(estimator):

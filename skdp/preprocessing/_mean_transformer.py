@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from skdp._data._persons import shares_of
+from skdp._data._persons import MOST_PERSONS, shares_of
 from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
@@ -19,6 +19,11 @@ from skdp.utils._validation import check_choice, check_integer, is_auto
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
 STEP = 2.0**-22
 LARGEST_COUNT = 2**31
+# With a noisy count the number of persons is private and cannot choose a grid. Parts of a person's
+# values are truncated to the first of these, and sums of as many persons as there can be are 64-bit
+# integers; to the second where noise is so small that its own grid is finer, because doubles have
+# to hold the sums then.
+FINE_STEP, COARSE_STEP = 0.5 / MOST_PERSONS * 2.0**-9, 0.5 / MOST_PERSONS
 
 
 class MeanPlan(MechanismPlan):
@@ -66,7 +71,12 @@ class MeanPlan(MechanismPlan):
 
     def scaled_means(self, X, source, persons=None):
         """Return the noisy means of the scaled features, before they are clipped."""
-        exact, shares = rounded_sums(X, self.low, self.high, persons), shares_of(persons)
+        shares = shares_of(persons)
+        if self.noisy_count and persons is not None:
+            grid = self.mechanism.grid_for(self.size)
+            exact = sums_by_noise(X, self.low, self.high, shares, grid)
+        else:
+            exact = rounded_sums(X, self.low, self.high, persons)
         if self.noisy_count:
             exact = np.append(exact, float(len(X) if shares is None else shares.sum()))
         released = self.mechanism.release(exact, random_state=source)
@@ -257,6 +267,39 @@ def rounded_sums(X, low, high, persons=None):
     finest = 1.0 if persons is None else sum_grid(1.0, persons.n_persons) / STEP
     add = partial(_add_rounded, finest)
     return unit_sums(X, add, np.zeros(X.shape[1]), low, high, shares_of(persons)) * STEP
+
+
+def sums_by_noise(X, low, high, shares, noise_grid):
+    """Return the sums of `rounded_sums` by persons whose number is private, rounded for a release.
+
+    Each part of a person's value is truncated to a multiple of `FINE_STEP`, so that a person moves
+    no sum by more than 1, and 64-bit integers are summed: at most 2**26 persons times 2**36. The
+    sums are rounded to the nearest multiples of the noise's grid, as the release does, for which
+    its sensitivity allows: done here it is exact, and a double holds the result, which is below
+    2**26 and a multiple of 2**-27 or more. No step depends on how many rows or persons there are.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_columns)
+    low, high : ndarray of shape (n_columns,)
+    shares : ndarray of shape (n_rows,)
+    noise_grid : float
+        The grid of the noise, a power of two.
+    """
+    step = FINE_STEP if noise_grid >= COARSE_STEP else COARSE_STEP
+    add = partial(_add_truncated, step)
+    sums = unit_sums(X, add, np.zeros(X.shape[1], dtype=np.int64), low, high, shares)
+    # Beyond 2**40 steps the release itself rounds on: jumps are a step of its grid apart then, too.
+    ratio = int(min(max(noise_grid / step, 1.0), 2.0**40))
+    return (sums + ratio // 2) // ratio * (ratio * step)
+
+
+def _add_truncated(step, sums, u, shares):
+    u *= 1.0 / STEP
+    np.rint(u, out=u)
+    # Exact: whole numbers below 2**49 times a power of two.
+    u *= (shares * (STEP / step))[:, np.newaxis]
+    sums += np.trunc(u, out=u).astype(np.int64).sum(axis=0)
 
 
 def _add_rounded(finest, sums, u, shares):

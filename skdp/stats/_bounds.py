@@ -9,7 +9,7 @@ from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, counts_of, shares_of
 from skdp.mechanisms._plan import counting_mechanism
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._clipping import row_norms
+from skdp.utils._row_wise import row_norms
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 from skdp.utils._values import checked

@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.utils import extmath
 
 from skdp.utils._frames import is_frame
+from skdp.utils._row_wise import row_norms
 from skdp.utils._validation import broadcast_bounds, check_positive
 
 _BLOCK_VALUES = 1 << 17
@@ -77,17 +76,6 @@ def clip_rows(X, norm):
             np.multiply(wide, factors[:, None], out=out[rows], casting="same_kind")
         out[rows][~np.isfinite(norms)] = 0.0
     return out
-
-
-def row_norms(X):
-    """Return the L2 norms of the rows of an array, each of its row alone, to the last bit.
-
-    `numpy.einsum` rounds a row of more than 8192 values by how many rows there are, and so does
-    scikit-learn's function of this name.
-    """
-    if issparse(X):
-        return extmath.row_norms(X)
-    return np.sqrt(np.matmul(X[:, np.newaxis, :], X[:, :, np.newaxis])[:, 0, 0])
 
 
 def clip_features(X, bounds):

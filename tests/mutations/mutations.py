@@ -564,9 +564,7 @@ MUTATIONS = [
         "classes-clipped-apart",
         "_sgd._clipped_sums",
         "_clip_vectors",
-        rules.put_for(
-            "np.sqrt(np.einsum('ij,ij->i', residual, residual))", "np.abs(residual).max(axis=1)"
-        ),
+        rules.put_for("row_norms(residual)", "np.abs(residual).max(axis=1)"),
         ("_sgd/test_clipped_sums.py::test_classes_are_clipped_together",),
         "a max for a norm: a row of many classes passes the clip",
     ),
@@ -582,10 +580,7 @@ MUTATIONS = [
         "gains-of-classes-clipped-apart",
         "_sgd._clipped_sums",
         "_shortened",
-        rules.put_for(
-            "np.linalg.norm(vectors, axis=1, keepdims=True)",
-            "np.abs(vectors).max(axis=1, keepdims=True)",
-        ),
+        rules.put_for("row_norms(vectors)", "np.abs(vectors).max(axis=1)"),
         ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
         "a max for a norm: a row of many classes moves a check by more than is priced",
     ),
@@ -1634,6 +1629,19 @@ MUTATIONS = [
         "relation ignored: 1 for 2",
     ),
     Mutation(
+        "sums-by-the-number-of-persons",
+        "preprocessing._mean_transformer",
+        "sums_by_noise",
+        rules.put_for(
+            "FINE_STEP if noise_grid >= COARSE_STEP else COARSE_STEP", "2.0 ** -30 / len(X)"
+        ),
+        (
+            "preprocessing/test_mean_transformer.py"
+            "::test_sums_by_persons_take_no_step_from_their_number",
+        ),
+        "a noisy count whose sums have a grid from the exact one",
+    ),
+    Mutation(
         "mean-by-the-true-count",
         "preprocessing._mean_transformer",
         "MeanPlan",
@@ -2407,6 +2415,14 @@ MUTATIONS = [
         "an attack is compared with another bound than the claim's",
     ),
     # utils
+    Mutation(
+        "sums-by-the-layout-of-the-table",
+        "utils._row_wise",
+        "row_sums",
+        rules.put_for("np.ascontiguousarray(values, dtype=np.float64)", "values"),
+        ("utils/test_row_wise.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
+        "a row is rounded in another way where it is alone: its norm, score or class may move",
+    ),
     Mutation(
         "rows-scaled-to-the-norm-itself",
         "utils._clipping",

@@ -11,9 +11,16 @@ from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
-from skdp.preprocessing._mean_transformer import MeanPlan, rounded_sums
+from skdp.preprocessing._mean_transformer import (
+    COARSE_STEP,
+    FINE_STEP,
+    MeanPlan,
+    rounded_sums,
+    sums_by_noise,
+)
 from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
+from tests._private import read_persons
 
 LOW, HIGH = np.array([0.0, -5.0, 10.0]), np.array([1.0, 5.0, 30.0])
 BOUNDS = (LOW, HIGH)
@@ -71,6 +78,61 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     X = make_table(n=50_000) * 1.1
     backwards = rounded_sums(X[::-1], LOW, HIGH)
     np.testing.assert_array_equal(rounded_sums(X, LOW, HIGH), backwards)
+
+
+def persons_of(n_persons, seed=0):
+    """Rows of persons with one to nine rows each, and their persons."""
+    counts = np.random.default_rng(seed).integers(1, 10, size=n_persons)
+    ids = np.repeat(np.arange(n_persons), counts)
+    return np.random.default_rng(seed + 1).uniform(LOW, HIGH, size=(len(ids), 3)), ids
+
+
+def sums_of_persons(X, ids, grid, total=sums_by_noise):
+    return total(X, LOW, HIGH, read_persons(ids, len(X)).shares, grid)
+
+
+@pytest.mark.parametrize("n_persons", [1, 2, 3, 5, 4096])
+def test_sums_by_persons_take_no_step_from_their_number(n_persons):
+    """What a person adds is the same to the last bit, however many others there are."""
+    (one, _), (others, ids) = persons_of(1, seed=5), persons_of(n_persons)
+    together = np.vstack([one, others]), np.append(np.full(len(one), -1), ids)
+    # As fine as a double can hold the sums of the largest number of persons: nothing is rounded.
+    own, rest, both = (
+        sums_of_persons(X, of, COARSE_STEP / 2)
+        for X, of in ((one, np.zeros(len(one))), (others, ids), together)
+    )
+    np.testing.assert_array_equal(own + rest, both)
+    np.testing.assert_array_equal(both, np.rint(both / COARSE_STEP) * COARSE_STEP)
+    assert (np.abs(own) <= 1.0).all()
+    # With more noise the parts are finer, and the sums are multiples of the noise's grid.
+    for grid in (2.0**-27, 2.0**-20, 2.0**-3, 2.0**6, 2.0**60):
+        rounded = sums_of_persons(*together, grid)
+        step = min(grid, 2.0**4)
+        np.testing.assert_array_equal(rounded, np.rint(rounded / step) * step)
+        exact = np.sum(mean_parts(*together), axis=0)
+        assert (np.abs(rounded - exact) <= 0.5 * step + len(together[0]) * FINE_STEP).all()
+
+
+def mean_parts(X, ids):
+    """What each row adds: its scaled values on the grid, by its share."""
+    scaled = np.rint((X - (LOW + HIGH) / 2) * (2 / (HIGH - LOW)) * 2.0**22) / 2.0**22
+    return scaled * read_persons(ids, len(X)).shares[:, None]
+
+
+def test_a_grid_from_the_number_of_persons_is_found():
+    """The sums for a public number of persons: one person more moves the parts of all others."""
+
+    def by_number(X, low, high, shares, grid):
+        return rounded_sums(X, low, high, read_persons(ids_of[len(X)], len(X)))
+
+    (one, _), (others, ids) = persons_of(1, seed=5), persons_of(4096)
+    ids_of = {len(one): np.zeros(len(one)), len(others): ids}
+    ids_of[len(one) + len(others)] = both = np.append(np.full(len(one), -1), ids)
+    sums = [
+        sums_of_persons(X, of, 1.0, by_number)
+        for X, of in ((one, np.zeros(len(one))), (others, ids), (np.vstack([one, others]), both))
+    ]
+    assert (sums[0] + sums[1] != sums[2]).any()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from skdp.utils import clip_features, clip_rows
-from skdp.utils._clipping import row_norms
+from skdp.utils._row_wise import row_norms
 
 
 def squared_norm(row):
