@@ -13,7 +13,7 @@ from skdp._data._tables import RowsAndTarget
 from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
-from skdp.gam._columns import BLOCK_ROWS, Column, cell_reader, declared_columns
+from skdp.gam._columns import BLOCK_ROWS, Column, cell_reader, check_labels_served, declared_columns
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
@@ -106,6 +106,10 @@ class RawTableModel(TableEstimator):
         """Yield the cells of the shape functions, of a block of samples at a time."""
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
+        shapes = self.shape_functions_
+        pairs = [pair for s in shapes for pair in zip(s.features, s.kinds, s.edges, strict=True)]
+        labels = {j: edges for j, kind, edges in pairs if kind == "label"}
+        check_labels_served(self, table, labels)
         read = cell_reader(self.shape_functions_)
         for rows in row_blocks(table, BLOCK_ROWS):
             for shape in self.shape_functions_:

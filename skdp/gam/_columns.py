@@ -19,6 +19,7 @@ from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
+from skdp.preprocessing._categories import check_served, declared_places
 from skdp.utils import ChunkedArray
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
@@ -133,6 +134,24 @@ def declared_columns(kinds, bounds, categories, names):
             column = replace(column, known=_checked_bounds(column, limit))
         columns.append(column)
     return columns
+
+
+def check_labels_served(model, table, labels):
+    """Raise `ValueError` if samples hold labels of other kinds than a model's categories.
+
+    Parameters
+    ----------
+    model : estimator
+        With the parameter `categories`.
+    table : ColumnTable
+    labels : dict of column to ndarray
+        The model's categories, declared or found.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    declared = set(declared_places(model.categories, names, model.n_features_in_))
+    # Found categories are never booleans: these are known by the column's type.
+    declared |= {j for j, own in labels.items() if own.dtype == bool}
+    check_served(table, labels, declared)
 
 
 def _bound_entries(bounds, names, n_features):

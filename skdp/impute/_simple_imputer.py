@@ -11,7 +11,7 @@ from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table, read_table
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
-from skdp.preprocessing._categories import Declared, plan_counts
+from skdp.preprocessing._categories import Declared, check_declared, plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
@@ -128,6 +128,10 @@ class DPSimpleImputer(PlannedTransformer):
         else:
             mechanism = plan_within_bounds(location, self.bounds, shape, guarantee)
         return TransformerPlan(mechanism=mechanism, n_features_out=width)
+
+    def _check_rows(self, rows, plan):
+        if self.strategy == "most_frequent":
+            check_declared(rows, plan.mechanism)
 
     _fill = property(lambda self: 0 if self.fill_value is None else self.fill_value)
 

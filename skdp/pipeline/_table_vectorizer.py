@@ -16,7 +16,7 @@ from skdp.base import ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._column_plan import Budget, ColumnsPlan
-from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, n_cells
+from skdp.gam._columns import BLOCK_ROWS, Column, check_labels_served, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._planned import PlannedTransformer
@@ -265,6 +265,8 @@ class DPTableVectorizer(PlannedTransformer):
         """
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
+        served = enumerate(zip(self.kinds_, self.bin_edges_, strict=True))
+        check_labels_served(self, table, {j: own for j, (kind, own) in served if kind == "label"})
         columns, groups = [Column(kind=kind) for kind in self.kinds_], self._groups()
         levels, weights = [len(own) for own in groups], self._weights()
         places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)

@@ -7,7 +7,14 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
-from skdp.preprocessing._categories import Declared, check_categories, plan_counts, position_of
+from skdp.preprocessing._categories import (
+    Declared,
+    check_categories,
+    check_declared,
+    check_encoded,
+    plan_counts,
+    position_of,
+)
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_boolean, check_real
@@ -135,6 +142,9 @@ class DPOneHotEncoder(PlannedTransformer):
             sparse_output=bool(self.sparse_output),
         )
 
+    def _check_rows(self, rows, plan):
+        check_declared(rows, plan.mechanism)
+
     def _released(self, run, plan):
         categories, counts = run
         return {
@@ -156,6 +166,7 @@ class DPOneHotEncoder(PlannedTransformer):
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
         table = self._table(X)
+        check_encoded(self, table)
         pairs = [(kept, position_of(self.other, kept)) for kept in self._kept()]
         bins = [ColumnBins("categories", *pair) for pair in pairs]
         widths = np.array([each.size for each in bins])

@@ -10,7 +10,13 @@ from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import read_numeric_target, read_target
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
-from skdp.preprocessing._categories import Declared, StabilityThreshold, check_categories
+from skdp.preprocessing._categories import (
+    Declared,
+    StabilityThreshold,
+    check_categories,
+    check_declared,
+    check_encoded,
+)
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_shares, split_epsilon
@@ -162,6 +168,9 @@ class DPTargetEncoder(PlannedTransformer):
             n_features_out=shape.n_columns * len(outcomes.of_interest),
         )
 
+    def _check_rows(self, rows, plan):
+        check_declared(rows.X, plan.discovery)
+
     _planned_classes = PrivateClassifierMixin._planned_classes
 
     def _outcomes(self, shape):
@@ -186,6 +195,7 @@ class DPTargetEncoder(PlannedTransformer):
             The latter of more than two classes.
         """
         table = self._table(X)
+        check_encoded(self, table)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
         columns, others = range(len(self.categories_)), [UNDECLARED] * len(self.categories_)
