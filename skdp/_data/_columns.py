@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import count_over, counts_of
-from skdp._data._refusals import check_finite, column_name
+from skdp._data._refusals import check_finite, column_name, in_one
 from skdp._data._tables import read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
@@ -165,8 +165,14 @@ class ColumnTable:
             if self.matrix is not None and self.matrix.dtype.kind == "O":
                 self._columns, self.matrix = list(self.matrix.T), None
             held = [j for j in checks if self.matrix is None and self._columns[j].dtype.kind == "O"]
+            refused = []
             for j in held:
-                self._columns[j] = checks[j](self._columns[j], self.name(j))
+                try:
+                    self._columns[j] = checks[j](self._columns[j], self.name(j))
+                except ValueError as error:
+                    refused.append(str(error))
+            if refused:
+                raise ValueError(in_one(refused))
             left = {j: check for j, check in checks.items() if j not in held}
         if left:
             named = [(check, self.name(j)) for j, check in left.items()]
@@ -264,8 +270,14 @@ def _several(table, rows, columns):
 
 
 def _check_block(total, columns, checks):
+    refused = []
     for values, (check, name) in zip(columns, checks, strict=True):
-        check(values, name)
+        try:
+            check(values, name)
+        except ValueError as error:
+            refused.append(str(error))
+    if refused:
+        raise ValueError(in_one(refused))
 
 
 def _codes(columns, categories, others):
@@ -386,7 +398,7 @@ def all_declared(value, shape, what, columns):
     names = range(shape.n_columns) if shape.names is None else shape.names
     missing = [names[j] for j in columns if entries[j] is None]
     if missing:
-        raise ValueError(f"{what}: columns {missing[:5]} have none")
+        raise ValueError(f"{what}: columns {missing} have none")
     return [entries[j] for j in columns]
 
 

@@ -42,10 +42,10 @@ class DPSimpleImputer(PlannedTransformer):
         or one pair for each column by its name or place; with low < high, within -1e150 and 1e150
         and at least 1e-150 apart; it must not be computed from the data. "auto" finds it privately,
         for a fifth of epsilon and at most of delta. Values are clipped to it in `fit`.
-    categories : list or dict of column to list, default=None
+    categories : list, dict of column to list or "auto", default=None
         For "most_frequent": one list of categories a column, in their order or by name or place, or
-        one flat list for every column; declared, never read off the data. None discovers numbers
-        and strings that many rows hold, which needs a positive delta.
+        one flat list for every column; declared, never read off the data. None or "auto" discovers
+        numbers and strings that many rows hold, which needs a positive delta.
     fill_value : label, default=None
         For "constant", and for "most_frequent" where no category was discovered; None is 0.
     add_indicator : bool, default=False
@@ -101,7 +101,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     strategy: str = "mean"
     bounds: tuple | dict | str = "auto"
-    categories: list | dict | np.ndarray | None = None
+    categories: list | dict | np.ndarray | str | None = None
     fill_value: object = None
     add_indicator: bool = False
 

@@ -136,9 +136,14 @@ def check_encoded(encoder, table):
     check_served(table, dict(enumerate(categories)), declared)
 
 
+def finds_all(categories):
+    """Return whether the categories of all columns of a table are to be found privately."""
+    return categories is None or is_auto(categories)
+
+
 def declared_places(categories, names, n_features):
     """Return the columns whose categories are declared, and not "auto" or left out."""
-    if categories is None or is_auto(categories):
+    if finds_all(categories):
         return ()
     if isinstance(categories, Mapping) or is_per_column(categories):
         entries = column_entries(categories, names, n_features, "categories")
@@ -148,9 +153,18 @@ def declared_places(categories, names, n_features):
 
 def is_per_column(categories):
     """Return whether a sequence has an entry for each column, and is no flat list of labels."""
-    return all(map(is_auto, categories)) or any(
-        own is None or np.ndim(own) > 0 for own in categories
+    if not _has_items(categories):
+        return False
+    items = [*categories]
+    # "auto" and "manual" may be labels.
+    return bool(items) and (
+        all(map(is_auto, items)) or any(item is None or np.ndim(item) > 0 for item in items)
     )
+
+
+def _has_items(value):
+    is_text = isinstance(value, str | bytes)
+    return hasattr(value, "__len__") and not is_text and getattr(value, "shape", None) != ()
 
 
 def plan_counts(categories, other, shape, guarantee):
@@ -167,7 +181,7 @@ def plan_counts(categories, other, shape, guarantee):
     -------
     DeclaredCounts or StabilityThreshold
     """
-    if categories is None:
+    if finds_all(categories):
         return StabilityThreshold(n_columns=shape.n_columns, guarantee=guarantee)
     categories = check_categories(categories, shape)
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)

@@ -12,6 +12,7 @@ from skdp.preprocessing._categories import (
     check_categories,
     check_declared,
     check_encoded,
+    finds_all,
     plan_counts,
     position_of,
 )
@@ -48,10 +49,10 @@ class DPOneHotEncoder(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories 0
         adds discrete Laplace noise to counts, and a positive delta Gaussian noise.
-    categories : list or dict of column to list, default=None
+    categories : list, dict of column to list or "auto", default=None
         One list of categories a column, in their order or by name or place, or one flat list for
-        every column; declared, never read off the data. None discovers numbers and strings that
-        many rows hold.
+        every column; declared, never read off the data. None or "auto" discovers numbers and
+        strings that many rows hold.
     other : label, default=None
         The category of what is not among the categories, or is infrequent: it gets the last
         column, if it is not a declared category already. None encodes these as zeros; a column
@@ -119,7 +120,7 @@ class DPOneHotEncoder(PlannedTransformer):
     _accepts = ("categorical", "string", "allow_nan")
     _read = read_columns
 
-    categories: list | dict | np.ndarray | None = None
+    categories: list | dict | np.ndarray | str | None = None
     other: object = None
     min_frequency: float | None = None
     sparse_output: bool = True
@@ -130,7 +131,7 @@ class DPOneHotEncoder(PlannedTransformer):
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
         least = _least_count(self.min_frequency, shape.n_rows)
-        if self.categories is None or least is not None:
+        if finds_all(self.categories) or least is not None:
             mechanism, width = plan_counts(self.categories, self.other, shape, guarantee), None
         else:
             mechanism = Declared(check_categories(self.categories, shape))
