@@ -12,6 +12,7 @@ from skdp import (
     DPAdditiveClassifier,
     DPHistogramNB,
     DPOneHotEncoder,
+    DPStandardScaler,
     DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
@@ -156,3 +157,25 @@ def test_labels_may_be_called_auto():
     frame = pd.DataFrame({"gear": RNG.choice(["auto", "manual"], N_ROWS).astype(object)})
     model = DPTableVectorizer(2.0, categories=["auto", "manual"], random_state=0).fit(frame)
     assert model.bin_edges_[0].tolist() == ["auto", "manual"]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_integer_labels_of_columns_are_labels_and_never_positions(lazy):
+    X = pd.DataFrame(RNG.random((N_ROWS, 3)) * [1, 10, 100], columns=[1, 2, 3])
+    if lazy:
+        X = pytest.importorskip("dask.dataframe").from_pandas(X, npartitions=2, sort=False)
+    own, accountant = {1: (0, 1), 2: (0, 10), 3: (0, 100)}, PrivacyAccountant(1000.0, 1e-3)
+    params = {"epsilon": 100.0, "accountant": accountant}
+    scaler = DPStandardScaler(**params, bounds=own).fit(X)
+    np.testing.assert_allclose(scaler.mean_, [0.5, 5, 50], rtol=0.2)
+    front = DPTableVectorizer(**params, bounds=own).fit(X)
+    assert [edges[-1] for edges in front.bin_edges_] == [1, 10, 100]
+    spent = accountant.epsilon_spent
+    wrong = {0: (0, 1), 1: (0, 10), 2: (0, 100)}
+    for kind in (DPStandardScaler, DPTableVectorizer):
+        with pytest.raises(ValueError, match="no column 0"):
+            kind(**params, bounds=wrong).fit(X)
+    assert accountant.epsilon_spent == spent
+    # An array has positions again.
+    values = RNG.random((N_ROWS, 3)) * [1, 10, 100]
+    assert DPStandardScaler(**params, bounds=wrong | {0: (0, 2)}).fit(values).n_features_in_ == 3

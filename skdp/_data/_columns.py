@@ -402,15 +402,36 @@ def all_declared(value, shape, what, columns):
     return [entries[j] for j in columns]
 
 
+def labels_apart(X):
+    """Return the labels of a frame's columns if they are no strings and no positions, or None.
+
+    scikit-learn keeps names that are strings only. A dict of columns must not take the labels
+    1, 2, 3 of a frame whose column 0 was dropped for positions.
+    """
+    if not is_frame(X):
+        return None
+    names = names_of(X)
+    if any(isinstance(name, str) for name in names) or names == [*range(len(names))]:
+        return None
+    return names
+
+
+def names_for_keys(estimator):
+    """Return the names by which parameters call the columns of a fitted table, or None."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return getattr(estimator, "_labels_in", None) if names is None else names
+
+
 def column_entries(value, names, n_features, what):
     """Return a parameter's entry for each column, None where it has none.
 
     Parameters
     ----------
     value : dict of column to entry, sequence of n_features entries, or None
-        Columns are named by their position or, where the table has names, by their name.
-    names : ndarray of str or None
-        The estimator's `feature_names_in_`, if it has them.
+        Columns are named by their position or, where the table has names, by their name. Where
+        names are no strings, these alone count.
+    names : ndarray of str, list or None
+        Those of `names_for_keys`.
     n_features : int
     what : str
         The parameter's name, for errors.
@@ -431,9 +452,11 @@ def column_entries(value, names, n_features, what):
             raise ValueError(f"{what} has {len(value)} entries, X has {n_features} columns")
         return list(value)
     positions = {name: j for j, name in enumerate(names)} if names is not None else {}
+    # None stands for a column whose name is not known.
+    only_labels = any(not isinstance(name, str | None) for name in positions)
     entries = [None] * n_features
     for key, entry in value.items():
-        j = positions.get(key, key)
+        j = positions.get(key, None if only_labels else key)
         is_position = isinstance(j, int | np.integer) and not isinstance(j, bool)
         if not is_position or not 0 <= j < n_features:
             raise ValueError(f"{what}: X has no column {key!r}")

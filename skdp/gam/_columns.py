@@ -10,7 +10,7 @@ from itertools import chain, islice
 import numpy as np
 from scipy.sparse import csr_array
 
-from skdp._data._columns import column_entries
+from skdp._data._columns import column_entries, names_for_keys
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
 from skdp._data._parts import Rows, block_size, cut, map_over, sum_over
@@ -152,7 +152,7 @@ def check_labels_served(model, table, labels):
     labels : dict of column to ndarray
         The model's categories, declared or found.
     """
-    names = getattr(model, "feature_names_in_", None)
+    names = names_for_keys(model)
     declared = set(declared_places(model.categories, names, model.n_features_in_))
     # Found categories are never booleans: these are known by the column's type.
     declared |= {j for j, own in labels.items() if own.dtype == bool}

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from skdp._data._columns import all_declared, column_entries, split_by_column
+from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
 from skdp._data._parts import gather_over
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP
@@ -131,7 +131,7 @@ def check_encoded(encoder, table):
     if other is not None:
         # It stands for other values, and its own kind says nothing of a column's.
         categories = [own[np.arange(len(own)) != position_of(other, own)] for own in categories]
-    names = getattr(encoder, "feature_names_in_", None)
+    names = names_for_keys(encoder)
     declared = declared_places(encoder.categories, names, len(categories))
     check_served(table, dict(enumerate(categories)), declared)
 
