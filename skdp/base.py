@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import by_parts
+from skdp._data._columns import labels_apart, names_for_keys
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -272,6 +273,7 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     def _fit(self, X, y=None, groups=None):
         """Fit and return the estimator: the life of a private fit."""
         with PrivateFit(self) as fit, FitProgress(self) as progress:
+            self._labels_in = labels_apart(X)
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             self._run(fit, progress, table, plan, self._statement(plan))
@@ -301,12 +303,13 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     def _rehearse(self, X, y=None, groups=None, *, n_units):
         """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
         with PrivateFit(self) as fit:
+            self._labels_in = labels_apart(X)
             table = fit.owned(self._read_table(X, y), groups)
             fit.charge(self._checked_plan(table.of(n_units), fit.guarantee))
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of rows that were read."""
-        names = getattr(self, "feature_names_in_", None)
+        names = names_for_keys(self)
         return TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, **more)
 
 

@@ -10,11 +10,19 @@ from sklearn.utils.validation import validate_data
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import count_over, counts_of
-from skdp._data._refusals import check_finite, column_name
+from skdp._data._refusals import check_finite, column_name, in_one
 from skdp._data._tables import read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
-from skdp.utils._frames import frame_columns, in_memory, is_frame, names_of
-from skdp.utils._labels import category_codes, is_missing
+from skdp.utils._frames import (
+    TIMES,
+    frame_columns,
+    in_memory,
+    is_frame,
+    label_kind_of,
+    names_of,
+    types_of,
+)
+from skdp.utils._labels import ARRAY_KINDS, category_codes, is_missing, kind_of_others, label_kinds
 from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is_auto
 
 
@@ -33,14 +41,24 @@ class ColumnTable:
         Whether each column's declared type is one of numbers; None asks the type of `matrix`.
     names : list, default=None
         Of the columns.
+    label_kinds : list of {"numbers", "text", "bytes", None}, default=None
+        Of each column the kind of its values, as labels, where its declared type says it; None
+        asks the type of `matrix`.
     """
 
-    def __init__(self, shape, matrix=None, columns=None, numeric=None, names=None):
+    def __init__(
+        self, shape, matrix=None, columns=None, numeric=None, names=None, label_kinds=None
+    ):
         self.shape, self.matrix, self._columns, self._names = shape, matrix, columns, names
         self.borders = getattr(matrix, "borders", (0, shape[0]))
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
         self.numeric_types = numeric
+        if label_kinds is None:
+            kind = None if matrix is None else matrix.dtype.kind
+            # Dates may be discovered as labels of another kind.
+            label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
+        self._label_kinds = label_kinds
 
     def name(self, j):
         """Return what a column is called in errors."""
@@ -118,7 +136,7 @@ class ColumnTable:
         is_numeric = cells.dtype.kind == "O" and self.numeric_types[column]
         return cells.astype(np.float64) if is_numeric else cells
 
-    def check(self, checks):
+    def check(self, checks, labels=None):
         """Raise `ValueError` if columns hold what they must not, in one pass over the rows.
 
         Columns of objects in memory are replaced by what the checks return: asked for its number
@@ -129,20 +147,89 @@ class ColumnTable:
         checks : dict of column to callable
             Functions of modules, of the raw values of some rows and of what the column is called.
             They raise, or return the values, or the numbers that these are.
+        labels : dict of column to ndarray, default=None
+            The categories that are declared for columns; see `check_label_kinds`.
         """
+        of_kinds = {} if labels is None else self._checks_of_kinds(labels)
+        if isinstance(self.matrix, ChunkedArray) and self.matrix.dtype.kind != "O":
+            # Numbers were checked when the table was read.
+            checks = of_kinds
+        else:
+            checks = checks | {
+                j: partial(_check_in_turn, own=checks[j], of_kind=check) if j in checks else check
+                for j, check in of_kinds.items()
+            }
         if isinstance(self.matrix, ChunkedArray):
-            # Those of numbers were checked when the table was read.
-            left = checks if self.matrix.dtype.kind == "O" else {}
+            left = checks
         else:
             if self.matrix is not None and self.matrix.dtype.kind == "O":
                 self._columns, self.matrix = list(self.matrix.T), None
             held = [j for j in checks if self.matrix is None and self._columns[j].dtype.kind == "O"]
+            refused = []
             for j in held:
-                self._columns[j] = checks[j](self._columns[j], self.name(j))
+                try:
+                    self._columns[j] = checks[j](self._columns[j], self.name(j))
+                except ValueError as error:
+                    refused.append(str(error))
+            if refused:
+                raise ValueError(in_one(refused))
             left = {j: check for j, check in checks.items() if j not in held}
         if left:
             named = [(check, self.name(j)) for j, check in left.items()]
             sum_over(self.several(list(left)), _check_block, np.zeros(1), named)
+
+    def _checks_of_kinds(self, labels):
+        """Return a check of the values' kinds for each column that can hold values of others."""
+        checks = {}
+        for j, categories in labels.items():
+            kinds = label_kinds(categories)
+            is_numeric = self.matrix is not None and self.matrix.dtype.kind in "biuf"
+            # Of a list without labels there is nothing to say.
+            if kinds and not (is_numeric and "numbers" in kinds):
+                checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
+        return checks
+
+    def kind_is_public(self, column):
+        """Return whether the column's type alone says what kind of labels its values are."""
+        return self._label_kinds[column] is not None
+
+
+def check_label_kinds(values, name, categories, kinds=None):
+    """Return values, unless one is of a kind that none of the categories is of: `ValueError`.
+
+    Such a value can equal no category, whatever it is: ``"1"`` is not 1. A table that has them
+    where the categories are declared is one whose declaration is wrong, and all its rows would
+    count as undeclared. Each value is judged by itself.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of any type.
+    name : str
+        What they are called in errors.
+    categories : ndarray of shape (n_categories,)
+    kinds : set of str, default=None
+        Those of `label_kinds`, where they are known.
+
+    Returns
+    -------
+    ndarray
+    """
+    kinds = label_kinds(categories) if kinds is None else kinds
+    found = kind_of_others(values, kinds) if kinds else None
+    if found is not None:
+        shown = ", ".join(map(repr, categories[:3].tolist())) + ", ..." * (len(categories) > 3)
+        raise ValueError(
+            f"{name} holds {found}, but its categories [{shown}] are {' and '.join(sorted(kinds))}"
+            f", which never equal {found}: declare categories of the column's own type, or convert "
+            "each value of the column to the type of the categories"
+        )
+    return values
+
+
+def _check_in_turn(values, name, own, of_kind):
+    of_kind(values, name)
+    return own(values, name)
 
 
 def check_numbers(values, name):
@@ -183,8 +270,14 @@ def _several(table, rows, columns):
 
 
 def _check_block(total, columns, checks):
+    refused = []
     for values, (check, name) in zip(columns, checks, strict=True):
-        check(values, name)
+        try:
+            check(values, name)
+        except ValueError as error:
+            refused.append(str(error))
+    if refused:
+        raise ValueError(in_one(refused))
 
 
 def _codes(columns, categories, others):
@@ -239,7 +332,11 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
             return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
         form, known = read_form(estimator, chunked, reset=reset), {}
         if is_frame(form):
-            known = {"numeric": frame_columns(form)[1], "names": names_of(form)}
+            known = {
+                "numeric": frame_columns(form)[1],
+                "names": names_of(form),
+                "label_kinds": [*map(label_kind_of, types_of(form))],
+            }
         return ColumnTable(chunked.shape, chunked, **known)
     if is_frame(X):
         X = in_memory(X)
@@ -248,7 +345,10 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
         shape = (len(X), len(columns))
         # It raises as scikit-learn does where there is no row or no column.
         check_array(np.broadcast_to(0.0, shape), estimator=estimator)
-        return ColumnTable(shape, columns=columns, numeric=numeric, names=names_of(X))
+        kinds = [*map(label_kind_of, types_of(X))]
+        return ColumnTable(
+            shape, columns=columns, numeric=numeric, names=names_of(X), label_kinds=kinds
+        )
     if not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
@@ -298,8 +398,28 @@ def all_declared(value, shape, what, columns):
     names = range(shape.n_columns) if shape.names is None else shape.names
     missing = [names[j] for j in columns if entries[j] is None]
     if missing:
-        raise ValueError(f"{what}: columns {missing[:5]} have none")
+        raise ValueError(f"{what}: columns {missing} have none")
     return [entries[j] for j in columns]
+
+
+def labels_apart(X):
+    """Return the labels of a frame's columns if they are no strings and no positions, or None.
+
+    scikit-learn keeps names that are strings only. A dict of columns must not take the labels
+    1, 2, 3 of a frame whose column 0 was dropped for positions.
+    """
+    if not is_frame(X):
+        return None
+    names = names_of(X)
+    if any(isinstance(name, str) for name in names) or names == [*range(len(names))]:
+        return None
+    return names
+
+
+def names_for_keys(estimator):
+    """Return the names by which parameters call the columns of a fitted table, or None."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return getattr(estimator, "_labels_in", None) if names is None else names
 
 
 def column_entries(value, names, n_features, what):
@@ -308,9 +428,10 @@ def column_entries(value, names, n_features, what):
     Parameters
     ----------
     value : dict of column to entry, sequence of n_features entries, or None
-        Columns are named by their position or, where the table has names, by their name.
-    names : ndarray of str or None
-        The estimator's `feature_names_in_`, if it has them.
+        Columns are named by their position or, where the table has names, by their name. Where
+        names are no strings, these alone count.
+    names : ndarray of str, list or None
+        Those of `names_for_keys`.
     n_features : int
     what : str
         The parameter's name, for errors.
@@ -331,9 +452,11 @@ def column_entries(value, names, n_features, what):
             raise ValueError(f"{what} has {len(value)} entries, X has {n_features} columns")
         return list(value)
     positions = {name: j for j, name in enumerate(names)} if names is not None else {}
+    # None stands for a column whose name is not known.
+    only_labels = any(not isinstance(name, str | None) for name in positions)
     entries = [None] * n_features
     for key, entry in value.items():
-        j = positions.get(key, key)
+        j = positions.get(key, None if only_labels else key)
         is_position = isinstance(j, int | np.integer) and not isinstance(j, bool)
         if not is_position or not 0 <= j < n_features:
             raise ValueError(f"{what}: X has no column {key!r}")

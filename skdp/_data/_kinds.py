@@ -20,10 +20,14 @@ def container_kinds(X):
 
     Returns
     -------
-    list of {"number", "date", "duration", "boolean", "label", "object"}
+    list of {"number", "date", "duration", "boolean", "label", "object", "cells"}
+        "object" of a frame's column of objects, as strings are in pandas 2; "cells" of the columns
+        of an array, or of a list of rows, in which numbers are objects, too.
     """
     kinds = [_frames.kind_of(dtype) for dtype in types_of(X)]
-    return kinds if _frames.is_frame(form_of(X)) else kinds * X.shape[1]
+    if _frames.is_frame(form_of(X)):
+        return kinds
+    return ["cells" if kind == "object" else kind for kind in kinds] * X.shape[1]
 
 
 def types_of(X):

@@ -20,6 +20,11 @@ def column_name(j, names=None):
     return f"column {int(j) if names is None else names[j]!r}"
 
 
+def in_one(messages):
+    """Return one message that holds those about several columns, one a line."""
+    return "\n".join(messages)
+
+
 def check_finite(values, name, *, allow_nan=False, names=None):
     """Raise `ValueError` if a value is infinite or, unless that is allowed, missing.
 

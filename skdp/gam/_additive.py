@@ -13,7 +13,7 @@ from skdp._data._tables import RowsAndTarget
 from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
-from skdp.gam._columns import BLOCK_ROWS, Column, cell_reader, declared_columns
+from skdp.gam._columns import BLOCK_ROWS, Column, cell_reader, check_labels_served, declared_columns
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
@@ -40,17 +40,17 @@ class RawTableModel(TableEstimator):
         The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
         (n_features,), or a pair for some columns. It must not be computed from the data. What is
         not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
+    categories : dict of column to list, list or "auto", default=None
         The categories of columns of labels, declared, never read off the data: a dict, a list of
         one entry a column (None for a column of numbers), or one flat list for every column. In a
         dict, columns are named by their position or name. What is not declared, or is "auto", is
         found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
+        of their own. A frame's column of objects is one of labels unless `bounds` names it.
     """
 
     delta: float = 1e-6
     bounds: tuple | dict | str = "auto"
-    categories: dict | list | None = None
+    categories: dict | list | str | None = None
 
     _accepts = ("categorical", "string", "allow_nan")
     _public = ("bounds", "categories")
@@ -89,7 +89,7 @@ class RawTableModel(TableEstimator):
 
     def _columns(self, shape):
         """Return what is known of the columns of a table of that shape."""
-        kinds = shape.kinds or ["object"] * shape.n_columns
+        kinds = shape.kinds or ["cells"] * shape.n_columns
         return declared_columns(kinds, self.bounds, self.categories, shape.names)
 
     def _plan_of(self, kind, shape, guarantee, **more):
@@ -106,6 +106,10 @@ class RawTableModel(TableEstimator):
         """Yield the cells of the shape functions, of a block of samples at a time."""
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
+        shapes = self.shape_functions_
+        pairs = [pair for s in shapes for pair in zip(s.features, s.kinds, s.edges, strict=True)]
+        labels = {j: edges for j, kind, edges in pairs if kind == "label"}
+        check_labels_served(self, table, labels)
         read = cell_reader(self.shape_functions_)
         for rows in row_blocks(table, BLOCK_ROWS):
             for shape in self.shape_functions_:

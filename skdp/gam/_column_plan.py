@@ -277,7 +277,9 @@ class ColumnsPlan(PlanValue):
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
-        table.check({j: column.check for j, column in enumerate(self.columns)})
+        known = {j: c.known for j, c in enumerate(self.columns) if c.is_label}
+        labels = {j: categories for j, categories in known.items() if categories is not None}
+        table.check({j: column.check for j, column in enumerate(self.columns)}, labels)
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""

@@ -10,7 +10,7 @@ from itertools import chain, islice
 import numpy as np
 from scipy.sparse import csr_array
 
-from skdp._data._columns import column_entries
+from skdp._data._columns import column_entries, names_for_keys
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
 from skdp._data._parts import Rows, block_size, cut, map_over, sum_over
@@ -19,6 +19,7 @@ from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
+from skdp.preprocessing._categories import check_served, declared_places, is_per_column
 from skdp.utils import ChunkedArray
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
@@ -113,26 +114,57 @@ def declared_columns(kinds, bounds, categories, names):
     ValueError
         If they contradict one another or the table's shape.
     """
+    if is_auto(categories):
+        categories = None
     # "auto" beside lists of labels is no label.
-    mixed = isinstance(categories, list | tuple) and any(map(is_auto, categories))
-    read = partial(column_entries, what="categories") if mixed else category_entries
+    is_flat = isinstance(categories, Mapping | None) or not is_per_column(categories)
+    read = category_entries if is_flat else partial(column_entries, what="categories")
     labels = read(categories, names, len(kinds))
     limits = _bound_entries(bounds, names, len(kinds))
-    columns = []
+    bounded = _named_in(bounds, names, len(kinds))
+    columns, categorical = [], []
     for j, (kind, own, limit) in enumerate(zip(kinds, labels, limits, strict=True)):
         if own is None and kind == "boolean":
             column = Column(kind="label", known=BOOLEAN)
-        elif own is not None or kind == "label":
+        elif own is not None or kind == "label" or (kind == "object" and j not in bounded):
             found = own is None or is_auto(own)
             column = Column(kind="label", known=None if found else categories_array(own))
         else:
             column = Column(kind=kind if kind in ("date", "duration") else "number")
         if limit is not None and isinstance(bounds, Mapping) and column.is_label:
-            raise ValueError(f"bounds: {column_name(j, names)} is categorical")
+            categorical.append(column_name(j, names))
         if limit is not None and not column.is_label:
             column = replace(column, known=_checked_bounds(column, limit))
         columns.append(column)
+    if categorical:
+        raise ValueError(f"bounds: {', '.join(categorical)} is categorical")
     return columns
+
+
+def check_labels_served(model, table, labels):
+    """Raise `ValueError` if samples hold labels of other kinds than a model's categories.
+
+    Parameters
+    ----------
+    model : estimator
+        With the parameter `categories`.
+    table : ColumnTable
+    labels : dict of column to ndarray
+        The model's categories, declared or found.
+    """
+    names = names_for_keys(model)
+    declared = set(declared_places(model.categories, names, model.n_features_in_))
+    # Found categories are never booleans: these are known by the column's type.
+    declared |= {j for j, own in labels.items() if own.dtype == bool}
+    check_served(table, labels, declared)
+
+
+def _named_in(bounds, names, n_features):
+    """Return the columns that have bounds, or "auto", of their own."""
+    if not isinstance(bounds, Mapping):
+        return ()
+    entries = column_entries(bounds, names, n_features, "bounds")
+    return [j for j, entry in enumerate(entries) if entry is not None]
 
 
 def _bound_entries(bounds, names, n_features):

@@ -11,7 +11,7 @@ from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table, read_table
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
-from skdp.preprocessing._categories import Declared, plan_counts
+from skdp.preprocessing._categories import Declared, check_declared, plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
@@ -42,10 +42,10 @@ class DPSimpleImputer(PlannedTransformer):
         or one pair for each column by its name or place; with low < high, within -1e150 and 1e150
         and at least 1e-150 apart; it must not be computed from the data. "auto" finds it privately,
         for a fifth of epsilon and at most of delta. Values are clipped to it in `fit`.
-    categories : list or dict of column to list, default=None
+    categories : list, dict of column to list or "auto", default=None
         For "most_frequent": one list of categories a column, in their order or by name or place, or
-        one flat list for every column; declared, never read off the data. None discovers numbers
-        and strings that many rows hold, which needs a positive delta.
+        one flat list for every column; declared, never read off the data. None or "auto" discovers
+        numbers and strings that many rows hold, which needs a positive delta.
     fill_value : label, default=None
         For "constant", and for "most_frequent" where no category was discovered; None is 0.
     add_indicator : bool, default=False
@@ -101,7 +101,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     strategy: str = "mean"
     bounds: tuple | dict | str = "auto"
-    categories: list | dict | np.ndarray | None = None
+    categories: list | dict | np.ndarray | str | None = None
     fill_value: object = None
     add_indicator: bool = False
 
@@ -128,6 +128,10 @@ class DPSimpleImputer(PlannedTransformer):
         else:
             mechanism = plan_within_bounds(location, self.bounds, shape, guarantee)
         return TransformerPlan(mechanism=mechanism, n_features_out=width)
+
+    def _check_rows(self, rows, plan):
+        if self.strategy == "most_frequent":
+            check_declared(rows, plan.mechanism)
 
     _fill = property(lambda self: 0 if self.fill_value is None else self.fill_value)
 

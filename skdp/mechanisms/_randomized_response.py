@@ -13,7 +13,7 @@ from skdp import accounting
 from skdp.accounting import Event
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
 from skdp.utils._frames import column_values, columns_of, is_frame, objects
-from skdp.utils._labels import category_codes
+from skdp.utils._labels import category_codes, kind_of_others, label_kinds
 from skdp.utils._validation import check_integer, check_positive, check_within
 from skdp.utils._values import FrozenValue, checked
 
@@ -299,7 +299,14 @@ class RandomizedResponse(FrozenValue):
             array = np.array(values, dtype=object)
             if any(issubclass(type(cell), list | tuple | np.ndarray) for cell in array.flat):
                 raise ValueError("values must be rows of one length, got a ragged list")
-        return category_codes(array.ravel(), categories_array(self.categories)).reshape(array.shape)
+        categories = categories_array(self.categories)
+        found = kind_of_others(array, label_kinds(categories))
+        if found is not None:
+            raise ValueError(
+                f"values hold {found}, which equal none of the categories {self.categories[:3]!r}: "
+                "they must be of the categories' type"
+            )
+        return category_codes(array.ravel(), categories).reshape(array.shape)
 
 
 def categories_array(categories):

@@ -207,8 +207,9 @@ def tabular_pipeline(
     bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
         The range of columns of numbers and dates, declared, not computed from the data. What is
         not declared is found privately.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, likewise; "auto" in the place of a list finds them.
+    categories : dict of column to list, list or "auto", default=None
+        The categories of columns of labels, likewise; "auto", for the table or instead of a list,
+        finds them.
     target_bounds : tuple of (low, high), default=None
         The range of a regressor's target, unless an instance declares it.
     accountant : PrivacyAccountant, default=None

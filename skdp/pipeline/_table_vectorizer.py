@@ -12,15 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
+from skdp._data._refusals import column_name
 from skdp._data._tables import target_array
 from skdp.base import ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._column_plan import Budget, ColumnsPlan
-from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, n_cells
+from skdp.gam._columns import BLOCK_ROWS, Column, check_labels_served, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
+from skdp.preprocessing._categories import finds_all, is_per_column
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
@@ -91,10 +93,11 @@ class DPTableVectorizer(PlannedTransformer):
     bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
         The range of columns of numbers and dates, by position or name; it must not be computed
         from the data. Values outside are clipped. What is not declared is found privately.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data; "auto" in the
-        place of a list finds them privately, as in columns of strings and categories that are not
-        declared. Values that are not among them share a feature.
+    categories : dict of column to list, list or "auto", default=None
+        The categories of columns of labels, declared, never read off the data; "auto", for the
+        table or instead of a list, finds them privately, as in columns of strings, categories and
+        objects that are not declared. A frame's column of objects is one of labels unless `bounds`
+        names it. Values that are not among them share a feature.
     numbers : {"bins", "scaled"}, default="bins"
         "bins": private bins of about equal counts, at several resolutions, as in the additive
         models. "scaled": the range is scaled to [-1, 1]. It is for models that release one number
@@ -159,7 +162,7 @@ class DPTableVectorizer(PlannedTransformer):
 
     delta: float = 1e-6
     bounds: tuple | dict | str = "auto"
-    categories: dict | list | None = None
+    categories: dict | list | str | None = None
     numbers: str = "bins"
     n_bins: int | str = "auto"
 
@@ -239,8 +242,9 @@ class DPTableVectorizer(PlannedTransformer):
             columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
             left = [j for j, column in enumerate(columns) if column.known is None]
             if left and not (binned or seeks):
+                called = [column_name(j, shape.names) for j in left]
                 raise ValueError(
-                    f"columns {left[:5]} are not declared: declare their bounds or categories, or "
+                    f"{', '.join(called)}: not declared: declare their bounds or categories, or "
                     "give 'auto' in their place to find them"
                 )
         sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
@@ -265,9 +269,9 @@ class DPTableVectorizer(PlannedTransformer):
         """Say whether the parameters leave bounds or categories to be found."""
         given = (self.bounds, self.categories)
         entries = [v for each in given if isinstance(each, Mapping) for v in each.values()]
-        if isinstance(self.categories, list | tuple):
-            entries += self.categories
-        return is_auto(self.bounds) or self.categories is None or any(map(is_auto, entries))
+        if not isinstance(self.categories, Mapping) and is_per_column(self.categories):
+            entries += [*self.categories]
+        return is_auto(self.bounds) or finds_all(self.categories) or any(map(is_auto, entries))
 
     def transform(self, X):
         """Turn rows into features; what is known of a row depends on nothing but the row.
@@ -284,6 +288,8 @@ class DPTableVectorizer(PlannedTransformer):
         """
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
+        served = enumerate(zip(self.kinds_, self.bin_edges_, strict=True))
+        check_labels_served(self, table, {j: own for j, (kind, own) in served if kind == "label"})
         columns, groups = [Column(kind=kind) for kind in self.kinds_], self._groups()
         levels, weights = [len(own) for own in groups], self._weights()
         places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)

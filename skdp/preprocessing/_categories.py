@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from skdp._data._columns import all_declared, split_by_column
+from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
 from skdp._data._parts import gather_over
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP
@@ -18,7 +18,7 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED, category_codes, label_key
-from skdp.utils._validation import code_type
+from skdp.utils._validation import code_type, is_auto
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
@@ -93,6 +93,80 @@ class DeclaredCounts(MechanismPlan):
         return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
 
+def check_declared(table, plan):
+    """Raise `ValueError` if a table holds labels of other kinds than are declared for a column.
+
+    Parameters
+    ----------
+    table : ColumnTable
+    plan : Declared, DeclaredCounts or StabilityThreshold
+        Which discovers categories, and then nothing is checked.
+    """
+    declared = {Declared: "values", DeclaredCounts: "categories"}.get(type(plan))
+    if declared is not None:
+        table.check({}, dict(enumerate(getattr(plan, declared))))
+
+
+def check_served(table, categories, declared):
+    """Raise `ValueError` if samples hold labels of other kinds than a fitted model's categories.
+
+    Parameters
+    ----------
+    table : ColumnTable
+    categories : dict of column to ndarray
+    declared : collection of int
+        The columns whose categories were declared. What was discovered in a column of objects
+        says nothing of the kinds of its rare values, and its own rows must not be refused: other
+        columns are checked where their type says the kind of all their values.
+    """
+    checked = {
+        j: labels for j, labels in categories.items() if j in declared or table.kind_is_public(j)
+    }
+    table.check({}, checked)
+
+
+def check_encoded(encoder, table):
+    """Raise `ValueError` if samples hold labels of other kinds than an encoder's `categories_`."""
+    categories, other = encoder.categories_, getattr(encoder, "other", None)
+    if other is not None:
+        # It stands for other values, and its own kind says nothing of a column's.
+        categories = [own[np.arange(len(own)) != position_of(other, own)] for own in categories]
+    names = names_for_keys(encoder)
+    declared = declared_places(encoder.categories, names, len(categories))
+    check_served(table, dict(enumerate(categories)), declared)
+
+
+def finds_all(categories):
+    """Return whether the categories of all columns of a table are to be found privately."""
+    return categories is None or is_auto(categories)
+
+
+def declared_places(categories, names, n_features):
+    """Return the columns whose categories are declared, and not "auto" or left out."""
+    if finds_all(categories):
+        return ()
+    if isinstance(categories, Mapping) or is_per_column(categories):
+        entries = column_entries(categories, names, n_features, "categories")
+        return [j for j, own in enumerate(entries) if not (own is None or is_auto(own))]
+    return range(n_features)
+
+
+def is_per_column(categories):
+    """Return whether a sequence has an entry for each column, and is no flat list of labels."""
+    if not _has_items(categories):
+        return False
+    items = [*categories]
+    # "auto" and "manual" may be labels.
+    return bool(items) and (
+        all(map(is_auto, items)) or any(item is None or np.ndim(item) > 0 for item in items)
+    )
+
+
+def _has_items(value):
+    is_text = isinstance(value, str | bytes)
+    return hasattr(value, "__len__") and not is_text and getattr(value, "shape", None) != ()
+
+
 def plan_counts(categories, other, shape, guarantee):
     """Plan the counts of declared categories, or of those that are discovered.
 
@@ -107,7 +181,7 @@ def plan_counts(categories, other, shape, guarantee):
     -------
     DeclaredCounts or StabilityThreshold
     """
-    if categories is None:
+    if finds_all(categories):
         return StabilityThreshold(n_columns=shape.n_columns, guarantee=guarantee)
     categories = check_categories(categories, shape)
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)

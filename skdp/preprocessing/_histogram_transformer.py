@@ -316,7 +316,8 @@ class DPHistogramTransformer(PlannedTransformer):
     def _check_values(self, table, bins):
         if self.categories is not None:
             checks = _columns.check_labels, _columns.check_numbers
-            table.check({j: checks[each.is_numeric] for j, each in enumerate(bins)})
+            labels = {j: each.limits for j, each in enumerate(bins) if not each.is_numeric}
+            table.check({j: checks[each.is_numeric] for j, each in enumerate(bins)}, labels)
 
     def _divides(self):
         if is_auto(self.unit_norm):

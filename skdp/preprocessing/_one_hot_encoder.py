@@ -7,7 +7,15 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
-from skdp.preprocessing._categories import Declared, check_categories, plan_counts, position_of
+from skdp.preprocessing._categories import (
+    Declared,
+    check_categories,
+    check_declared,
+    check_encoded,
+    finds_all,
+    plan_counts,
+    position_of,
+)
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_boolean, check_real
@@ -41,10 +49,10 @@ class DPOneHotEncoder(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories 0
         adds discrete Laplace noise to counts, and a positive delta Gaussian noise.
-    categories : list or dict of column to list, default=None
+    categories : list, dict of column to list or "auto", default=None
         One list of categories a column, in their order or by name or place, or one flat list for
-        every column; declared, never read off the data. None discovers numbers and strings that
-        many rows hold.
+        every column; declared, never read off the data. None or "auto" discovers numbers and
+        strings that many rows hold.
     other : label, default=None
         The category of what is not among the categories, or is infrequent: it gets the last
         column, if it is not a declared category already. None encodes these as zeros; a column
@@ -112,7 +120,7 @@ class DPOneHotEncoder(PlannedTransformer):
     _accepts = ("categorical", "string", "allow_nan")
     _read = read_columns
 
-    categories: list | dict | np.ndarray | None = None
+    categories: list | dict | np.ndarray | str | None = None
     other: object = None
     min_frequency: float | None = None
     sparse_output: bool = True
@@ -123,7 +131,7 @@ class DPOneHotEncoder(PlannedTransformer):
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
         least = _least_count(self.min_frequency, shape.n_rows)
-        if self.categories is None or least is not None:
+        if finds_all(self.categories) or least is not None:
             mechanism, width = plan_counts(self.categories, self.other, shape, guarantee), None
         else:
             mechanism = Declared(check_categories(self.categories, shape))
@@ -134,6 +142,9 @@ class DPOneHotEncoder(PlannedTransformer):
             n_features_out=width,
             sparse_output=bool(self.sparse_output),
         )
+
+    def _check_rows(self, rows, plan):
+        check_declared(rows, plan.mechanism)
 
     def _released(self, run, plan):
         categories, counts = run
@@ -156,6 +167,7 @@ class DPOneHotEncoder(PlannedTransformer):
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
         table = self._table(X)
+        check_encoded(self, table)
         pairs = [(kept, position_of(self.other, kept)) for kept in self._kept()]
         bins = [ColumnBins("categories", *pair) for pair in pairs]
         widths = np.array([each.size for each in bins])

@@ -201,6 +201,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             After the charge, if polars is to hold categories of several kinds in one column.
         """
         table = self._table(X)
+        table.check({}, dict(enumerate(self._plan.categories)))
         if self._statement_depends_on() != self._fitted_with:
             raise ValueError(
                 "epsilon, accountant or random_state changed after fit, but privacy_ states the "
@@ -247,6 +248,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
 
     def _columns_of(self, reports):
         table = self._table(reports)
+        table.check({}, dict(enumerate(self._plan.categories)))
         columns = (table.column(j).whole() for j in range(table.shape[1]))
         return zip(self._plan.mechanism.parts, columns, strict=True)
 

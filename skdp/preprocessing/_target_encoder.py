@@ -10,7 +10,14 @@ from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import read_numeric_target, read_target
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
-from skdp.preprocessing._categories import Declared, StabilityThreshold, check_categories
+from skdp.preprocessing._categories import (
+    Declared,
+    StabilityThreshold,
+    check_categories,
+    check_declared,
+    check_encoded,
+    finds_all,
+)
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_shares, split_epsilon
@@ -34,10 +41,10 @@ class DPTargetEncoder(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a
         positive delta Gaussian noise. Discovery needs a positive one, and spends it.
-    categories : list or dict of column to list, default=None
+    categories : list, dict of column to list or "auto", default=None
         One list of categories a column, in their order or by name or place, or one flat list for
-        every column; declared, never read off the data. None discovers numbers and strings that
-        many rows hold, for half of epsilon.
+        every column; declared, never read off the data. None or "auto" discovers numbers and
+        strings that many rows hold, for half of epsilon.
     target_bounds : tuple of (low, high), default=None
         The range of a continuous target, which is clipped to it in `fit`; it must not be computed
         from the data. None takes y to be classes.
@@ -105,7 +112,7 @@ class DPTargetEncoder(PlannedTransformer):
     _public = ("categories", "target_bounds")
     _also_public = ("the label set",)
 
-    categories: list | dict | np.ndarray | None = None
+    categories: list | dict | np.ndarray | str | None = None
     target_bounds: tuple[float, float] | None = None
     classes: list | np.ndarray | None = None
     smooth: float = 10.0
@@ -141,7 +148,7 @@ class DPTargetEncoder(PlannedTransformer):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
         found, rest = None, guarantee
-        if self.categories is None:
+        if finds_all(self.categories):
             first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
             own = replace(guarantee, epsilon=first)
             discovery = found = StabilityThreshold(n_columns=shape.n_columns, guarantee=own)
@@ -161,6 +168,9 @@ class DPTargetEncoder(PlannedTransformer):
             smooth=smooth,
             n_features_out=shape.n_columns * len(outcomes.of_interest),
         )
+
+    def _check_rows(self, rows, plan):
+        check_declared(rows.X, plan.discovery)
 
     _planned_classes = PrivateClassifierMixin._planned_classes
 
@@ -186,6 +196,7 @@ class DPTargetEncoder(PlannedTransformer):
             The latter of more than two classes.
         """
         table = self._table(X)
+        check_encoded(self, table)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
         columns, others = range(len(self.categories_)), [UNDECLARED] * len(self.categories_)

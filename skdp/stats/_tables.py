@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from skdp._data._columns import check_label_kinds
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
@@ -112,11 +113,13 @@ def _release_covariance(name, a, *, bounds="auto", **terms):
     return np.clip(correlation, -1.0, 1.0), spread
 
 
-def _codes(labels, categories):
+def _codes(labels, categories, name):
     """Return the place of each label among declared categories; -1 of others and missing ones."""
     known = categories_array(categories)
     labels = as_cells(labels) if is_sequence(labels) else target_array(labels)
-    return category_codes(column_or_1d(labels), known), known
+    labels = column_or_1d(labels)
+    check_label_kinds(labels, name, known)
+    return category_codes(labels, known), known
 
 
 @_statistic
@@ -172,7 +175,9 @@ def dp_crosstab(
     pairings = [one.index for one in (index, columns) if hasattr(one, "iloc")]
     if len(pairings) == 2 and not pairings[0].equals(pairings[1]):
         raise ValueError("index and columns must have the same index: rows are paired by position")
-    codes, known = zip(*map(_codes, (index, columns), categories), strict=True)
+    codes, known = zip(
+        *map(_codes, (index, columns), categories, ("index", "columns")), strict=True
+    )
     X = np.column_stack(codes).astype(np.float64)
     bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)
     plan = partial(CrosstabPlan, bins=bins, joint=True)
@@ -254,7 +259,7 @@ def dp_mode(
     >>> dp_mode(["tea"] * 700 + ["coffee"] * 300, categories=["coffee", "tea", "water"])
     'tea'
     """
-    codes, known = _codes(a, categories)
+    codes, known = _codes(a, categories, "a")
     plan = partial(ModePlan, n_categories=len(known))
     place = release("dp_mode", codes[:, np.newaxis], plan, epsilon=epsilon, delta=0.0, **terms)
     return known[place : place + 1].tolist()[0]

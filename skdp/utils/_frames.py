@@ -37,6 +37,26 @@ def kind_of(dtype):
     return next(found, "object")
 
 
+def label_kind_of(dtype):
+    """Return the kind that all labels of a frame's column have by its type, None if it says none.
+
+    Returns
+    -------
+    {"numbers", "text", None}
+        None of objects, of dates, and of types that hold a list of labels of some other type.
+    """
+    kind = kind_of(dtype)
+    if kind in ("number", "boolean"):
+        return "numbers"
+    # What a type of categories, of polars' Enum or of Arrow's dictionary holds is not in its name.
+    name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    return (
+        "text"
+        if name.lower().startswith(("str", "large_str", "utf8")) and kind == "label"
+        else None
+    )
+
+
 def in_memory(table):
     """Return what dask, or a polars LazyFrame, holds, anything else as it is.
 
@@ -105,7 +125,8 @@ def declared(table):
 def types_of(X):
     """Return the types of a frame's columns, and that of an array once."""
     if is_frame(X):
-        is_arrow = hasattr(X, "schema") and hasattr(X, "column_names")
+        # An instance of pandas has its columns among its attributes.
+        is_arrow = hasattr(type(X), "schema") and hasattr(type(X), "column_names")
         return X.schema.types if is_arrow else X.dtypes
     return [X.dtype] if hasattr(X, "dtype") else []
 

@@ -138,6 +138,84 @@ def label_hashes(values, key):
     return np.frombuffer(b"".join(h.digest() for h in hashes), dtype="<u8").astype(np.uint64)
 
 
+# What an array's type says of all its values: their kind as labels.
+ARRAY_KINDS = dict.fromkeys("biufc", "numbers") | {
+    "U": "text",
+    "T": "text",
+    "S": "bytes",
+    "M": "dates",
+    "m": "durations",
+}
+TYPE_KINDS = {str: "text", bytes: "bytes", bool: "numbers", int: "numbers", float: "numbers"}
+INSTANTS = {"instant": "dates", "instant in UTC": "dates with a time zone"}
+
+
+def label_kinds(categories):
+    """Return the kinds of the labels in a list: labels of different kinds are never equal.
+
+    Parameters
+    ----------
+    categories : ndarray of shape (n_categories,)
+
+    Returns
+    -------
+    set of str
+        Without those of None and of what is no label.
+    """
+    return {kind for kind in map(_kind_of_key, _keys(categories)) if kind is not None}
+
+
+def kind_of_others(values, kinds):
+    """Return the kind of the first value that is of none of some kinds, None if there is none.
+
+    Each value is judged by itself; what is missing, or can be no label, is of every kind. It
+    never raises.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of any type and shape.
+    kinds : set of str
+        As of `label_kinds`.
+
+    Returns
+    -------
+    str or None
+    """
+    if values.dtype.kind != "O":
+        kind = ARRAY_KINDS.get(values.dtype.kind)
+        if kind is None or kind in kinds:
+            return None
+        is_present = True if values.dtype.kind not in "fcmM" else values == values
+        return kind if np.any(np.broadcast_to(is_present, values.shape)) else None
+    cells = values.ravel().tolist()
+    # Nearly always a few types hold all cells, and their kinds are allowed.
+    doubtful = {kind for kind in set(map(type, cells)) if TYPE_KINDS.get(kind) not in kinds}
+    doubtful.discard(type(None))
+    if doubtful:
+        for cell in cells:
+            if type(cell) in doubtful:
+                kind = _kind_of_key(label_key(cell))
+                if kind is not None and kind not in kinds:
+                    return kind
+    return None
+
+
+def _kind_of_key(key):
+    """Return the kind of a label by its key, None of what is missing or no label."""
+    if key is None or key is NOTHING:
+        return None
+    if isinstance(key, str):
+        return "text"
+    if isinstance(key, bytes):
+        return "bytes"
+    if isinstance(key, Number):
+        return "numbers"
+    if isinstance(key[0], type):
+        return f"values of type {key[0].__name__}"
+    return INSTANTS.get(key[0], "durations")
+
+
 def _bytes_of(key):
     """Return what is hashed of a label's key."""
     if key in (None, NOTHING):

@@ -107,7 +107,7 @@ def test_scaling_learns_nothing_of_a_declared_table_and_refuses_a_column_that_is
     accountant = PrivacyAccountant(10.0, 1e-5)
     front = DPTableVectorizer(numbers="scaled", bounds=BOUNDS, categories={}, accountant=accountant)
     assert planned_charge(front).event == Composed(())
-    with pytest.raises(ValueError, match=r"columns \[2\] are not declared.*'auto'"):
+    with pytest.raises(ValueError, match=r"column 'job': not declared.*'auto'"):
         front.fit(make_frame())
     front.set_params(categories={"job": "auto"})
     assert planned_charge(front).event != Composed(())
@@ -117,7 +117,7 @@ def test_scaling_learns_nothing_of_a_declared_table_and_refuses_a_column_that_is
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame({"x": np.array(["a", 1.0], dtype=object)}), "declare its categories"),
+        (np.array([["a"], [1.0]], dtype=object), "declare its categories"),
         (pd.DataFrame({"x": [1.0, np.inf]}), "infinity"),
     ],
 )

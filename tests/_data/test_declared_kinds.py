@@ -1,0 +1,158 @@
+"""Declared categories of another kind than the column: refused before the charge, and served."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import skdp
+from skdp import PrivacyAccountant
+from skdp.stats import dp_crosstab, dp_mode
+from skdp.utils import ChunkedArray
+
+N_ROWS = 300
+NUMBERS = np.random.default_rng(0).integers(0, 3, N_ROWS)
+Y = NUMBERS == 1
+DAY = np.datetime64("2024-03-01")
+# Columns of three values each, by kind, and the list that fits each of them.
+COLUMNS = {
+    "numbers": NUMBERS,
+    "text": NUMBERS.astype(str),
+    "bytes": NUMBERS.astype("S1"),
+    "booleans": NUMBERS > 0,
+    "dates": DAY + NUMBERS,
+}
+LISTS = {
+    "numbers": [0, 1, 2],
+    "text": ["0", "1", "2"],
+    "bytes": [b"0", b"1", b"2"],
+    "booleans": [False, True],
+    "words": ["False", "True"],
+    "dates": [datetime.date(2024, 3, d) for d in (1, 2, 3)],
+    "written dates": ["2024-03-01", "2024-03-02", "2024-03-03"],
+}
+# Of a column the lists that it can be equal to.
+FITTING = {
+    "numbers": {"numbers", "booleans"},
+    "booleans": {"numbers", "booleans"},
+    "text": {"text", "words", "written dates"},
+    "bytes": {"bytes"},
+    "dates": {"dates"},
+}
+WRONG = [(c, d) for c in COLUMNS for d in LISTS if d not in FITTING[c]]
+
+ESTIMATORS = {
+    "DPOneHotEncoder": {},
+    "DPOneHotEncoder with counts": {"min_frequency": 5},
+    "DPTargetEncoder": {},
+    "DPSimpleImputer": {"strategy": "most_frequent"},
+    "DPHistogramTransformer": {},
+    "RandomizedResponseTransformer": {},
+    "DPTableVectorizer": {},
+    "DPAdditiveClassifier": {},
+    "DPHistogramNB": {},
+    "DPDecisionTreeClassifier": {},
+    "DPRandomForestClassifier": {"n_estimators": 3},
+}
+
+
+def make(name, categories, accountant=None):
+    kind, params = getattr(skdp, name.split()[0]), dict(ESTIMATORS[name])
+    if name != "RandomizedResponseTransformer":
+        params["delta"] = 1e-6
+    return kind(2.0, categories=categories, accountant=accountant, random_state=0, **params)
+
+
+def containers(values):
+    """Return the column as tables of many kinds."""
+    objects = np.empty((len(values), 1), dtype=object)
+    # Numpy would make integers of dates.
+    objects[:, 0] = values.tolist() if values.dtype.kind != "M" else list(map(pd.Timestamp, values))
+    tables = {
+        "objects": objects,
+        "frame": pd.DataFrame({"x": values if values.dtype.kind != "S" else list(values)}),
+        "frame of objects": pd.DataFrame(objects, columns=["x"], dtype=object),
+        "rows": objects.tolist(),
+    }
+    if values.dtype.kind != "M":
+        tables["array"] = values[:, None]
+    if values.dtype.kind in "ib":
+        column = values[:, None].astype(np.int64)
+        tables["blocks"] = ChunkedArray([column[:100], column[100:]])
+    if values.dtype.kind != "S":
+        tables["polars"] = pl.DataFrame({"x": objects[:, 0].tolist()})
+        tables["arrow"] = pa.table({"x": objects[:, 0].tolist()})
+    return tables
+
+
+def charges_of(run, accountant):
+    with pytest.raises(ValueError, match="categories"):
+        run()
+    return accountant.epsilon_spent
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("kind, declared", WRONG)
+def test_a_list_of_another_kind_costs_nothing(name, kind, declared):
+    accountant = PrivacyAccountant(1000.0, 0.1)
+    for form, table in containers(COLUMNS[kind]).items():
+        estimator = make(name, [LISTS[declared]], accountant)
+        answer = hasattr(estimator, "fit_transform")
+        method = estimator.fit_transform if answer else estimator.fit
+        assert charges_of(lambda m=method, t=table: m(t, Y), accountant) == 0.0, form
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("kind", ["numbers", "text", "booleans"])
+def test_what_is_served_is_refused_likewise(name, kind):
+    if name in ("DPSimpleImputer", "RandomizedResponseTransformer"):
+        pytest.skip("it compares samples with nothing, or charges for them")
+    table = pd.DataFrame({"x": COLUMNS[kind]})
+    fitted = make(name, [LISTS[kind]]).fit(table, Y)
+    answer = fitted.transform if hasattr(fitted, "transform") else fitted.predict
+    answer(table)
+    for other in COLUMNS.keys() - {"dates"}:
+        if kind in FITTING[other]:
+            continue
+        for form, samples in containers(COLUMNS[other]).items():
+            if not hasattr(samples, "columns") or form == "arrow":
+                continue
+            with pytest.raises(ValueError, match="categories"):
+                answer(samples)
+
+
+@pytest.mark.parametrize("name", ["DPOneHotEncoder", "DPAdditiveClassifier", "DPTableVectorizer"])
+def test_found_categories_are_compared_with_the_types_of_columns(name):
+    words = pd.DataFrame({"x": pd.array(COLUMNS["text"], dtype="string")})
+    fitted = make(name, None).fit(words, Y)
+    answer = fitted.transform if hasattr(fitted, "transform") else fitted.predict
+    answer(words)
+    with pytest.raises(ValueError, match="categories"):
+        answer(pd.DataFrame({"x": NUMBERS}))
+    # A row without a value says nothing.
+    answer(pd.DataFrame({"x": [np.nan]}) if name != "DPOneHotEncoder" else words)
+
+
+def test_rare_values_of_another_kind_in_a_discovered_column_of_objects_are_no_error():
+    cells = np.array([*COLUMNS["text"][:-1], 7], dtype=object)[:, None]
+    encoder = make("DPOneHotEncoder", None)
+    assert encoder.fit_transform(cells)[-1].sum() == 0
+
+
+@pytest.mark.parametrize("kind, declared", WRONG)
+def test_functions_refuse_it_likewise(kind, declared):
+    accountant, categories = PrivacyAccountant(10.0, 0.1), LISTS[declared]
+    for form, table in containers(COLUMNS[kind]).items():
+        if form in ("blocks", "rows"):
+            continue
+        labels = table[:, 0] if isinstance(table, np.ndarray) else table["x"]
+        mode = lambda a=labels: dp_mode(a, categories=categories, accountant=accountant)  # noqa: E731
+        assert charges_of(mode, accountant) == 0.0
+        if form == "array":
+            cross = {"categories": ([0, 1, 2], categories), "accountant": accountant}
+            assert (
+                charges_of(lambda a=labels, c=cross: dp_crosstab(NUMBERS, a, **c), accountant) == 0
+            )

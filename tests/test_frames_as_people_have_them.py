@@ -1,0 +1,181 @@
+"""One table in the frames that people have it in: the same values are released for a seed."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skdp import (
+    DPAdditiveClassifier,
+    DPHistogramNB,
+    DPOneHotEncoder,
+    DPStandardScaler,
+    DPTableVectorizer,
+    DPTargetEncoder,
+    PrivacyAccountant,
+    schema_from,
+    tabular_pipeline,
+)
+
+N_ROWS = 600
+RNG = np.random.default_rng(0)
+DAYS = RNG.integers(0, 900, N_ROWS)
+COLUMNS = {
+    "age": RNG.integers(18, 90, N_ROWS),
+    "income": RNG.normal(3e4, 1e4, N_ROWS).round(2),
+    "job": RNG.choice(["care", "office", "crafts"], N_ROWS).astype(object),
+    "member": RNG.random(N_ROWS) < 0.4,
+    "joined": np.datetime64("2020-01-01", "us") + DAYS.astype("m8[D]"),
+}
+Y = (COLUMNS["age"] < 45) ^ (COLUMNS["job"] == "office")
+
+
+def pandas_frame(**types):
+    frame = pd.DataFrame(COLUMNS)
+    return frame.astype({"job": object} | types)
+
+
+FRAMES = {
+    "as pandas reads it": lambda: pd.DataFrame(COLUMNS).astype({"job": str}),
+    "strings": lambda: pandas_frame(job="string"),
+    "categories": lambda: pandas_frame(job="category"),
+    "nullable": lambda: pandas_frame(age="Int64", income="Float64", member="boolean"),
+    "arrow in pandas": lambda: pandas_frame(
+        age="int64[pyarrow]", job="string[pyarrow]", joined="timestamp[us][pyarrow]"
+    ),
+    "polars": lambda: pl.DataFrame({k: v.tolist() for k, v in COLUMNS.items()}),
+    "arrow": lambda: pa.table({k: v.tolist() for k, v in COLUMNS.items()}),
+}
+
+ESTIMATORS = {
+    "additive": lambda **terms: DPAdditiveClassifier(2.0, delta=1e-6, **terms),
+    "naive Bayes": lambda **terms: DPHistogramNB(2.0, delta=1e-6, **terms),
+    "vectorizer": lambda **terms: DPTableVectorizer(2.0, delta=1e-6, **terms),
+    "pipeline": lambda **terms: tabular_pipeline("classifier", epsilon=2.0, delta=1e-6, **terms),
+}
+DECLARED = {
+    "bounds": {"age": (18, 90), "joined": (datetime.date(2020, 1, 1), datetime.date(2023, 1, 1))},
+    "categories": {"job": ["care", "crafts", "office"]},
+}
+
+
+def released(fitted, table):
+    if hasattr(fitted, "transform"):
+        encoded = fitted.transform(table)
+        return encoded.toarray() if hasattr(encoded, "toarray") else encoded
+    return fitted.predict_proba(table)
+
+
+@pytest.mark.parametrize("declared", [{}, {"bounds": "auto", "categories": "auto"}, DECLARED])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_same_table_gives_the_same_released_values(name, declared):
+    table = pandas_frame()
+    expected = released(ESTIMATORS[name](random_state=0, **declared).fit(table, Y), table)
+    for form, make in FRAMES.items():
+        frame = make()
+        fitted = ESTIMATORS[name](random_state=0, **declared).fit(frame, Y)
+        np.testing.assert_array_equal(released(fitted, frame), expected, err_msg=form)
+
+
+@pytest.mark.parametrize("declared", [{}, {"bounds": "auto", "categories": "auto"}, DECLARED])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_frame_of_dask_gives_the_same_released_values(name, declared):
+    dd = pytest.importorskip("dask.dataframe")
+    # Tables that are read in parts hold no dates.
+    table = pandas_frame().drop(columns="joined")
+    own = {
+        half: {k: v for k, v in each.items() if k != "joined"} if isinstance(each, dict) else each
+        for half, each in declared.items()
+    }
+    lazy = dd.from_pandas(table, npartitions=3, sort=False)
+    one, two = (ESTIMATORS[name](random_state=0, **own).fit(t, Y) for t in (table, lazy))
+    np.testing.assert_array_equal(released(one, table), released(two, table))
+
+
+@pytest.mark.parametrize("kind", [DPOneHotEncoder, DPTargetEncoder])
+@pytest.mark.parametrize("categories", [None, "auto", [["care", "crafts", "office"]]])
+def test_encoders_give_the_same_released_values(kind, categories):
+    params = {"delta": 1e-6, "categories": categories, "random_state": 0}
+    table = pandas_frame()[["job"]]
+    expected = released(kind(2.0, **params).fit(table, Y), table)
+    for form, make in FRAMES.items():
+        frame = make()
+        frame = frame.select(["job"]) if hasattr(frame, "select") else frame[["job"]]
+        found = released(kind(2.0, **params).fit(frame, Y), frame)
+        np.testing.assert_array_equal(found, expected, err_msg=form)
+
+
+@pytest.mark.parametrize("form", FRAMES)
+def test_a_draft_with_blanks_is_accepted(form):
+    frame = FRAMES[form]()
+    draft = schema_from(frame)
+    assert "job" in draft["categories"] and "age" in draft["bounds"]
+    model = DPAdditiveClassifier(2.0, delta=1e-6, random_state=0, **draft).fit(frame, Y)
+    assert model.shape_functions_[2].kinds == ("label",)
+    for word in ("auto", None):
+        filled = {half: dict.fromkeys(names, word) for half, names in draft.items()}
+        again = DPAdditiveClassifier(2.0, delta=1e-6, random_state=0, **filled).fit(frame, Y)
+        assert np.array_equal(again.intercept_, model.intercept_)
+
+
+def test_bounds_make_numbers_of_a_column_of_objects():
+    frame = pd.DataFrame({"x": COLUMNS["age"].astype(object), "job": COLUMNS["job"]})
+    labels = DPTableVectorizer(2.0, random_state=0).fit(frame)
+    assert labels.kinds_ == ["label", "label"]
+    for bounds in ((18, 90), "auto"):
+        own = DPTableVectorizer(2.0, bounds={"x": bounds}, random_state=0).fit(frame)
+        assert own.kinds_ == ["number", "label"]
+
+
+def test_one_odd_cell_changes_no_other_row():
+    frame = pandas_frame()
+    odd = frame.copy()
+    odd.loc[0, "job"] = 7
+    terms = {"categories": "auto", "random_state": 0}
+    one, two = (
+        DPTableVectorizer(50.0, **terms).fit(t).transform(t).toarray() for t in (frame, odd)
+    )
+    assert one.shape == two.shape and np.array_equal(one[1:], two[1:])
+
+
+def test_errors_name_all_columns_at_once():
+    accountant = PrivacyAccountant(5.0, 1e-5)
+    bounds = {"age": (18, 90), "job": (0, 1), "town": (0, 1)}
+    frame = pandas_frame().assign(town=pd.Series(COLUMNS["job"], dtype=object))
+    with pytest.raises(ValueError, match=r"(?s)'job'.*'town'"):
+        DPAdditiveClassifier(1.0, bounds=bounds, accountant=accountant).fit(frame, Y)
+    wrong = {"job": [0, 1], "town": [1, 2]}
+    with pytest.raises(ValueError, match=r"(?s)'job'.*'town'"):
+        DPAdditiveClassifier(1.0, categories=wrong, accountant=accountant).fit(frame, Y)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_labels_may_be_called_auto():
+    frame = pd.DataFrame({"gear": RNG.choice(["auto", "manual"], N_ROWS).astype(object)})
+    model = DPTableVectorizer(2.0, categories=["auto", "manual"], random_state=0).fit(frame)
+    assert model.bin_edges_[0].tolist() == ["auto", "manual"]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_integer_labels_of_columns_are_labels_and_never_positions(lazy):
+    X = pd.DataFrame(RNG.random((N_ROWS, 3)) * [1, 10, 100], columns=[1, 2, 3])
+    if lazy:
+        X = pytest.importorskip("dask.dataframe").from_pandas(X, npartitions=2, sort=False)
+    own, accountant = {1: (0, 1), 2: (0, 10), 3: (0, 100)}, PrivacyAccountant(1000.0, 1e-3)
+    params = {"epsilon": 100.0, "accountant": accountant}
+    scaler = DPStandardScaler(**params, bounds=own).fit(X)
+    np.testing.assert_allclose(scaler.mean_, [0.5, 5, 50], rtol=0.2)
+    front = DPTableVectorizer(**params, bounds=own).fit(X)
+    assert [edges[-1] for edges in front.bin_edges_] == [1, 10, 100]
+    spent = accountant.epsilon_spent
+    wrong = {0: (0, 1), 1: (0, 10), 2: (0, 100)}
+    for kind in (DPStandardScaler, DPTableVectorizer):
+        with pytest.raises(ValueError, match="no column 0"):
+            kind(**params, bounds=wrong).fit(X)
+    assert accountant.epsilon_spent == spent
+    # An array has positions again.
+    values = RNG.random((N_ROWS, 3)) * [1, 10, 100]
+    assert DPStandardScaler(**params, bounds=wrong | {0: (0, 2)}).fit(values).n_features_in_ == 3
