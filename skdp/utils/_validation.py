@@ -9,8 +9,10 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.utils._labels import category_codes
+from skdp.utils._units import UnitText
 
 RELATIONS = ("add_remove", "replace_one")
+SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
 LARGEST_EPSILON = 1e15
 LARGEST_INTEGER = 2**53
 # Labels are looked up in so many rows at a time.
@@ -290,4 +292,4 @@ def public_inputs(estimator, *names):
     """
     values = {name: getattr(estimator, name) for name in names}
     declared = (name for name, v in values.items() if not (v is None or is_auto(v)))
-    return ("the numbers of rows and columns", *declared)
+    return (SIZES, *declared)
