@@ -9,10 +9,14 @@ import re
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skdp
-from skdp import PrivacyAccountant
+from skdp import PrivacyAccountant, privacy_report
 from skdp.accounting import Composed, Gaussian, get_epsilon
+from skdp.pipeline import split_budget
 from tests._private import in_digits
 
 N = 60
@@ -223,9 +227,6 @@ def test_a_report_at_each_transform_is_charged_later():
 @pytest.mark.parametrize("word", ["narrowed", "rows", "{rows}", "arrow"])
 def test_names_are_never_edited(word):
     """A statement is composed from values; a name that holds the name of a unit stays."""
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
     pipe = Pipeline([(word, StandardScaler()), ("model", skdp.DPLogisticRegression())])
     search = skdp.DPGridSearchCV(pipe, {"model__C": [0.1]}, public_steps=(word,), refit=True)
     statement = search.fit(X, Y, groups=IDS).privacy_
@@ -233,3 +234,95 @@ def test_names_are_never_edited(word):
     assert "the numbers of persons and columns" in statement.public
     assert "which persons go where" in statement.public
     assert math.isclose(statement.epsilon, 1.0)
+
+
+def split_pipe(accountant, **shape):
+    pipe = make_pipeline(skdp.DPStandardScaler(bounds=(0, 1)), skdp.DPLogisticRegression())
+    return split_budget(pipe, 1.0, 1e-6, accountant, **shape)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "pld"])
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}])
+def test_a_report_of_a_split_pipeline_has_the_total_and_the_ledger(composition, frozen, shape):
+    accountant = ledger(composition=composition)
+    pipe = split_pipe(
+        accountant, **(shape if composition == "basic" else {"n_samples": N, "n_features": 3})
+    )
+    pipe.fit(X, Y)
+    report = privacy_report(FrozenEstimator(pipe) if frozen else pipe)
+    (total,), (budget,) = report.totals, report.budgets
+    assert (total.epsilon, total.delta) == (
+        accountant.spends[0].epsilon,
+        accountant.spends[0].delta,
+    )
+    assert (total.dataset, total.head_hash) == ("default", budget.head_hash)
+    assert total.n_charges == 1 and len(report.statements) == 2
+    lines = report.to_text().splitlines()
+    assert in_digits(total.epsilon, total.delta) in lines[3] and "Total" in lines[3]
+    assert report.to_dict()["totals"][0]["epsilon"] == total.epsilon
+    # What was fitted by itself beside it adds up.
+    other = skdp.DPMeanTransformer(0.5, bounds=(0, 1), accountant=accountant).fit(X)
+    (total,) = privacy_report(pipe, other).totals
+    assert (total.epsilon, total.delta) == accountant.report().spent and total.n_charges == 2
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
+def test_a_search_is_charged_once(strategy, refit, relation, unit):
+    accountant = ledger(unit, relation)
+    search = skdp.DPGridSearchCV(
+        skdp.DPLogisticRegression(),
+        {"C": [0.1, 1.0]},
+        strategy=strategy,
+        refit=refit,
+        random_state=0,
+    )
+    search.set_params(accountant=accountant, mean_runs=2).fit(X, Y, **told(unit))
+    statement, (spend,) = search.privacy_, accountant.spends
+    assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta) == (1.0, 1e-6)
+    known = {"unit": unit, "relation": relation, "composition": "basic"}
+    check_statement(statement, accountant, **known, seeded=True)
+    names = [stage.name for stage in statement.stages]
+    assert "noisy scores" in names
+    assert any(name.endswith("weights") for name in names) == hasattr(search, "best_estimator_")
+    report = privacy_report(FrozenEstimator(search))
+    (total,) = report.totals
+    assert (total.epsilon, total.delta, total.n_charges) == (1.0, 1e-6, 1)
+    assert report.budgets[0].dataset == total.dataset == "default"
+    if hasattr(search, "best_estimator_"):
+        own = search.best_estimator_.privacy_
+        assert own.record == spend.hash and own.composition.startswith("part of a plan")
+        if not refit:
+            # A model that was chosen among others costs what the choice costs.
+            assert (own.epsilon, own.delta) == (1.0, 1e-6) == (own.charges[0].epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_calls_within_a_reserved_part_and_within_a_plan(relation, reserved):
+    whole = ledger(relation=relation)
+    accountant = whole.reserve(50.0, 0.1) if reserved else whole
+    model = calls(skdp.DPSGDClassifier(classes=[0, 1], max_iter=1, accountant=accountant), 3)
+    assert (model.privacy_.epsilon, model.privacy_.delta) == accountant.report().spent
+    assert model.privacy_.dataset == accountant.dataset
+    (total,) = privacy_report(model).totals
+    assert (total.epsilon, total.delta) == accountant.report().spent
+    # Each call of a step of a plan is a round of the whole plan.
+    step = split_budget(make_pipeline(clone(model)), 1.0, 1e-6, accountant)[-1]
+    calls(step, 2)
+    assert step.privacy_.epsilon == sum(charge.epsilon for charge in step.privacy_.charges)
+    (total,) = privacy_report(step).totals
+    assert (total.epsilon, total.n_charges) == (2.0, 2)
+
+
+def test_a_report_without_a_ledger_adds_up():
+    one = skdp.DPMeanTransformer(0.5, bounds=(0, 1)).fit(X)
+    other = skdp.DPMeanTransformer(0.25, bounds=(0, 1)).fit(X)
+    report = privacy_report(one, other)
+    (total,) = report.totals
+    assert (total.epsilon, total.delta, total.dataset) == (0.75, 0.0, "")
+    assert "in no ledger" in " ".join(report.to_text().split())
