@@ -90,14 +90,14 @@ class PrivacyReport(FrozenValue):
         The document's heading.
     statements : tuple of PrivacyStatement
         The guarantee of each private fit.
-    totals : tuple of Total
-        What the fits cost together, for each data set: the figure to quote.
     budgets : tuple of BudgetReport
         What each ledger says of its data set.
     audits : tuple
         Results of attacks, from `skdp.audit`.
     without_statement : tuple of str
         Parts of the reported models that say nothing of their privacy.
+    totals : tuple of Total, default=()
+        What the fits cost together, for each data set: the figure to quote.
     made : str, default=now
         When the document was made, UTC.
     version : str, default=this version
@@ -342,28 +342,23 @@ class _Found:
 
     def totals(self, of):
         """Yield what all statements cost together, for each data set."""
-        records = {
-            spend.hash: (key, spend)
-            for key, report in self.budgets.items()
-            for spend in report.spends
-        }
-        charged, others = {}, {}
+        ledgers = self.budgets.items()
+        records = {spend.hash: (key, spend) for key, own in ledgers for spend in own.spends}
+        charged, others, words_of = {}, {}, {}
         for statement in self.counted:
             for charge in statement.charges:
                 if charge.hash in records:
                     # A plan that was charged as one is the charge of several steps.
                     key, spend = records[charge.hash]
                     charged.setdefault(key, {})[spend.hash] = spend
-                    words = f"{statement.relation}: {statement.neighbours}"
-                    charged[key].setdefault("", words)
+                    words_of[key] = f"{statement.relation}: {statement.neighbours}"
                 else:
                     others.setdefault((statement.relation, statement.neighbours), []).append(charge)
         for key, spends in charged.items():
-            report, words = self.budgets[key], spends.pop("")
-            terms = self.terms.get(key) or _terms_of(report)
+            terms = self.terms.get(key) or _terms_of(self.budgets[key])
             price = composed_price(tuple(spends.values()), terms)
             rule = describe_composition(terms.composition)
-            yield Total(of, *price, words, rule, *key, len(spends))
+            yield Total(of, *price, words_of[key], rule, *key, len(spends))
         for (relation, neighbours), charges in others.items():
             price = composed_price(charges, Terms(1.0, 0.0, relation=relation))
             words = f"{relation}: {neighbours}"

@@ -246,16 +246,14 @@ def split_pipe(accountant, **shape):
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}])
 def test_a_report_of_a_split_pipeline_has_the_total_and_the_ledger(composition, frozen, shape):
     accountant = ledger(composition=composition)
-    pipe = split_pipe(
-        accountant, **(shape if composition == "basic" else {"n_samples": N, "n_features": 3})
-    )
+    if composition != "basic":
+        shape = {"n_samples": N, "n_features": 3}
+    pipe = split_pipe(accountant, **shape)
     pipe.fit(X, Y)
     report = privacy_report(FrozenEstimator(pipe) if frozen else pipe)
     (total,), (budget,) = report.totals, report.budgets
-    assert (total.epsilon, total.delta) == (
-        accountant.spends[0].epsilon,
-        accountant.spends[0].delta,
-    )
+    (spend,) = accountant.spends
+    assert (total.epsilon, total.delta) == (spend.epsilon, spend.delta)
     assert (total.dataset, total.head_hash) == ("default", budget.head_hash)
     assert total.n_charges == 1 and len(report.statements) == 2
     lines = report.to_text().splitlines()
