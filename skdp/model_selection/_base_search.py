@@ -146,8 +146,9 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         Its noisy score.
     cv_results_ : dict
         `params`, a column for each parameter, noisy `mean_test_score`, the standard deviation
-        `noise_std_test_score` of the noise, and `rank_test_score` by noisy scores, which need
-        not put the chosen one first. "random_stopping" releases the winner's score alone.
+        `noise_std_test_score` of the noise, and `rank_test_score`: 1 for the chosen candidate,
+        which was chosen by a release of its own and need not have the best noisy score, then the
+        others by their noisy scores. "random_stopping" releases the winner's score alone.
     strategy_ : str
         The strategy used, from public quantities.
     classes_ : ndarray of shape (n_classes,)
@@ -299,7 +300,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             "best_index_": best,
             "best_params_": chosen.params,
             "best_score_": float(outcome.scores[best]),
-            "cv_results_": _results(candidates, outcome.scores, deviation),
+            "cv_results_": _results(candidates, outcome.scores, deviation, best),
             "strategy_": plan.strategy,
         }
         charged, stages = plan.mechanism, plan.stages
@@ -338,7 +339,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         return self.best_estimator_
 
 
-def _results(candidates, scores, deviation):
+def _results(candidates, scores, deviation, best):
     """Return noisy results as scikit-learn's searches do, one row a candidate."""
     results = {}
     for name in sorted({name for candidate in candidates for name in candidate.params}):
@@ -350,6 +351,8 @@ def _results(candidates, scores, deviation):
     results["params"] = [candidate.params for candidate in candidates]
     results["mean_test_score"] = scores
     results["noise_std_test_score"] = np.where(np.isnan(scores), np.nan, deviation)
+    # The candidate was chosen by a release of its own, not by the noisy scores.
     known = np.where(np.isnan(scores), -np.inf, scores)
+    known[best] = np.inf
     results["rank_test_score"] = 1 + np.sum(known[None, :] > known[:, None], axis=1)
     return results

@@ -233,8 +233,19 @@ def check_classes(classes, y):
     kind = code_type(classes)
     codes = np.concatenate([category_codes(block, classes).astype(kind) for block in blocks])
     if (codes < 0).any():
-        raise ValueError("y holds labels that are not among the declared classes")
+        raise ValueError(f"y holds labels that are not among the declared classes{_places_hint(y)}")
     return classes, codes
+
+
+def _places_hint(y):
+    """Return what may have replaced declared labels by integers, for the end of a message."""
+    if y.dtype.kind not in "iu":
+        return ""
+    return (
+        "; scikit-learn's cross_val_predict replaces labels by 0, 1, ... before a fit if its "
+        "method is predict_proba, predict_log_proba or decision_function: declare "
+        "classes=[0, 1, ...] there, one for each label of y"
+    )
 
 
 def code_type(classes):
