@@ -680,8 +680,9 @@ class PrivateFit(PrivateRelease):
             known = {"seeded": seeded, "time": "", "version": __version__}
             price = {"epsilon": price.epsilon, "delta": price.delta}
             spend = Spend(self._label, mechanism.event, **price, **known)
-        # The statement is public: who charged, and why, stays in the ledger.
-        return replace(spend, user="", purpose="")
+        # The statement is public: who charged, when and why stays in the ledger, and so does the
+        # number of earlier charges.
+        return replace(spend, user="", purpose="", time="", sequence=0)
 
     def _composed(self, charges):
         """Return the (epsilon, delta) of all charges of the model together."""
