@@ -4,10 +4,14 @@ import json
 from dataclasses import field
 from datetime import UTC, datetime
 
+from sklearn.frozen import FrozenEstimator
+
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting._report import BudgetReport
+from skdp.accounting._report import BudgetReport, describe_composition
+from skdp.accounting._state import Terms, composed_price
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
+from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
 
 ASSUMPTIONS = (
@@ -24,6 +28,55 @@ SOURCES = (
     "Fields after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
     "(2025), and N. Ponomareva et al., How to DP-fy ML (2023), section 5.3.3."
 )
+
+
+class Total(FrozenValue):
+    """What the reported releases from one data set cost together.
+
+    Parameters
+    ----------
+    of : str
+        The reported models, in words.
+    epsilon, delta : float
+        The guarantee of all of them together.
+    neighbours : str
+        Which tables are neighbours, in words.
+    composition : str
+        How the releases add up.
+    dataset : str
+        The ledger's name of the data set, empty for releases that are in no ledger of the report.
+    head_hash : str
+        The hash of the last record of that ledger.
+    n_charges : int
+        How many charges there are; a plan that was charged as one counts once.
+    """
+
+    of: str
+    epsilon: float
+    delta: float
+    neighbours: str
+    composition: str
+    dataset: str
+    head_hash: str
+    n_charges: int
+
+    def section(self):
+        """Return it as a part of a document.
+
+        Returns
+        -------
+        Section
+        """
+        cost = in_digits(self.epsilon, self.delta)
+        rows = [
+            ("relation", self.neighbours),
+            ("composition", self.composition),
+            ("charges", str(self.n_charges)),
+            ("data set", self.dataset or "none: these releases are in no ledger of this report"),
+            ("ledger", self.head_hash),
+        ]
+        rows = tuple((name, words) for name, words in rows if words)
+        return Section(f"Total: {self.of} is ({cost})-differentially private", rows)
 
 
 class PrivacyReport(FrozenValue):
@@ -43,6 +96,8 @@ class PrivacyReport(FrozenValue):
         Results of attacks, from `skdp.audit`.
     without_statement : tuple of str
         Parts of the reported models that say nothing of their privacy.
+    totals : tuple of Total, default=()
+        What the fits cost together, for each data set: the figure to quote.
     made : str, default=now
         When the document was made, UTC.
     version : str, default=this version
@@ -54,6 +109,7 @@ class PrivacyReport(FrozenValue):
     budgets: tuple
     audits: tuple
     without_statement: tuple
+    totals: tuple = ()
     made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     version: str = __version__
 
@@ -67,6 +123,7 @@ class PrivacyReport(FrozenValue):
         """
         return {
             "title": self.title,
+            "totals": [dict(vars(total)) for total in self.totals],
             "guarantees": [statement.to_dict() for statement in self.statements],
             "without_statement": list(self.without_statement),
             "budgets": [budget.to_dict() for budget in self.budgets],
@@ -139,6 +196,9 @@ class PrivacyReport(FrozenValue):
     __str__ = to_text
 
     def _sections(self):
+        if len(self.statements) > 1:
+            # One statement is the total itself.
+            yield from (total.section() for total in self.totals)
         yield from (statement.section() for statement in self.statements)
         if self.without_statement:
             words = "says nothing of its privacy: what it learnt from rows is not covered."
@@ -164,7 +224,9 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     ----------
     *sources : fitted estimator, PrivacyAccountant, PrivacyStatement or BudgetReport
         Of an estimator its `privacy_` and the ledger of its accountant are taken; of a pipeline,
-        a column transformer or a search those of its parts, and which parts say nothing.
+        a column transformer, a frozen estimator or a search those of its parts, and which parts
+        say nothing. A search and what it published count once in the total, and so does a plan
+        that was charged as one.
     audits : sequence, default=()
         Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
     title : str, default="Privacy"
@@ -204,44 +266,109 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     """
     if not sources:
         raise ValueError("name at least one fitted estimator, accountant, statement or report")
-    found = [known for source in sources for known in _known_of(source, type(source).__name__)]
-    reports = (known for known in found if isinstance(known, BudgetReport))
-    budgets = {(report.dataset, report.head_hash): report for report in reports}
+    found = _Found()
+    for source in sources:
+        found.add(source, type(source).__name__)
     audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
     for audit in audits:
         if not (hasattr(audit, "to_dict") and hasattr(audit, "section")):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
     return PrivacyReport(
         title=str(title),
-        statements=tuple(known for known in found if isinstance(known, PrivacyStatement)),
-        budgets=tuple(budgets.values()),
+        statements=tuple(found.statements),
+        totals=tuple(found.totals(" and ".join(type(source).__name__ for source in sources))),
+        budgets=tuple(found.budgets.values()),
         audits=audits,
-        without_statement=tuple(known for known in found if isinstance(known, str)),
+        without_statement=tuple(found.without_statement),
     )
 
 
-def _known_of(source, name):
-    """Yield statements, reports of budgets, and the names of parts that say nothing."""
-    if isinstance(source, PrivacyStatement | BudgetReport):
-        yield source
-    elif hasattr(source, "report") and hasattr(source, "charge"):
-        yield source.report()
-    elif hasattr(source, "get_params"):
+class _Found:
+    """What the sources of a report hold.
+
+    `counted` has the statements that add up: what a search published is covered by the statement of
+    the search. `budgets` maps a data set and its last hash to a report, `terms` to what its charges
+    add up by.
+    """
+
+    def __init__(self):
+        self.statements, self.counted, self.without_statement = [], [], []
+        self.budgets, self.terms = {}, {}
+
+    def add(self, source, name, covered=False):
+        """Add a source and its parts."""
+        if isinstance(source, PrivacyStatement):
+            self._add_statement(source, covered)
+        elif isinstance(source, BudgetReport):
+            self._add_budget(source)
+        elif hasattr(source, "report") and hasattr(source, "charge"):
+            self._add_budget(source.report(), source.terms)
+        elif isinstance(source, FrozenEstimator):
+            self.add(source.estimator, type(source.estimator).__name__, covered)
+        elif hasattr(source, "get_params"):
+            self._add_estimator(source, name, covered)
+        else:
+            raise ValueError(f"cannot report on {source!r}")
+
+    def _add_statement(self, statement, covered):
+        self.statements.append(statement)
+        if not covered:
+            self.counted.append(statement)
+
+    def _add_budget(self, report, terms=None):
+        key = report.dataset, report.head_hash
+        self.budgets[key] = report
+        if terms is not None:
+            self.terms[key] = terms
+
+    def _add_estimator(self, source, name, covered):
         parts, parameters = _parts(source), source.get_params(deep=False)
         if hasattr(source, "privacy_"):
-            yield source.privacy_
+            self._add_statement(source.privacy_, covered)
         elif "epsilon" in parameters:
             raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
         elif not parts or hasattr(source, "best_estimator_"):
             # A search without a statement looked at scores of the same rows to choose its best
             # part.
-            yield name
-        if hasattr(parameters.get("accountant"), "report"):
-            yield parameters["accountant"].report()
+            self.without_statement.append(name)
+        accountant = parameters.get("accountant")
+        # A step of a plan is charged to the ledger of the whole plan.
+        accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
+        if hasattr(accountant, "report"):
+            self._add_budget(accountant.report(), accountant.terms)
         for part, inner in parts:
-            yield from _known_of(inner, f"{name}: {part} ({type(inner).__name__})")
-    else:
-        raise ValueError(f"cannot report on {source!r}")
+            inner_name = f"{name}: {part} ({type(inner).__name__})"
+            self.add(inner, inner_name, covered or hasattr(source, "privacy_"))
+
+    def totals(self, of):
+        """Yield what all statements cost together, for each data set."""
+        ledgers = self.budgets.items()
+        records = {spend.hash: (key, spend) for key, own in ledgers for spend in own.spends}
+        charged, others, words_of = {}, {}, {}
+        for statement in self.counted:
+            for charge in statement.charges:
+                if charge.hash in records:
+                    # A plan that was charged as one is the charge of several steps.
+                    key, spend = records[charge.hash]
+                    charged.setdefault(key, {})[spend.hash] = spend
+                    words_of[key] = f"{statement.relation}: {statement.neighbours}"
+                else:
+                    others.setdefault((statement.relation, statement.neighbours), []).append(charge)
+        for key, spends in charged.items():
+            terms = self.terms.get(key) or _terms_of(self.budgets[key])
+            price = composed_price(tuple(spends.values()), terms)
+            rule = describe_composition(terms.composition)
+            yield Total(of, *price, words_of[key], rule, *key, len(spends))
+        for (relation, neighbours), charges in others.items():
+            price = composed_price(charges, Terms(1.0, 0.0, relation=relation))
+            words = f"{relation}: {neighbours}"
+            yield Total(of, *price, words, "basic", "", "", len(charges))
+
+
+def _terms_of(report):
+    """Return terms under which the charges of a report add up; their sum always holds."""
+    known = {name: getattr(report, name) for name in ("relation", "unit", "max_rows")}
+    return Terms(*report.cap, missing_ids=report.missing_ids, **known)
 
 
 def _parts(estimator):

@@ -1,8 +1,7 @@
 """What a fitted estimator says about the privacy of what it published."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-from skdp.accounting._report import RELATION_WORDS
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
@@ -10,6 +9,10 @@ from skdp.utils._values import FrozenValue
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
 SEEDED = "YES: whoever knows the seed can take the noise away"
+NOTHING_RELEASED = "none: nothing was released, so nothing was charged"
+NO_ACCOUNTANT = "none: no accountant"
+CHARGED_LATER = "none: the fit charged nothing; each release is charged when it is made"
+PLAN_NOT_CHARGED = "none: it is part of a plan that has no accountant"
 NO_LEDGER = "none: the release is in no ledger, what else was released must be added to it"
 MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
@@ -25,7 +28,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     estimator : str
         The estimator's class.
     epsilon, delta : float
-        The guarantee of this fit.
+        The guarantee of the fitted model: after several calls of `partial_fit`, that of all of them
+        together.
     relation : {"add_remove", "replace_one"}
         Which data sets are neighbours; add/remove is read as replacing a row by a null row.
     unit : str
@@ -33,14 +37,14 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     mechanism : str
         The mechanism that made the release.
     noise_scale : float
-        The scale of its noise: the standard deviation of a Gaussian, the scale of a Laplace
-        distribution, sensitivity over epsilon for the Gamma-norm mechanism.
+        The scale of the noise of its main stage: the standard deviation of a Gaussian, the scale
+        of a Laplace distribution, sensitivity over epsilon for the Gamma-norm mechanism.
     sensitivity : float
         What the noise was calibrated to, in the mechanism's norm.
     composition : str
         How this fit's cost adds to the others in the ledger, or "none" without an accountant.
     sampler : str
-        Which rows went into the release.
+        Which rows each stage reads.
     public : tuple of str
         What was taken to be known to everyone.
     seeded : bool
@@ -52,6 +56,18 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         The version of skdp.
     trust_model : str
         Who sees what.
+    neighbours : str
+        What differs between two neighbouring data sets, in words.
+    dataset : str
+        The ledger's name of the data set, empty without an accountant.
+    noise_multiplier : float or None
+        Of noisy gradients: the scale of a step's noise over what one row, or person, moves its sum
+        by; for steps whose number is found, that of all steps as one. None otherwise.
+    stages : tuple of Stage
+        Every release that was made: its law, scale, sensitivity and event, and what it reads.
+    charges : tuple of Spend
+        What each call of `fit` or `partial_fit` cost by itself, with its event. They compose by the
+        ledger's rule; without an accountant by basic composition.
     """
 
     estimator: str
@@ -69,15 +85,27 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     record: str
     version: str
     trust_model: str = CENTRAL
+    neighbours: str = ""
+    dataset: str = ""
+    noise_multiplier: float | None = None
+    stages: tuple = ()
+    charges: tuple = ()
 
     # What the text leaves to those who check the mathematics or the ledger.
-    of_the_noise = ("noise scale", "sensitivity", "record", "version")
-    covered = "the public attributes of this fit and what is computed from them: predictions too"
+    of_the_noise = ("noise scale", "sensitivity", "noise multiplier", "stages", "record", "version")
     not_covered = (
         "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
         "the time that fitting took; rows must be chosen by index and a public seed, which "
         "stratified folds are not"
     )
+
+    @property
+    def covered(self):
+        """What the guarantee is about."""
+        what = "this fit"
+        if len(self.charges) > 1:
+            what = f"the model after each of its {len(self.charges)} calls"
+        return f"the public attributes of {what} and what is computed from them: predictions too"
 
     def to_dict(self):
         """Return the statement as JSON values.
@@ -86,8 +114,21 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         -------
         dict
         """
-        bounds = {"covered": self.covered, "not_covered": self.not_covered}
-        return asdict(self) | {"public": list(self.public)} | bounds
+        values = dict(vars(self))
+        values["public"] = list(self.public)
+        values["stages"] = [stage.to_dict() for stage in self.stages]
+        values["charges"] = [_charge_values(charge) for charge in self.charges]
+        return values | {"covered": self.covered, "not_covered": self.not_covered}
+
+    def to_tags(self):
+        """Return the statement as short text by name, for model registries and model cards.
+
+        Returns
+        -------
+        dict of str to str
+            The epsilon and delta are those of the model, rounded up.
+        """
+        return {name.replace(" ", "_"): words for name, words in self.rows()}
 
     def section(self):
         """Return all of it as a part of a document.
@@ -114,15 +155,60 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         list of (str, str)
         """
         said = {
+            "estimator": self.estimator,
             "epsilon": in_digits(self.epsilon),
             "delta": in_digits(self.delta),
-            "relation": RELATION_WORDS[self.relation],
+            "relation": f"{self.relation}: {self.neighbours}",
+            "unit": self.unit,
+            "mechanism": self.mechanism,
             "noise_scale": f"{self.noise_scale:g}",
             "sensitivity": f"{self.sensitivity:g}",
-            "composition": NO_LEDGER if self.composition == "none" else self.composition,
+            "composition": self._composition_in_words(),
+            "sampler": self.sampler,
             "public": "; ".join(self.public) or "nothing",
             "seeded": SEEDED if self.seeded else "no",
-            "record": self.record or "none: no accountant",
+            "record": self._record_in_words(),
             "version": f"skdp {self.version}",
+            "trust_model": self.trust_model,
+            "data_set": self.dataset,
+            "noise_multiplier": ""
+            if self.noise_multiplier is None
+            else f"{self.noise_multiplier:g}",
+            "stages": "; ".join(f"({i}) {stage}" for i, stage in enumerate(self.stages, start=1)),
+            "calls": self._calls_in_words(),
+            "covered": self.covered,
+            "not_covered": self.not_covered,
         }
-        return [(name.replace("_", " "), words) for name, words in (self.to_dict() | said).items()]
+        return [(name.replace("_", " "), words) for name, words in said.items() if words]
+
+    def _composition_in_words(self):
+        if self.composition != "none":
+            return self.composition
+        return NO_LEDGER if self.stages else NOTHING_RELEASED
+
+    def _record_in_words(self):
+        if self.record:
+            return self.record
+        if not self.stages:
+            return NOTHING_RELEASED
+        if self.composition == "none":
+            return NO_ACCOUNTANT
+        return PLAN_NOT_CHARGED if self.charges else CHARGED_LATER
+
+    def _calls_in_words(self):
+        if len(self.charges) < 2:
+            return ""
+        last = self.charges[-1]
+        return (
+            f"{len(self.charges)} calls, each of which goes on from the released weights; the last "
+            f"by itself is ({in_digits(last.epsilon, last.delta)})-differentially private"
+        )
+
+
+def _charge_values(charge):
+    """Return a charge as JSON values."""
+    values = {
+        name: value for name, value in vars(charge).items() if name not in ("user", "purpose")
+    }
+    part = None if charge.part is None else dict(vars(charge.part))
+    return values | {"event": charge.event.to_json(), "part": part}

@@ -20,10 +20,11 @@ from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_targe
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee, PrivacyAccountant
-from skdp.accounting._report import describe_composition, describe_unit
-from skdp.accounting._state import Terms
+from skdp.accounting._report import describe_composition, describe_relation, describe_unit
+from skdp.accounting._state import Spend, Terms, composed_price
 from skdp.exceptions import LedgerError
 from skdp.mechanisms._plan import plan_for
+from skdp.mechanisms._stages import joined_calls, sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
@@ -32,6 +33,7 @@ from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
+from skdp.utils._units import for_unit
 from skdp.utils._validation import is_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
@@ -97,6 +99,11 @@ def guarantee_of(estimator):
 def fitted_names(estimator):
     """Return the names of an estimator's fitted attributes, by sklearn's convention."""
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
+
+
+def dataset_of(accountant):
+    """Return the name of the data set that an accountant's charges are about, "" without one."""
+    return getattr(accountant, "dataset", "") or ""
 
 
 def _composition(accountant, terms):
@@ -361,7 +368,7 @@ class TableEstimator(PrivateEstimator):
         return (*public_inputs(self, *self._public), *self._also_public)
 
     def _statement(self, plan):
-        return {"public": self._assumptions(), "sampler": plan.sampler}
+        return {"public": self._assumptions()}
 
     def _table(self, X):
         """Return the samples to answer, as they are read."""
@@ -403,7 +410,7 @@ class PrivateRelease:
 
     def __init__(self, *, label, accountant, random_state):
         self._label, self._accountant, self._random_state = label, accountant, random_state
-        self._tried = self._charged = False
+        self._tried = self._charged = self._nothing_charged = False
         self._persons = self._of_group = self.spend = None
 
     def __enter__(self):
@@ -515,7 +522,7 @@ class PrivateRelease:
         self.check_plan(plan)
         self._tried = True
         if plan.event == NOTHING:
-            self._charged = True
+            self._charged = self._nothing_charged = True
             return None
         source = RandomSource(self._random_state)
         if self._accountant is not None:
@@ -609,9 +616,11 @@ class PrivateFit(PrivateRelease):
         check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
     def publish(
-        self, mechanism, *, public, sampler="all rows, once", trust_model=CENTRAL, **released
+        self, mechanism, *, public, sampler=None, trust_model=CENTRAL, stages=None, **released
     ):
         """Set the fitted attributes and the privacy statement.
+
+        Texts are written for the unit by ``UnitText``; other strings stay as they are given.
 
         Parameters
         ----------
@@ -619,10 +628,12 @@ class PrivateFit(PrivateRelease):
             The one that was charged.
         public : tuple of str
             What was taken to be public, in words.
-        sampler : str
-            Which rows went into the release, in words.
+        sampler : str, default=None
+            Which rows went into the release, in words; None composes it of the stages.
         trust_model : str
             Who sees what, in words.
+        stages : tuple of Stage, default=None
+            The releases; None takes those of the mechanism.
         **released
             Attributes: released values and what is computed from them.
 
@@ -634,29 +645,59 @@ class PrivateFit(PrivateRelease):
         if not self._charged:
             raise RuntimeError("a private fit publishes what it charged: call charge first")
         terms = self.terms
-        if terms.unit == "person":
-            sampler, *public = (words.replace("row", "person") for words in (sampler, *public))
-        price = self.spend or self.price(mechanism)
+        nothing = mechanism.event == NOTHING
+        stages = stages_of(mechanism) if stages is None else stages
+        stages = () if nothing else tuple(stage.for_unit(terms.unit) for stage in stages)
+        sampler = sampler_of(stages) if sampler is None or nothing else sampler
+        own = () if self._nothing_charged else (self._own_charge(mechanism),)
+        charges, stages = (*self._earlier_charges, *own), joined_calls(self._earlier_stages, stages)
+        price = self.price(mechanism)
+        epsilon, delta = self._composed(charges) if charges else (price.epsilon, price.delta)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
             estimator=self._label,
-            epsilon=price.epsilon,
-            delta=price.delta,
+            epsilon=epsilon,
+            delta=delta,
             relation=terms.relation,
             unit=describe_unit(terms.unit, terms.max_rows, terms.missing_ids),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
             composition=_composition(self._accountant, terms),
-            sampler=sampler,
-            public=tuple(public),
-            seeded=self._random_state is not None,
+            sampler=for_unit(sampler, terms.unit),
+            public=tuple(for_unit(words, terms.unit) for words in public),
+            seeded=not nothing and self._random_state is not None or any(c.seeded for c in charges),
             record=self.spend.hash if self.spend else "",
             version=__version__,
             trust_model=trust_model,
+            neighbours=describe_relation(terms.relation, terms.unit, terms.max_rows),
+            dataset=dataset_of(self._accountant),
+            noise_multiplier=getattr(mechanism, "noise_multiplier", None),
+            stages=stages,
+            charges=charges,
         )
         self._published = True
+
+    # What the model that is fitted has released before this fit.
+    _earlier_charges = _earlier_stages = ()
+
+    def _own_charge(self, mechanism):
+        """Return this fit's charge: that of the ledger, or what it would have been."""
+        spend = self.spend
+        if spend is None:
+            price = self.price(mechanism)
+            seeded = self._random_state is not None
+            known = {"seeded": seeded, "time": "", "version": __version__}
+            price = {"epsilon": price.epsilon, "delta": price.delta}
+            spend = Spend(self._label, mechanism.event, **price, **known)
+        # The statement is public: who charged, when and why stays in the ledger, and so does the
+        # number of earlier charges.
+        return replace(spend, user="", purpose="", time="", sequence=0)
+
+    def _composed(self, charges):
+        """Return the (epsilon, delta) of all charges of the model together."""
+        return composed_price(charges, self.terms)
 
     def _forget(self):
         for name in fitted_names(self._estimator):

@@ -3,6 +3,8 @@
 import numpy as np
 from sklearn.utils import assert_all_finite
 
+from skdp.utils._labels import is_missing
+
 GAPS = (
     "Fill gaps with DPSimpleImputer, or with a constant that you choose without looking at the "
     "rows; tabular_pipeline and the additive models (DPAdditiveClassifier, DPAdditiveRegressor) "
@@ -46,6 +48,24 @@ def check_finite(values, name, *, allow_nan=False, names=None):
             raise
         where = "" if names is None else _first_gap(values, names)
         raise ValueError(f"{error} {where}{NO_TARGET if name == 'y' else GAPS}") from None
+
+
+def check_no_label_is_missing(y):
+    """Raise `ValueError` if a label of an array of objects or dates is missing.
+
+    Of labels, too, it says what scikit-learn says of numbers.
+    """
+    missing = False
+    if y.dtype.kind == "O":
+        # Strings and whole numbers are there; to look at their types alone is quick.
+        others = {
+            kind for kind in set(map(type, y)) if not issubclass(kind, str | int | np.integer)
+        }
+        missing = bool(others) and any(is_missing(v) for v in y if type(v) in others)
+    elif y.dtype.kind in "mM":
+        missing = np.isnat(y).any()
+    if missing:
+        raise ValueError(f"Input y contains NaN. {NO_TARGET}")
 
 
 def no_numbers(name):

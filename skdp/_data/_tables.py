@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data import _containers
 from skdp._data._parts import Rows, map_over, sum_over
-from skdp._data._refusals import check_finite, column_name, no_numbers
+from skdp._data._refusals import check_finite, check_no_label_is_missing, column_name, no_numbers
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._labels import is_missing
@@ -271,6 +271,7 @@ def read_target(estimator, y, n_rows):
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     y = column_or_1d(target_array(y), warn=True)
+    check_no_label_is_missing(y)
     check_finite(y, "y")
     check_consistent_length(y, np.empty(n_rows))
     return y
@@ -310,6 +311,7 @@ def target_array(y):
             return cells
         kinds = {_kind_of_label(value) for value in cells}
         if len(kinds) > 1:
+            check_no_label_is_missing(cells)
             raise ValueError(f"y mixes labels of several kinds: {', '.join(sorted(kinds))}")
         if kinds - {"number", "truth value", "string"}:
             return cells

@@ -11,6 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from skdp.noise import geometric, uniform_integers
+from skdp.utils._units import UnitText
 from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked
 
@@ -42,7 +43,12 @@ class PoissonBatches(FrozenValue):
 
     # The largest batch there can be.
     largest = property(attrgetter("n_rows"))
-    rule = property(lambda self: f"each row with probability {self.rate:.4g}, independently")
+
+    @property
+    def rule(self):
+        """Which rows go into a step, in words."""
+        rate = f"with probability {self.rate:.4g}, independently"
+        return UnitText(lambda unit: f"each {unit} {rate}")
 
     expected_size = property(lambda self: self.rate * self.n_rows)
 
@@ -110,7 +116,12 @@ class FixedSizeBatches(FrozenValue):
         check_integer(self.size, "size", 1, self.n_rows)
 
     largest = expected_size = property(attrgetter("size"))
-    rule = property(lambda self: f"{self.size} of {self.n_rows} rows without replacement")
+
+    @property
+    def rule(self):
+        """Which rows go into a step, in words."""
+        size = f"{self.size} of {self.n_rows}"
+        return UnitText(lambda unit: f"{size} {unit}s without replacement")
 
     def draw(self, n_steps, stream):
         """Yield the rows of each step.
@@ -163,7 +174,7 @@ class FullBatches(FrozenValue):
     n_rows: int
 
     largest = expected_size = property(attrgetter("n_rows"))
-    rule = "all rows"
+    rule = UnitText(lambda unit: f"all {unit}s")
 
     def draw(self, n_steps, stream):
         """Yield None, for all rows, once for each step; nothing is drawn.

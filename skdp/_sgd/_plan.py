@@ -14,6 +14,8 @@ from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._defaults import Problem
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp.mechanisms._plan import PlanValue
+from skdp.mechanisms._stages import Stage, noise_multiplier
+from skdp.utils._units import UnitText, for_unit
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
 
@@ -62,8 +64,16 @@ class SGDPlan(PlanValue, eq=True):
 
     name = property(lambda self: f"Noisy stochastic gradients, {self.noise.law} noise")
 
-    # Which rows go into a step, in words.
-    sampler = property(lambda self: f"{self.batches.rule}, in each of {self.n_steps} steps")
+    # The noise of a step over what one row, or person, moves its sum by.
+    noise_multiplier = property(lambda self: noise_multiplier(self.step))
+
+    @property
+    def stages(self):
+        """One stage, of as many releases as there are steps."""
+        rule, steps = self.batches.rule, f"in each of {self.n_steps} steps"
+        described = {"law": self.name, "scale": self.scale, "sensitivity": self.sensitivity}
+        described["reads"] = UnitText(lambda unit: f"{for_unit(rule, unit)}, {steps}")
+        return (Stage(name=self.released, event=self.step, n_releases=self.n_steps, **described),)
 
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""

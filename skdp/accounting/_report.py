@@ -14,16 +14,30 @@ ROWS_BY_INDEX = (
     "Stratified folds depend on labels: under them the sum is no guarantee; "
     "use cv=KFold(k, shuffle=True, random_state=0)."
 )
-RELATION_WORDS = {
-    "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
-    "is public",
-    "replace_one": "replace_one: a row has other values; the number of rows is public",
+# What differs between two neighbouring tables, by relation and unit.
+NEIGHBOURING = {
+    ("add_remove", "row"): "a row is there or is replaced by a null row; the number of rows is "
+    "public",
+    ("replace_one", "row"): "a row has other values; the number of rows is public",
+    ("add_remove", "person"): "a person is there, or all rows of the person are replaced by null "
+    "rows; the number of persons is public, that of rows is not",
+    ("replace_one", "person"): "all rows of a person change, their number too; the number of "
+    "persons is public, that of rows is not",
+    ("add_remove", "group"): "the rows of a group, at most {max_rows}, are there or are replaced "
+    "by null rows; the number of rows is public",
+    ("replace_one", "group"): "the rows of a group, at most {max_rows}, have other values; the "
+    "number of rows is public",
 }
 SUB_CAPS = (
     "A cap inside the data set's cap bounds what its users release themselves, and nothing if they "
     "see the results of others: the data set's cap alone is a guarantee."
 )
 SCORES = "Scores computed on private rows are not covered unless they were charged."
+
+
+def describe_relation(relation, unit, max_rows):
+    """Return in words what differs between two neighbouring tables."""
+    return NEIGHBOURING[relation, unit].format(max_rows=max_rows)
 
 
 def describe_unit(unit, max_rows, missing_ids="error"):
@@ -98,6 +112,12 @@ class BudgetReport(PrintedDocument, FrozenValue):
     notes = (ROWS_BY_INDEX, SCORES)
     columns = ("no.", "charged at", "release", "epsilon", "delta")
 
+    @property
+    def relation_in_words(self) -> str:
+        """The relation, and what differs between two neighbouring tables."""
+        words = describe_relation(self.relation, self.unit, self.max_rows)
+        return f"{self.relation}: {words}"
+
     def to_dict(self) -> dict:
         """Return the report as JSON values.
 
@@ -150,7 +170,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
             ("data set", self.dataset),
             ("epsilon", f"{in_digits(self.spent[0])} spent of {self.cap[0]:.6g}"),
             ("delta", f"{in_digits(self.spent[1])} spent of {self.cap[1]:.6g}"),
-            ("relation", RELATION_WORDS[self.relation]),
+            ("relation", self.relation_in_words),
             ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
             *[("closed", self.closed)] * (self.closed is not None),

@@ -380,6 +380,7 @@ class ReservedStep(_PlannedRelease, FrozenValue):
     planned = property(lambda self: self.reservation.planned[self.index])
 
     terms = property(attrgetter("reservation.accountant.terms"))
+    dataset = property(attrgetter("reservation.accountant.dataset"))
     _open_terms = property(attrgetter("reservation.accountant._open_terms"))
 
     # What the plan costs, in words.

@@ -152,6 +152,28 @@ def read_entries(records, kind):
     return tuple(_read(_read_entry, record) for record in records if record.kind == kind)
 
 
+def composed_price(spends, terms):
+    """Return the (epsilon, delta) of some charges together, by the rule of a data set's terms.
+
+    Parameters
+    ----------
+    spends : sequence of Spend
+        At least one. A single charge has its own price.
+    terms : Terms
+
+    Returns
+    -------
+    (float, float)
+    """
+    if len(spends) == 1:
+        return spends[0].epsilon, spends[0].delta
+    rule, of_parts = terms.rule, {}
+    for spend in spends:
+        of_parts.setdefault(("", "", spend.part), []).append(rule.cost(spend))
+    totals = {key: rule.add(*costs) for key, costs in of_parts.items()}
+    return State(terms=terms, totals=totals).spent
+
+
 def _read(reader, record):
     """Return what is read of a record; LedgerError if it holds what no accountant writes."""
     try:

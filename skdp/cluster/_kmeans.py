@@ -5,6 +5,7 @@ distances keep their proportions.
 """
 
 import math
+from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
 
@@ -19,6 +20,7 @@ from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import counting_mechanism, vector_noise
+from skdp.mechanisms._stages import one_stage, stages_of
 from skdp.preprocessing._planned import PlannedTransformer, plan_columns
 from skdp.stats import _moments
 from skdp.utils import clip_rows
@@ -78,6 +80,14 @@ class KMeansPlan(_moments.StatisticPlan):
         counting = counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
         parts = (moments, counting, *self._steps(of_steps))
         return JointMechanism(parts, self.epsilon, self.delta)
+
+    @property
+    def stages(self):
+        """The moments, the counts of cells, and the steps."""
+        moments, counting, *steps = self.mechanism.parts
+        # All steps have one law.
+        of_steps = replace(one_stage(steps[0], "blocks of clusters"), n_releases=len(steps))
+        return (*stages_of(moments), *stages_of(counting, "counts of cells"), of_steps)
 
     def _steps(self, guarantee):
         """Return the mechanisms of as many steps as are worth their price."""

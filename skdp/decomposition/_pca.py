@@ -33,6 +33,8 @@ class PCAPlan(TransformerPlan):
     search: NormPlan | None
     moment: SecondMoment
 
+    released = "the second moment"
+
     def run(self, X, source, **shared):
         """Return the released attributes."""
         moment, kept = self.moment, self.n_features_out

@@ -15,6 +15,7 @@ from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, neare
 from skdp.gam._columns import LARGEST_LIST, Term, exact_counts, finest_edges
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import PlanValue
+from skdp.mechanisms._stages import UNNAMED, stages_of
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
@@ -50,6 +51,13 @@ class GaussianThreshold(StabilityThreshold):
     threshold_delta: float
 
     name = "Gaussian mechanism with a stability threshold"
+    scale = property(attrgetter("_noise.scale"))
+    sensitivity = property(attrgetter("_noise.sensitivity"))
+
+    @property
+    def event(self):
+        """What it costs within the budget of a fit, which is charged as a whole."""
+        return Gaussian(self.noise_multiplier) + ApproximateDP(0.0, self.threshold_delta)
 
     def __post_init__(self):
         object.__setattr__(self, "mechanism", self)
@@ -227,6 +235,14 @@ class ColumnsPlan(PlanValue):
             "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
             "cells": PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE,
         }
+
+    @property
+    def _stages_of_columns(self):
+        """The stages before a model, in the order in which they run."""
+        parts = [(self.discovery, UNNAMED), (self.search, UNNAMED)]
+        if self.shares["cells"]:
+            parts.append((self._cells_noise, "counts of cells"))
+        return tuple(stage for part, name in parts if part for stage in stages_of(part, name))
 
     @cached_property
     def search(self):

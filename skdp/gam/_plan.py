@@ -11,11 +11,13 @@ from skdp._data._persons import shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
 from skdp._sgd._defaults import LARGEST_CHANCE
 from skdp._sgd._updates import Check
-from skdp.accounting import get_epsilon
+from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import PackedCells, Term, cells_of
+from skdp.mechanisms._stages import Stage, stages_of
 from skdp.utils._fit_progress import tell_steps
+from skdp.utils._units import ALL_ONCE, UnitText
 
 # Where pairs are chosen: of the steps before, and of the choice.
 PAIR_SHARES = {"first": 0.2, "choice": 0.1}
@@ -35,6 +37,7 @@ LARGEST_STRENGTH = 2.0
 FEWEST_HALVINGS = 4
 # The grid of residuals where their sums need not be exact.
 EXACT_ENOUGH = 2.0**-200
+IN_STEPS = UnitText(lambda unit: f"all {unit}s, in every step")
 
 
 class AdditivePlan(ColumnsPlan):
@@ -56,8 +59,6 @@ class AdditivePlan(ColumnsPlan):
     n_chosen: int = 0
     signs: tuple = ()
 
-    sampler = "all rows, once for the bins and in every step"
-
     even = property(lambda self: not self.budget.pure)
 
     @cached_property
@@ -70,8 +71,59 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def name(self):
-        kind = "objective perturbation" if self.budget.pure else "noisy gradients"
-        return f"{kind} on private bins"
+        kind = (
+            "Objective perturbation, Laplace" if self.budget.pure else "Noisy gradients, Gaussian"
+        )
+        return f"{kind} noise, on private bins"
+
+    @property
+    def noise_multiplier(self):
+        """That of all steps, were they one; None for objective perturbation."""
+        return (
+            None if self.budget.pure else self._steps_event(self.shares["steps"]).noise_multiplier
+        )
+
+    @property
+    def stages(self):
+        """All releases of a fit, in order."""
+        shares, steps = self.shares, []
+        if "first" in shares:
+            steps.append(self._steps_stage("first steps, for what columns do together", "first"))
+        if "choice" in shares and self.n_chosen:
+            steps += stages_of(self._choice_noise(len(self.columns)), "the choice of pairs")
+        return (
+            *self._stages_of_columns,
+            *stages_of(self.centre),
+            *steps,
+            self._steps_stage("weights", "steps"),
+            *stages_of(self.checking, "check of the weights"),
+        )
+
+    def _steps_event(self, share):
+        """Return what steps of a share of the budget cost."""
+        if self.budget.pure:
+            return PureDP(share * self.epsilon)
+        return Gaussian(self.budget.multiplier / math.sqrt(share))
+
+    def _steps_stage(self, name, stage):
+        """Return steps as one stage: how many there are follows from the bins that are found."""
+        share = self.shares[stage]
+        noise = (
+            self._objective(1.0, 1, 0.0, share)
+            if self.budget.pure
+            else self._steps_noise(1, 1, share)
+        )
+        law = (
+            "Objective perturbation, Laplace noise"
+            if self.budget.pure
+            else "Noisy gradients, Gaussian noise, all steps as one"
+        )
+        known = {
+            "scale": noise.scale,
+            "sensitivity": self.sensitivity,
+            "event": self._steps_event(share),
+        }
+        return Stage(name=name, law=law, reads=ALL_ONCE if self.budget.pure else IN_STEPS, **known)
 
     def __post_init__(self):
         super().__post_init__()

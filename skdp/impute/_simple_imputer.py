@@ -201,7 +201,7 @@ class MeansOfPresent(MechanismPlan):
     high: np.ndarray
     mechanism: object
 
-    by_person = True
+    by_person, released = True, "sums of the values that are present"
 
     size = property(lambda self: 2 * len(self.low))
 

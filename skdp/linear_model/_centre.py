@@ -51,6 +51,8 @@ class ClassCentre(MechanismPlan, eq=True):
     mechanism: LaplaceMechanism
     largest: float
 
+    released = "class frequencies"
+
     def __post_init__(self):
         self.check_size(len(self.class_weight))
 
@@ -107,6 +109,8 @@ class MeanCentre(MechanismPlan, eq=True):
     n_rows: int
     mechanism: LaplaceMechanism
     high: float | None = None
+
+    released = "the mean of targets"
 
     @property
     def deviation(self):

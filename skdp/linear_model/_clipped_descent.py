@@ -47,7 +47,6 @@ class ClippedDescent(Perturbation, kw_only=True):
 
     mechanism = property(attrgetter("sgd"))
     problem = property(attrgetter("sgd.problem"))
-    sampler = property(attrgetter("sgd.sampler"))
 
     # Inverse regularisation strength, as in scikit-learn.
     C = property(lambda self: 1.0 / (self.problem.n_rows * self.settings.alpha))

@@ -13,6 +13,7 @@ from skdp.linear_model._centre import ClassCentre, MeanCentre
 from skdp.linear_model._planning import Perturbation, Problem
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
+from skdp.mechanisms._stages import stages_of
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
 
@@ -91,7 +92,14 @@ class RowPlan:
 
     def joined(self, mechanism):
         """Return what is charged: the model's mechanism, with what is released beside it."""
-        return one_charge((self.search, self.centre, mechanism, self.checking), self.whole)
+        parts = self.search, self.centre, mechanism, self.checking
+        return one_charge(parts, self.whole, main=mechanism)
+
+    def stages(self, weights):
+        """Return the stages of a fit, in order, some of which release the weights."""
+        first = (stage for part in (self.search, self.centre) if part for stage in stages_of(part))
+        last = stages_of(self.checking, "check of the weights") if self.checking else ()
+        return (*first, *weights, *last)
 
     def run(self, X, source, persons=None):
         """Return the rows, bounded; their norm is released first if it is searched.
@@ -182,8 +190,16 @@ class WeightsFit(MechanismPlan, eq=True):
     excess: float
 
     loss = property(attrgetter("problem.loss"))
-    sampler = property(attrgetter("weights.sampler"))
+    # The noise of a step, where steps make the weights, over what one row moves its sum by.
+    noise_multiplier = property(
+        lambda self: getattr(self.weights.mechanism, "noise_multiplier", None)
+    )
     by_person = True
+
+    @property
+    def stages(self):
+        """All releases of the fit, in order."""
+        return self.rows.stages(stages_of(self.weights.mechanism, "weights"))
 
     @classmethod
     def of(cls, choice, rows, unit=1.0, **more):

@@ -3,18 +3,22 @@
 import math
 import uuid
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from skdp._sgd._defaults import Settings, automatic_settings
 from skdp._sgd._plan import SAMPLINGS
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
+from skdp.accounting._report import describe_relation
+from skdp.accounting._state import Part, composed_price
 from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils import _validation as checks
 from skdp.utils._fit_progress import FitProgress
+from skdp.utils._units import UnitText, for_unit
 
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
@@ -23,6 +27,14 @@ ROWS_OF_A_CALL = {
     "any": "a charge of its own, which adds to those of other calls",
     "disjoint": "rows declared disjoint from those of other calls",
 }
+
+
+# Of calls that are in no ledger there may be any number.
+MOST_CALLS = 2**53
+
+
+def _reads_in_call(sampler, call, unit):
+    return f"{for_unit(sampler, unit)}; {call}"
 
 
 class PartialFit(PrivateFit):
@@ -37,16 +49,51 @@ class PartialFit(PrivateFit):
 
     def __init__(self, estimator):
         super().__init__(estimator)
-        self._earlier = {name: getattr(estimator, name) for name in fitted_names(estimator)}
+        self._attributes = {name: getattr(estimator, name) for name in fitted_names(estimator)}
+
+    @property
+    def _earlier(self):
+        return self._attributes.get("privacy_")
+
+    _earlier_charges = property(lambda self: getattr(self._earlier, "charges", ()))
+    _earlier_stages = property(lambda self: getattr(self._earlier, "stages", ()))
+
+    def check_plan(self, plan):
+        """Raise `ValueError` if the calls so far protect something else than this one."""
+        super().check_plan(plan)
+        terms, earlier = self.terms, self._earlier
+        neighbours = describe_relation(terms.relation, terms.unit, terms.max_rows)
+        if earlier is not None and earlier.neighbours != neighbours:
+            raise ValueError(
+                "all calls of partial_fit must protect the same: the earlier ones protect "
+                f"{earlier.unit} under {earlier.relation}, this one {terms.unit} under "
+                f"{terms.relation}; pass groups in all calls or in none, and keep the accountant's "
+                "relation and unit"
+            )
 
     def charge(self, plan):
         """Book the plan with the handle and return the source of its noise."""
         self._accountant = self._estimator._next_part()
         return super().charge(plan)
 
+    def _own_charge(self, mechanism):
+        spend = super()._own_charge(mechanism)
+        if self._accountant is None and self._estimator.partial_fit_rows == "disjoint":
+            call = getattr(self._estimator, "n_partial_fits_", 0)
+            spend = replace(spend, part=Part("partial_fit", call, MOST_CALLS, False))
+        return spend
+
+    def _composed(self, charges):
+        try:
+            return super()._composed(charges)
+        except ValueError:
+            # An earlier charge, by another accountant, may have no cost under this one's rule.
+            # Prices add up in any case.
+            return composed_price(charges, replace(self.terms, composition="basic", rdp_order=None))
+
     def _forget(self):
         super()._forget()
-        for name, value in self._earlier.items():
+        for name, value in self._attributes.items():
             setattr(self._estimator, name, value)
 
 
@@ -109,10 +156,12 @@ class PrivateSGDModel(PrivateLinearModel):
         The batch size used.
     sampling_ : str
         The sampling used.
+    noise_multiplier_ : float
+        The scale of a step's noise over what one row, or person, moves its sum by.
     n_partial_fits_ : int
         After `partial_fit`: how many calls there were.
     privacy_ : PrivacyStatement
-        What was guaranteed by the last call, and under which assumptions.
+        What is guaranteed of the model: of all its calls together, and under which assumptions.
     """
 
     loss: str
@@ -141,7 +190,8 @@ class PrivateSGDModel(PrivateLinearModel):
             call = getattr(self, "n_partial_fits_", 0) + 1
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             said = self._statement(plan) | {"n_partial_fits_": call}
-            said["sampler"] += f"; call {call} of partial_fit: {rows}"
+            text = partial(_reads_in_call, plan.sampler, f"call {call} of partial_fit: {rows}")
+            said["sampler"] = UnitText(text)
             self._run(fit, progress, table, plan, said, start=start)
         return self
 
@@ -157,6 +207,7 @@ class PrivateSGDModel(PrivateLinearModel):
         settings, names = plan.weights.settings, "alpha batch_size sampling eta0 momentum"
         done = {f"{name}_": getattr(settings, name) for name in names.split()}
         done |= {"max_grad_norm_": settings.clip, "n_iter_": settings.max_iter}
+        done["noise_multiplier_"] = plan.noise_multiplier
         released = super()._released(run, plan)
         del released["data_norm_"]
         return released | done

@@ -74,6 +74,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         The settings used.
     {batch_size_}
     {sampling_}
+    {noise_multiplier_}
     {n_partial_fits_}
     {n_features_in_}
     {feature_names_in_}

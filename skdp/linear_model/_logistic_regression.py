@@ -6,6 +6,7 @@ from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, split_guarantee
+from skdp.mechanisms._stages import stages_of
 from skdp.utils._validation import check_choice
 
 
@@ -158,6 +159,13 @@ class _LogisticFit(WeightsFit, eq=True):
         if self.hessian is not None:
             price = self.hessian.price_after(price, self.rows.left)
         return self.rows.joined(price)
+
+    @property
+    def stages(self):
+        weights = stages_of(self.weights.mechanism, "weights")
+        if self.hessian is not None:
+            weights += stages_of(self.hessian.mechanism, "Hessian for standard errors")
+        return self.rows.stages(weights)
 
     by_person = property(lambda self: self.hessian is None)
 

@@ -77,8 +77,6 @@ class Perturbation(FrozenValue):
     rows count by shares moves them by no more than a row.
     """
 
-    sampler = "all rows, once"
-
     def lengthening(self, curvature, norm):
         """Return by which share noise in iterates lengthens the weights: here there are none."""
         return 0.0

@@ -10,6 +10,7 @@ from skdp.accounting._events import gaussian_mu, leaves
 from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
+from skdp.mechanisms._stages import UNNAMED, one_stage, sampler_of, stages_of
 from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked
 
@@ -35,9 +36,10 @@ class Plan(Protocol):
     Notes
     -----
     A plan may also have `n_features_out`, the number of columns that a transformer makes, where
-    that is public, `sparse_output`, whether they are sparse, `sampler`, in words which rows go
-    into the release, and `by_person`, whether its run takes `persons`, whose shares the rows then
-    have, so that a person moves what is released by no more than a row would.
+    that is public, `sparse_output`, whether they are sparse, `stages`, the releases that it
+    consists of (a plan without them is one release), and `by_person`, whether its run takes
+    `persons`, whose shares the rows then have, so that a person moves what is released by no more
+    than a row would.
     """
 
     event: object
@@ -87,7 +89,19 @@ class PlanValue(FrozenValue, eq=False):
 
     epsilon = property(attrgetter("guarantee.epsilon"))
     delta = property(attrgetter("guarantee.delta"))
-    sampler = "all rows, once"
+
+    # What is released, in words, where a subclass knows it.
+    released = UNNAMED
+
+    @property
+    def stages(self):
+        """The releases of which it consists: here one."""
+        return (one_stage(self, self.released),)
+
+    @property
+    def sampler(self):
+        """Which rows its stages read, in words."""
+        return sampler_of(self.stages)
 
     def __init_subclass__(cls, *, eq=False, **options):
         super().__init_subclass__(eq=eq, kw_only=True, **options)
@@ -118,6 +132,11 @@ class MechanismPlan(PlanValue):
     scale = property(attrgetter("mechanism.scale"))
     sensitivity = property(attrgetter("mechanism.sensitivity"))
     name = property(attrgetter("mechanism.name"))
+
+    @property
+    def stages(self):
+        """The stages of what is charged."""
+        return stages_of(self.mechanism, self.released)
 
     def check_size(self, size):
         self.mechanism.check_size(size)
@@ -176,16 +195,19 @@ class JointMechanism(FrozenValue):
     Parameters
     ----------
     parts : tuple of mechanisms
-        In the order in which they run. The last one makes the release that a privacy
-        statement's noise scale and sensitivity describe.
+        In the order in which they run.
     epsilon, delta : float
         What the parts together were calibrated to; the accountant refuses an event that costs
         more.
+    main : int, default=-1
+        The place of the part that `scale` and `sensitivity` describe.
 
     Attributes
     ----------
     event : skdp.accounting.Composed
         What all parts cost together.
+    stages : tuple of Stage
+        Those of all parts.
 
     Examples
     --------
@@ -199,11 +221,17 @@ class JointMechanism(FrozenValue):
     parts: tuple
     epsilon: float = checked(check_epsilon)
     delta: float = checked(check_delta, default=0.0)
+    main: int = -1
 
     def __post_init__(self):
         super().__post_init__()
         if not self.parts:
             raise ValueError("parts must not be empty")
+
+    @property
+    def stages(self) -> tuple:
+        """The stages of all parts, in order."""
+        return tuple(stage for part in self.parts for stage in stages_of(part))
 
     @property
     def event(self) -> Event:
@@ -217,13 +245,13 @@ class JointMechanism(FrozenValue):
 
     @property
     def scale(self) -> float:
-        """The noise scale of the last part."""
-        return self.parts[-1].scale
+        """The noise scale of the main part."""
+        return self.parts[self.main].scale
 
     @property
     def sensitivity(self) -> float:
-        """The sensitivity of the last part."""
-        return self.parts[-1].sensitivity
+        """The sensitivity of the main part."""
+        return self.parts[self.main].sensitivity
 
 
 class NoRelease(FrozenValue):
@@ -244,9 +272,10 @@ class NoRelease(FrozenValue):
     scale: ClassVar[float] = 0.0
     sensitivity: ClassVar[float] = 0.0
     event: ClassVar[Event] = Composed(())
+    stages: ClassVar[tuple] = ()
 
 
-def one_charge(parts, guarantee):
+def one_charge(parts, guarantee, main=None):
     """Return the only one of some mechanisms, or all of them as one.
 
     Parameters
@@ -255,6 +284,8 @@ def one_charge(parts, guarantee):
         In the order in which they run; None where there is none.
     guarantee : Guarantee
         What they were calibrated to, together.
+    main : plan, default=None
+        The part whose noise a statement describes first; None is the last one.
 
     Returns
     -------
@@ -263,7 +294,8 @@ def one_charge(parts, guarantee):
     parts = tuple(part for part in parts if part is not None)
     if len(parts) == 1:
         return parts[0]
-    return JointMechanism(parts, guarantee.epsilon, guarantee.delta)
+    place = next((i for i, part in enumerate(parts) if part is main), -1)
+    return JointMechanism(parts, guarantee.epsilon, guarantee.delta, place)
 
 
 def vector_noise(guarantee, sensitivity):

@@ -21,12 +21,19 @@ from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.utils._fit_progress import FitProgress
+from skdp.utils._units import UnitText
 from skdp.utils._validation import check_boolean, check_choice, check_integer
 
 WORDS = {
-    "disjoint": "each candidate on a part of its own, compared on held-out rows",
-    "holdout": "all candidates on the training rows, compared on held-out rows",
-    "cv": "all candidates on all folds, each row in every fold but its own",
+    "disjoint": UnitText(
+        lambda unit: f"each candidate on a part of its own, compared on held-out {unit}s"
+    ),
+    "holdout": UnitText(
+        lambda unit: f"all candidates on the training {unit}s, compared on held-out {unit}s"
+    ),
+    "cv": UnitText(
+        lambda unit: f"all candidates on all folds, each {unit} in every fold but its own"
+    ),
     "random_stopping": "a secret random number of runs, each of a candidate drawn at random",
 }
 
@@ -140,8 +147,9 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         Its noisy score.
     cv_results_ : dict
         `params`, a column for each parameter, noisy `mean_test_score`, the standard deviation
-        `noise_std_test_score` of the noise, and `rank_test_score` by noisy scores, which need
-        not put the chosen one first. "random_stopping" releases the winner's score alone.
+        `noise_std_test_score` of the noise, and `rank_test_score`: 1 for the chosen candidate,
+        which was chosen by a release of its own and need not have the best noisy score, then the
+        others by their noisy scores. "random_stopping" releases the winner's score alone.
     strategy_ : str
         The strategy used, from public quantities.
     classes_ : ndarray of shape (n_classes,)
@@ -302,14 +310,18 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             "best_index_": best,
             "best_params_": chosen.params,
             "best_score_": float(outcome.scores[best]),
-            "cv_results_": _results(candidates, outcome.scores, deviation),
+            "cv_results_": _results(candidates, outcome.scores, deviation, best),
             "strategy_": plan.strategy,
         }
-        charged = plan.mechanism
+        charged, stages = plan.mechanism, plan.stages
         if outcome.model is not None:
-            parts = [step.fitted_in(outcome.model) for step in chosen.pipeline.steps]
+            found = [(step.title, step.fitted_in(outcome.model)) for step in chosen.pipeline.steps]
             # What no columns were given was not fitted.
-            parts = [part for part in parts if hasattr(part, "privacy_")]
+            found = [(title, part) for title, part in found if hasattr(part, "privacy_")]
+            parts = [part for _, part in found]
+            for title, part in found:
+                own = part.privacy_.stages
+                stages += tuple(replace(stage, name=f"{title}: {stage.name}") for stage in own)
             if parts:
                 last = parts[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
@@ -318,9 +330,15 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
                 # A model that was chosen among others costs what the choice costs.
                 price = fit.spend or plan
                 for part in parts:
-                    part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
+                    own = part.privacy_
+                    whole = {"epsilon": price.epsilon, "delta": price.delta}
+                    charges = tuple(
+                        replace(charge, event=charged.event, **whole) for charge in own.charges
+                    )
+                    part.privacy_ = replace(own, charges=charges, **whole)
         public = plan.task.public("the candidates")
-        fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)
+        sampler = WORDS[plan.strategy]
+        fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)
 
     def _check_published(self, method):
         check_is_fitted(self)
@@ -331,7 +349,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         return self.best_estimator_
 
 
-def _results(candidates, scores, deviation):
+def _results(candidates, scores, deviation, best):
     """Return noisy results as scikit-learn's searches do, one row a candidate."""
     results = {}
     for name in sorted({name for candidate in candidates for name in candidate.params}):
@@ -343,6 +361,8 @@ def _results(candidates, scores, deviation):
     results["params"] = [candidate.params for candidate in candidates]
     results["mean_test_score"] = scores
     results["noise_std_test_score"] = np.where(np.isnan(scores), np.nan, deviation)
+    # The candidate was chosen by a release of its own, not by the noisy scores.
     known = np.where(np.isnan(scores), -np.inf, scores)
+    known[best] = np.inf
     results["rank_test_score"] = 1 + np.sum(known[None, :] > known[:, None], axis=1)
     return results

@@ -12,6 +12,7 @@ from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
 from skdp.utils._docstrings import documented
 from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._units import UnitText
 
 
 class DPScores(PrintedDocument):
@@ -263,7 +264,9 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
         fit.publish(
             plan,
             public=task.public("the parameters"),
-            sampler="each row in all training sets but its own, and scored in its own",
+            sampler=UnitText(
+                lambda unit: f"each {unit} in all training sets but its own, and scored in its own"
+            ),
             scores_=noisy,
             noise_=float(noise),
             mean_=noisy.mean(axis=-1) if is_curve else float(noisy.mean()),

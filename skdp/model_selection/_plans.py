@@ -12,10 +12,14 @@ from skdp import mechanisms
 from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
+from skdp.mechanisms._stages import stages_of
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
+from skdp.utils._units import UnitText
+from skdp.utils._validation import SIZES
 from skdp.utils._values import FrozenValue
 
+ASSIGNED = UnitText(lambda unit: f"which {unit}s go where")
 SELECTIONS = {
     "exponential": mechanisms.ExponentialMechanism,
     "permute_and_flip": mechanisms.PermuteAndFlip,
@@ -71,7 +75,7 @@ class SearchTask(FrozenValue, kw_only=True):
         """Return in words what a statement says was taken to be public."""
         labels = ("the label set",) if self.candidates[0].pipeline.classes is not None else ()
         steps = (f"step {name!r}" for name in self.public_steps)
-        return "the numbers of rows and columns", "which rows go where", tried, *labels, *steps
+        return SIZES, ASSIGNED, tried, *labels, *steps
 
     def run_plans(self, layout, guarantee):
         """Return the plan of every run of a layout, by candidate and split."""
@@ -193,6 +197,12 @@ class SearchPlan(MechanismPlan):
         noise = {"scale": scale, "sensitivity": (self.choice or self.noisy).sensitivity}
         event = self.branches[0] if is_one else whole.event
         return Price(name=name, event=event, guarantee=whole, **noise)
+
+    @property
+    def stages(self):
+        """What is released beside a model, which has stages of its own."""
+        choice = () if self.choice is None else stages_of(self.choice, "the choice of a candidate")
+        return (*choice, *stages_of(self.noisy, "noisy scores"))
 
     @property
     def releases(self):

@@ -16,6 +16,7 @@ from skdp.gam._bins import CELLS, consistent_counts, nearest_masses
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import cells_of, exact_counts
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
+from skdp.mechanisms._stages import stages_of
 from skdp.utils._row_wise import row_softmax, row_sums
 
 # Of mu squared, or of epsilon with delta = 0.
@@ -48,8 +49,14 @@ class HistogramNBPlan(ColumnsPlan):
         super().__post_init__()
         self._losses_noise.check_size(len(INVERSE_TEMPERATURES))
 
-    name = "noisy counts of cells by class"
-    sampler = "all rows, once for the counts and once for the temperature"
+    name = property(lambda self: f"{self._cells_noise.name} on counts of cells by class")
+
+    @property
+    def stages(self):
+        """All releases of a fit, in order."""
+        losses = stages_of(self._losses_noise, "losses at each temperature")
+        return (*self._stages_of_columns, *losses)
+
     unpaired, n_others = (), 1
 
     scale = property(attrgetter("_cells_noise.scale"))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -61,10 +62,13 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     def mechanism(self):
         if not any(self.shares.values()):
             return NoRelease()
-        noise = self._cells_noise if self.binned else self.search or self.discovery._noise
+        noise = self._cells_noise if self.binned else self.search or self.discovery
         terms = {"scale": noise.scale, "sensitivity": noise.sensitivity}
-        name = "noisy counts of cells" if self.binned else "search for bounds and categories"
+        what = "counts of cells" if self.binned else "bounds" if self.search else "categories"
+        name = f"{noise.name} on {what}"
         return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)
+
+    stages = property(attrgetter("_stages_of_columns"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""

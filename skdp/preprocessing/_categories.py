@@ -13,7 +13,7 @@ from skdp._data._parts import gather_over
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
-from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
+from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._frames import objects
@@ -83,7 +83,7 @@ class DeclaredCounts(MechanismPlan):
     other: object
     mechanism: object
 
-    by_person = True
+    by_person, released = True, "counts of categories"
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
@@ -224,6 +224,7 @@ class StabilityThreshold(StatisticPlan):
     n_columns: int
 
     name = "Geometric mechanism with a stability threshold"
+    released, stages = "categories and their counts", PlanValue.stages
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:

@@ -39,6 +39,8 @@ class HistogramPlan(BinningPlan):
     counts: object
     pairs: list
 
+    released = "counts of bins"
+
     def run(self, table, source, persons=None):
         """Return the released attributes."""
         released, counts = super().run(table, source, persons=persons), None

@@ -14,6 +14,7 @@ from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
 from skdp.utils._sums import sum_grid
+from skdp.utils._units import UnitText
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
@@ -24,6 +25,7 @@ LARGEST_COUNT = 2**31
 # integers; to the second where noise is so small that its own grid is finer, because doubles have
 # to hold the sums then.
 FINE_STEP, COARSE_STEP = 0.5 / MOST_PERSONS * 2.0**-9, 0.5 / MOST_PERSONS
+NUMBER = UnitText(lambda unit: f"the number of {unit}s")
 
 
 class MeanPlan(MechanismPlan):
@@ -47,7 +49,7 @@ class MeanPlan(MechanismPlan):
     noise: str
     noisy_count: bool = False
 
-    by_person = True
+    by_person, released = True, "sums of columns"
 
     # How many values are released together.
     size = property(lambda self: len(self.low) + self.noisy_count)
@@ -163,7 +165,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     def _statement(self, plan):
         sizes = ("the number of columns",)
         if self.count == "public":
-            sizes = ("the number of rows", *sizes)
+            sizes = (NUMBER, *sizes)
         return {"public": sizes if is_auto(self.bounds) else (*sizes, "bounds")}
 
     def plan_fit(self, shape, guarantee):

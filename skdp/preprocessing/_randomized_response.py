@@ -1,5 +1,7 @@
 """Local differential privacy: categories that each row reports by randomised response."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
@@ -8,9 +10,14 @@ from skdp._privacy_statement import LOCAL
 from skdp.base import PrivateRelease, TableEstimator
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
+from skdp.mechanisms._stages import one_stage
 from skdp.preprocessing._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
 from skdp.utils._output import check_output_setting
+from skdp.utils._units import UnitText
+from skdp.utils._validation import SIZES
+
+EACH_ALONE = UnitText(lambda unit: f"every {unit} by itself, at each transform")
 
 
 class ColumnwiseResponse(MechanismPlan):
@@ -28,10 +35,15 @@ class ColumnwiseResponse(MechanismPlan):
     categories: list
 
     name = "k-ary randomised response on each column"
-    sampler = "every row by itself, at each transform"
+    released = "reports of the rows"
 
     # The largest noise of a column's debiased counts, for one row.
     scale = property(lambda self: max(column.scale for column in self.mechanism.parts))
+
+    @property
+    def stages(self):
+        """One release for each `transform`."""
+        return (replace(one_stage(self, self.released), reads=EACH_ALONE),)
 
     def run(self, table, source):
         """Return a report of each row."""
@@ -141,7 +153,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         return self._fit(X, y, groups)
 
     def _statement(self, plan):
-        public = "the number of rows and columns", "categories"
+        public = SIZES, "categories"
         return {"public": public, "sampler": plan.sampler, "trust_model": LOCAL}
 
     def _run(self, fit, progress, table, plan, said):

@@ -255,6 +255,8 @@ class TargetPlan(TransformerPlan):
     outcomes: Outcomes
     smooth: float
 
+    released = "sums of outcomes by category"
+
     def run(self, table, source, persons=None):
         """Return the released attributes."""
         outcomes = self.outcomes

@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, counts_of, shares_of
-from skdp.mechanisms._plan import counting_mechanism
+from skdp.mechanisms._plan import PlanValue, counting_mechanism
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sums import split_epsilon
@@ -68,6 +68,7 @@ class _SpacedHistogram(StatisticPlan):
     size = property(lambda self: self.n_columns * self._n_bins(self._split_bits))
 
     name = property(lambda self: f"{self.mechanism.name} on exponentially spaced bins")
+    stages = PlanValue.stages
 
     @cached_property
     def mechanism(self):
@@ -131,6 +132,8 @@ class _SpacedHistogram(StatisticPlan):
 class BoundsPlan(_SpacedHistogram):
     """Bounds of each of several columns, from one noisy histogram."""
 
+    released = "bounds of columns"
+
     def run(self, X, source, persons=None):
         """Release the bounds.
 
@@ -169,7 +172,7 @@ class BoundsPlan(_SpacedHistogram):
 class NormPlan(_SpacedHistogram, eq=True):
     """A bound on the norm of most rows, from a noisy histogram of norms."""
 
-    signed = False
+    signed, released = False, "the norm of rows"
 
     def run(self, X, source, center=None, persons=None):
         """Release the bound.

@@ -62,6 +62,7 @@ class MomentsPlan(StatisticPlan):
     n_moments: int = 1
     counted: bool = False
 
+    released = "sums of columns"
     size = property(lambda self: (self.n_moments + self.counted) * len(self.low))
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 from skdp._data._parts import Rows
 from skdp._data._persons import shares_of
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
+from skdp.mechanisms._plan import PlanValue
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
@@ -125,6 +126,7 @@ class QuantilePlan(StatisticPlan):
     n_rows: int | None = checked(check_integer, default=None, low=1)
 
     name = "Exponential mechanism, recursively for many quantiles"
+    released, stages = "quantiles", PlanValue.stages
 
     n_columns = property(lambda self: len(self.low))
 

@@ -53,6 +53,8 @@ class SecondMoment(StatisticPlan):
     center: np.ndarray | float = 0.0
     constant: float = MEAN_WEIGHT
 
+    released = "the second moment"
+
     def __post_init__(self):
         self.check_size(self.size)
 

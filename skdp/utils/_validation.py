@@ -9,8 +9,10 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.utils._labels import category_codes
+from skdp.utils._units import UnitText
 
 RELATIONS = ("add_remove", "replace_one")
+SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
 LARGEST_EPSILON = 1e15
 LARGEST_INTEGER = 2**53
 # Labels are looked up in so many rows at a time.
@@ -231,8 +233,19 @@ def check_classes(classes, y):
     kind = code_type(classes)
     codes = np.concatenate([category_codes(block, classes).astype(kind) for block in blocks])
     if (codes < 0).any():
-        raise ValueError("y holds labels that are not among the declared classes")
+        raise ValueError(f"y holds labels that are not among the declared classes{_places_hint(y)}")
     return classes, codes
+
+
+def _places_hint(y):
+    """Return what may have replaced declared labels by integers, for the end of a message."""
+    if y.dtype.kind not in "iu":
+        return ""
+    return (
+        "; scikit-learn's cross_val_predict replaces labels by 0, 1, ... before a fit if its "
+        "method is predict_proba, predict_log_proba or decision_function: declare "
+        "classes=[0, 1, ...] there, one for each label of y"
+    )
 
 
 def code_type(classes):
@@ -290,4 +303,4 @@ def public_inputs(estimator, *names):
     """
     values = {name: getattr(estimator, name) for name in names}
     declared = (name for name, v in values.items() if not (v is None or is_auto(v)))
-    return ("the numbers of rows and columns", *declared)
+    return (SIZES, *declared)

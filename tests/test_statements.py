@@ -1,0 +1,329 @@
+"""Every sentence of a privacy statement against what the ledger was charged."""
+
+import copy
+import itertools
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skdp
+from skdp import PrivacyAccountant, privacy_report
+from skdp.accounting import Composed, Gaussian, get_epsilon
+from skdp.pipeline import split_budget
+from tests._private import in_digits
+
+N = 60
+X = np.random.default_rng(0).uniform(size=(N, 3))
+Y = np.arange(N) % 2
+IDS = np.arange(N) // 2
+WORDS = np.array(["a", "b", "c"])[np.arange(2 * N).reshape(N, 2) % 3]
+
+UNITS = {"row": {}, "person": {"unit": "person"}, "group": {"unit": "group", "max_rows": 2}}
+RELATIONS = "add_remove", "replace_one"
+COMPOSITIONS = "basic", "zcdp", "rdp", "gdp", "pld", "auto"
+
+ESTIMATORS = {
+    "mean": skdp.DPMeanTransformer(bounds=(0, 1)),
+    "scaler": skdp.DPStandardScaler(delta=1e-6),
+    "minmax": skdp.DPMinMaxScaler(bounds=(0, 1)),
+    "pca": skdp.DPPCA(1, delta=1e-6),
+    "kmeans": skdp.DPKMeans(2, bounds=(0, 1)),
+    "logistic": skdp.DPLogisticRegression(),
+    "pure logistic": skdp.DPLogisticRegression(delta=0.0, mechanism="objective"),
+    "ridge": skdp.DPRidge(target_bounds=(0, 1)),
+    "svc": skdp.DPLinearSVC(),
+    "sgd": skdp.DPSGDClassifier(classes=[0, 1], max_iter=2),
+    "poisson sgd": skdp.DPSGDClassifier(classes=[0, 1], max_iter=2, batch_size=20),
+    "pure sgd": skdp.DPSGDClassifier(classes=[0, 1], max_iter=2, batch_size=20, delta=0.0),
+    "sgd regressor": skdp.DPSGDRegressor(target_bounds=(0, 1), max_iter=2),
+    "additive": skdp.DPAdditiveClassifier(),
+    "pure additive": skdp.DPAdditiveRegressor(target_bounds=(0, 1), bounds=(0, 1), delta=0.0),
+    "forest": skdp.DPRandomForestClassifier(n_estimators=3, bounds=(0, 1)),
+    "histogram": skdp.DPHistogramNB(bounds=(0, 1)),
+    "gaussian": skdp.DPGaussianNB(),
+    "vectorizer": skdp.DPTableVectorizer(),
+}
+
+
+def ledger(unit="row", relation="add_remove", composition="basic", **options):
+    order = {"rdp_order": 8.0} if composition == "rdp" else {}
+    terms = {"relation": relation, "composition": composition}
+    return PrivacyAccountant(1e4, 0.5, **terms, **UNITS[unit], **order, **options)
+
+
+def told(unit):
+    """Return the keywords of `fit` by which persons are named."""
+    return {"groups": IDS} if unit == "person" else {}
+
+
+def check_stages(statement, spend, relation):
+    """What the stages cost together is what was charged."""
+    assert statement.stages
+    events = Composed(tuple(stage.total_event for stage in statement.stages))
+    delta = max(spend.delta, 1e-9) if spend.delta else 0.0
+    stated, charged = (get_epsilon(e, delta, relation=relation) for e in (events, spend.event))
+    assert stated <= charged * (1.0 + 1e-6), (stated, charged)
+    # A stage that is left out, or noise that is stated too large, is seen. The price of a
+    # vectorizer has a part of delta for finding categories, whether a table needs it or not.
+    assert stated >= 0.99 * charged, (stated, charged)
+    for weights in (stage for stage in statement.stages if stage.name == "weights"):
+        shown = statement.noise_scale, statement.sensitivity
+        assert shown == pytest.approx((weights.scale, weights.sensitivity))
+    for stage in statement.stages:
+        assert stage.scale > 0.0 and stage.sensitivity > 0.0
+        assert stage.law and stage.name not in ("", "the release")
+        assert re.search("Gauss|Lapl|Geometric|Gamma|Exponential", stage.law), stage.law
+        if isinstance(stage.event, Gaussian):
+            multiplier = stage.scale / stage.sensitivity
+            assert stage.noise_multiplier == stage.event.noise_multiplier
+            assert multiplier == pytest.approx(stage.noise_multiplier, rel=1e-9)
+
+
+def check_statement(statement, accountant, *, unit, relation, composition, seeded):
+    spend = accountant.spends[-1]
+    assert statement.relation == relation and accountant.dataset == statement.dataset
+    assert statement.record == spend.hash and dict(statement.rows())["record"] == spend.hash
+    assert statement.composition.startswith(composition)
+    assert statement.seeded is seeded is spend.seeded
+    words = dict(statement.rows())
+    assert ("YES" in words["seeded"]) is seeded
+    other = {"person": r"\brows?\b", "row": "person", "group": "person"}[unit]
+    assert not re.search(other, f"{words['sampler']} {words['public']} {words['stages']}")
+    assert {"person": "person", "row": "row", "group": "at most 2"}[unit] in words["relation"]
+    if unit == "person":
+        assert "number of persons is public" in words["relation"]
+        assert "rows of" in words["relation"]
+    assert in_digits(statement.epsilon, statement.delta) in str(statement).splitlines()[0]
+    assert statement.mechanism and statement.noise_scale > 0.0 and statement.sensitivity > 0.0
+
+
+def combinations():
+    """Return each estimator with every unit and relation; the rest varies along."""
+    whole = itertools.product(ESTIMATORS, UNITS, RELATIONS)
+    for i, (name, unit, relation) in enumerate(whole):
+        yield name, unit, relation, ("basic", "pld", "auto")[i % 3], i % 2 == 1
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+@pytest.mark.parametrize(("name", "unit", "relation", "composition", "seeded"), [*combinations()])
+def test_a_fit(name, unit, relation, composition, seeded):
+    accountant = ledger(unit, relation, composition)
+    model = clone(ESTIMATORS[name])
+    model.set_params(accountant=accountant, random_state=0 if seeded else None)
+    try:
+        model.fit(X, Y, **told(unit))
+    except ValueError as error:
+        assert "no release whose unit is a person" in str(error) and not accountant.spends
+        pytest.skip(str(error))
+    statement, (spend,) = model.privacy_, accountant.spends
+    assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta)
+    known = {"unit": unit, "relation": relation, "composition": composition}
+    check_statement(statement, accountant, **known, seeded=seeded)
+    check_stages(statement, spend, relation)
+    if name.endswith("sgd") or name == "sgd regressor":
+        plan_like = model.noise_multiplier_
+        weights = next(stage for stage in statement.stages if stage.name == "weights")
+        assert plan_like == statement.noise_multiplier == weights.noise_multiplier
+
+
+def calls(model, n_calls, unit="row"):
+    for _ in range(n_calls):
+        model.partial_fit(X, Y, **told(unit))
+    return model
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+@pytest.mark.parametrize("rows", ["any", "disjoint"])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("composition", COMPOSITIONS)
+def test_calls_of_partial_fit_are_the_model_s(composition, unit, relation, rows):
+    """The statement is what a ledger says in which nothing but the model's calls is charged."""
+    accountant = ledger(unit, relation, composition)
+    model = skdp.DPSGDClassifier(classes=[0, 1], max_iter=1, partial_fit_rows=rows)
+    model.set_params(accountant=accountant, random_state=0)
+    calls(model, 2, unit)
+    model.set_params(random_state=None)
+    calls(model, 1, unit)
+    statement = model.privacy_
+    spent = accountant.report().spent
+    assert (statement.epsilon, statement.delta) == spent
+    assert [c.event for c in statement.charges] == [s.event for s in accountant.spends]
+    # The noise of the first two calls can be taken away.
+    assert statement.seeded
+    assert in_digits(*spent) in str(statement).splitlines()[0]
+    assert "3 calls" in dict(statement.rows())["calls"]
+    assert statement.record == accountant.spends[-1].hash
+    assert sum(stage.n_calls for stage in statement.stages if stage.name == "weights") == 3
+    assert statement.to_tags()["epsilon"] == dict(statement.rows())["epsilon"]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_calls_without_an_accountant(delta):
+    """By basic composition; of calls on disjoint rows the worst counts."""
+    terms = {"classes": [0, 1], "max_iter": 1, "delta": delta}
+    added = calls(skdp.DPSGDClassifier(0.5, **terms), 4).privacy_
+    assert (added.epsilon, added.delta) == (2.0, 4 * delta)
+    model = skdp.DPSGDClassifier(0.5, partial_fit_rows="disjoint", **terms)
+    calls(model, 2)
+    model.set_params(epsilon=0.75)
+    assert calls(model, 1).privacy_.epsilon == 0.75
+    # The rows of a whole fit may be in any call.
+    model.fit(X, Y)
+    model.set_params(epsilon=0.5)
+    assert calls(model, 2).privacy_.epsilon == 1.25
+    persons = skdp.DPSGDClassifier(0.5, partial_fit_rows="disjoint", **terms)
+    # A person may have rows in several calls.
+    assert calls(persons, 3, "person").privacy_.epsilon == 1.5
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_keep_the_calls_and_clones_begin_anew(copied):
+    accountant = ledger()
+    model = skdp.DPSGDClassifier(classes=[0, 1], max_iter=1, accountant=accountant)
+    calls(model, 2)
+    other = copied(model)
+    assert other.privacy_ == model.privacy_
+    assert calls(other, 1).privacy_.epsilon == 3.0
+    assert model.privacy_.epsilon == 2.0 and accountant.epsilon_spent == 3.0
+    assert calls(clone(other), 1).privacy_.epsilon == 1.0
+    assert other.fit(X, Y).privacy_.epsilon == 1.0
+
+
+def test_a_call_that_fails_leaves_the_statement():
+    model = calls(skdp.DPSGDClassifier(classes=[0, 1], max_iter=1), 2)
+    before = model.privacy_
+    with pytest.raises(ValueError, match="must protect the same"):
+        model.partial_fit(X, Y, groups=IDS)
+    assert model.privacy_ is before
+    with pytest.raises(ValueError):
+        model.partial_fit(X, Y + 5)
+    assert model.privacy_ is before
+
+
+def test_a_record_that_is_missing_says_why():
+    words = dict(skdp.DPMeanTransformer(bounds=(0, 1)).fit(X).privacy_.rows())
+    assert words["record"] == "none: no accountant"
+    for accountant in (None, ledger()):
+        vectorizer = skdp.DPTableVectorizer(numbers="scaled", bounds=(0, 1), random_state=0)
+        statement = vectorizer.set_params(accountant=accountant).fit(X).privacy_
+        words = dict(statement.rows())
+        assert "nothing was released" in words["record"]
+        assert words["sampler"].startswith("no rows") and words["seeded"] == "no"
+        assert statement.stages == statement.charges == () and statement.epsilon == 0.0
+
+
+def test_a_report_at_each_transform_is_charged_later():
+    response = skdp.RandomizedResponseTransformer(1.0, categories=["a", "b", "c"])
+    statement = response.set_params(accountant=ledger()).fit(WORDS).privacy_
+    assert "charged when it is made" in dict(statement.rows())["record"]
+    assert statement.sampler == "every row by itself, at each transform"
+
+
+@pytest.mark.parametrize("word", ["narrowed", "rows", "{rows}", "arrow"])
+def test_names_are_never_edited(word):
+    """A statement is composed from values; a name that holds the name of a unit stays."""
+    pipe = Pipeline([(word, StandardScaler()), ("model", skdp.DPLogisticRegression())])
+    search = skdp.DPGridSearchCV(pipe, {"model__C": [0.1]}, public_steps=(word,), refit=True)
+    statement = search.fit(X, Y, groups=IDS).privacy_
+    assert f"step {word!r}" in statement.public
+    assert "the numbers of persons and columns" in statement.public
+    assert "which persons go where" in statement.public
+    assert math.isclose(statement.epsilon, 1.0)
+
+
+def split_pipe(accountant, **shape):
+    pipe = make_pipeline(skdp.DPStandardScaler(bounds=(0, 1)), skdp.DPLogisticRegression())
+    return split_budget(pipe, 1.0, 1e-6, accountant, **shape)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "pld"])
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}])
+def test_a_report_of_a_split_pipeline_has_the_total_and_the_ledger(composition, frozen, shape):
+    accountant = ledger(composition=composition)
+    if composition != "basic":
+        shape = {"n_samples": N, "n_features": 3}
+    pipe = split_pipe(accountant, **shape)
+    pipe.fit(X, Y)
+    report = privacy_report(FrozenEstimator(pipe) if frozen else pipe)
+    (total,), (budget,) = report.totals, report.budgets
+    (spend,) = accountant.spends
+    assert (total.epsilon, total.delta) == (spend.epsilon, spend.delta)
+    assert (total.dataset, total.head_hash) == ("default", budget.head_hash)
+    assert total.n_charges == 1 and len(report.statements) == 2
+    lines = report.to_text().splitlines()
+    assert in_digits(total.epsilon, total.delta) in lines[3] and "Total" in lines[3]
+    assert report.to_dict()["totals"][0]["epsilon"] == total.epsilon
+    # What was fitted by itself beside it adds up.
+    other = skdp.DPMeanTransformer(0.5, bounds=(0, 1), accountant=accountant).fit(X)
+    (total,) = privacy_report(pipe, other).totals
+    assert (total.epsilon, total.delta) == accountant.report().spent and total.n_charges == 2
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
+def test_a_search_is_charged_once(strategy, refit, relation, unit):
+    accountant = ledger(unit, relation)
+    search = skdp.DPGridSearchCV(
+        skdp.DPLogisticRegression(),
+        {"C": [0.1, 1.0]},
+        strategy=strategy,
+        refit=refit,
+        random_state=0,
+    )
+    search.set_params(accountant=accountant, mean_runs=2).fit(X, Y, **told(unit))
+    statement, (spend,) = search.privacy_, accountant.spends
+    assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta) == (1.0, 1e-6)
+    known = {"unit": unit, "relation": relation, "composition": "basic"}
+    check_statement(statement, accountant, **known, seeded=True)
+    names = [stage.name for stage in statement.stages]
+    assert "noisy scores" in names
+    assert any(name.endswith("weights") for name in names) == hasattr(search, "best_estimator_")
+    report = privacy_report(FrozenEstimator(search))
+    (total,) = report.totals
+    assert (total.epsilon, total.delta, total.n_charges) == (1.0, 1e-6, 1)
+    assert report.budgets[0].dataset == total.dataset == "default"
+    if hasattr(search, "best_estimator_"):
+        own = search.best_estimator_.privacy_
+        assert own.record == spend.hash and own.composition.startswith("part of a plan")
+        if not refit:
+            # A model that was chosen among others costs what the choice costs.
+            assert (own.epsilon, own.delta) == (1.0, 1e-6) == (own.charges[0].epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_calls_within_a_reserved_part_and_within_a_plan(relation, reserved):
+    whole = ledger(relation=relation)
+    accountant = whole.reserve(50.0, 0.1) if reserved else whole
+    model = calls(skdp.DPSGDClassifier(classes=[0, 1], max_iter=1, accountant=accountant), 3)
+    assert (model.privacy_.epsilon, model.privacy_.delta) == accountant.report().spent
+    assert model.privacy_.dataset == accountant.dataset
+    (total,) = privacy_report(model).totals
+    assert (total.epsilon, total.delta) == accountant.report().spent
+    # Each call of a step of a plan is a round of the whole plan.
+    step = split_budget(make_pipeline(clone(model)), 1.0, 1e-6, accountant)[-1]
+    calls(step, 2)
+    assert step.privacy_.epsilon == sum(charge.epsilon for charge in step.privacy_.charges)
+    (total,) = privacy_report(step).totals
+    assert (total.epsilon, total.n_charges) == (2.0, 2)
+
+
+def test_a_report_without_a_ledger_adds_up():
+    one = skdp.DPMeanTransformer(0.5, bounds=(0, 1)).fit(X)
+    other = skdp.DPMeanTransformer(0.25, bounds=(0, 1)).fit(X)
+    report = privacy_report(one, other)
+    (total,) = report.totals
+    assert (total.epsilon, total.delta, total.dataset) == (0.75, 0.0, "")
+    assert "in no ledger" in " ".join(report.to_text().split())
