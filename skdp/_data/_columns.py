@@ -41,6 +41,8 @@ class ColumnTable:
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
         self.numeric_types = numeric
+        # Tables of numbers in partitions were read when they were checked to be finite.
+        self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
 
     def name(self, j):
         """Return what a column is called in errors."""
@@ -143,6 +145,24 @@ class ColumnTable:
         if left:
             named = [(check, self.name(j)) for j, check in left.items()]
             sum_over(self.several(list(left)), _check_block, np.zeros(1), named)
+            self._has_unread_rows = False
+
+    def check_readable(self):
+        """Raise if some rows cannot be read, in one pass that is left out where one was made.
+
+        A table in partitions is read when its rows are needed. A file that is damaged, or a task of
+        dask that fails, must raise before the charge.
+        """
+        if self._has_unread_rows:
+            sum_over(self.several(range(self.shape[1])), _read_only, np.zeros(1))
+            self._has_unread_rows = False
+
+
+def check_readable(rows):
+    """Raise if some rows of what a fit has read, with a target or without, cannot be read."""
+    table = getattr(rows, "X", rows)
+    if isinstance(table, ColumnTable):
+        table.check_readable()
 
 
 def check_numbers(values, name):
@@ -185,6 +205,10 @@ def _several(table, rows, columns):
 def _check_block(total, columns, checks):
     for values, (check, name) in zip(columns, checks, strict=True):
         check(values, name)
+
+
+def _read_only(total, columns):
+    """Do nothing with a block, which was read before it came here."""
 
 
 def _codes(columns, categories, others):
