@@ -662,7 +662,10 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
     cases.append((OF_WORDS[-1], frame.assign(income=1.0), "'job' contains NaN or None"))
     ridge = DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1), data_norm=9.0)
     numbers = (SCALER, ridge, DPKMeans(bounds=(0, 1)), DPSimpleImputer(bounds=(0, 1)))
-    cases += [(e, frame, "'job' holds words") for e in (*numbers, DPHistogramTransformer())]
+    cases += [
+        (e, frame, "'job' holds words.*column's labels there$")
+        for e in (*numbers, DPHistogramTransformer())
+    ]
     for k, (estimator, rows, match) in enumerate(cases):
         source = of_words(rows, tmp_path / str(k))[kind]
         for held in (rows, source):
