@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import by_parts
-from skdp._data._columns import labels_apart, names_for_keys
+from skdp._data._columns import check_readable, labels_apart, names_for_keys
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -302,6 +302,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         """Return the plan of a fit to a table that was read, all of whose rows it can take."""
         plan = self.plan_fit(table.shape, guarantee)
         self._check_rows(table.rows, plan)
+        if plan.event != NOTHING:
+            check_readable(table.rows)
         return plan
 
     def _check_rows(self, rows, plan):

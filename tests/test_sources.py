@@ -42,6 +42,7 @@ from skdp import (
     DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
+    RandomizedResponseTransformer,
 )
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.stats import dp_mean
@@ -661,7 +662,10 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
     cases.append((OF_WORDS[-1], frame.assign(income=1.0), "'job' contains NaN or None"))
     ridge = DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1), data_norm=9.0)
     numbers = (SCALER, ridge, DPKMeans(bounds=(0, 1)), DPSimpleImputer(bounds=(0, 1)))
-    cases += [(e, frame, "'job' holds words") for e in (*numbers, DPHistogramTransformer())]
+    cases += [
+        (e, frame, "'job' holds words.*column's labels there$")
+        for e in (*numbers, DPHistogramTransformer())
+    ]
     for k, (estimator, rows, match) in enumerate(cases):
         source = of_words(rows, tmp_path / str(k))[kind]
         for held in (rows, source):
@@ -669,6 +673,43 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
                 fitted(estimator, held, table[1], accountant=accountant)
     with pytest.raises(ValueError, match="'job' holds words"):
         dp_mean(source, bounds=(0, 1), axis=0, accountant=accountant)
+    assert accountant.spends == []
+
+
+def with_a_row_that_raises(frame):
+    """Return tables of which one row, or the partition that has it, cannot be read."""
+
+    def part(number):
+        if number:
+            raise OSError("one row cannot be read")
+        return frame.iloc[:150]
+
+    age = frame.age.astype(str).astype("string").where(np.arange(N) != 150, "one row")
+    cast = pl.col("age").cast(pl.Int64)
+    return {
+        "dask frame": dd.from_map(part, range(2), meta=frame.iloc[:0]),
+        "LazyFrame": pl.from_pandas(frame.assign(age=age)).lazy().with_columns(cast),
+    }
+
+
+@pytest.mark.parametrize("kind", ["dask frame", "LazyFrame"])
+@pytest.mark.parametrize("number", range(len(OF_WORDS)))
+def test_every_row_is_read_before_the_charge(number, kind, table):
+    estimator = OF_WORDS[number]
+    frame = words(gaps=estimator in OF_GAPS)
+    source = with_a_row_that_raises(frame)[kind]
+    accountant = PrivacyAccountant(100.0, 0.1)
+    with pytest.raises((OSError, pl.exceptions.InvalidOperationError), match="one row"):
+        fitted(estimator, source, table[1], accountant=accountant)
+    assert accountant.spends == []
+
+
+@pytest.mark.parametrize("kind", ["dask frame", "LazyFrame"])
+def test_randomized_response_reads_every_row_before_its_charge(kind):
+    frame, accountant = words(gaps=False), PrivacyAccountant(100.0, 0.1)
+    model = RandomizedResponseTransformer(categories=LISTS, accountant=accountant).fit(frame)
+    with pytest.raises((OSError, pl.exceptions.InvalidOperationError), match="one row"):
+        model.transform(with_a_row_that_raises(frame)[kind])
     assert accountant.spends == []
 
 

@@ -59,6 +59,8 @@ class ColumnTable:
             # Dates may be discovered as labels of another kind.
             label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
         self._label_kinds = label_kinds
+        # Tables of numbers in partitions were read when they were checked to be finite.
+        self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
 
     def name(self, j):
         """Return what a column is called in errors."""
@@ -177,6 +179,17 @@ class ColumnTable:
         if left:
             named = [(check, self.name(j)) for j, check in left.items()]
             sum_over(self.several(list(left)), _check_block, np.zeros(1), named)
+            self._has_unread_rows = False
+
+    def check_readable(self):
+        """Raise if some rows cannot be read, in one pass that is left out where one was made.
+
+        A table in partitions is read when its rows are needed. A file that is damaged, or a task of
+        dask that fails, must raise before the charge.
+        """
+        if self._has_unread_rows:
+            sum_over(self.several(range(self.shape[1])), _read_only, np.zeros(1))
+            self._has_unread_rows = False
 
     def _checks_of_kinds(self, labels):
         """Return a check of the values' kinds for each column that can hold values of others."""
@@ -192,6 +205,13 @@ class ColumnTable:
     def kind_is_public(self, column):
         """Return whether the column's type alone says what kind of labels its values are."""
         return self._label_kinds[column] is not None
+
+
+def check_readable(rows):
+    """Raise if some rows of what a fit has read, with a target or without, cannot be read."""
+    table = getattr(rows, "X", rows)
+    if isinstance(table, ColumnTable):
+        table.check_readable()
 
 
 def check_label_kinds(values, name, categories, kinds=None):
@@ -278,6 +298,10 @@ def _check_block(total, columns, checks):
             refused.append(str(error))
     if refused:
         raise ValueError(in_one(refused))
+
+
+def _read_only(total, columns):
+    """Do nothing with a block, which was read before it came here."""
 
 
 def _codes(columns, categories, others):

@@ -13,7 +13,8 @@ GAPS = (
 NO_TARGET = "Leave out rows without one, by looking at each row alone."
 PREPARED = (
     "put DPTableVectorizer (or DPOneHotEncoder, for labels) before the model, or take "
-    "tabular_pipeline, which prepares raw tables; where the estimator has categories=, declare its"
+    "tabular_pipeline, which prepares raw tables; if the estimator has the parameter categories, "
+    "declare the column's labels there"
 )
 
 
@@ -70,7 +71,7 @@ def check_no_label_is_missing(y):
 
 def no_numbers(name):
     """Return the error about a column, or y, of words or of dates where numbers are needed."""
-    remedy = "take a classifier for labels" if name == "y" else PREPARED
+    remedy = "use a classifier if they are labels" if name == "y" else PREPARED
     return ValueError(f"{name} holds words or dates, not numbers: {remedy}")
 
 

@@ -223,6 +223,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         own = {"accountant": self.accountant, "random_state": self.random_state}
         with PrivateRelease(label=type(self).__name__, **own) as release:
             release.guaranteed(self.epsilon, 0.0)
+            table.check_readable()
             return self._plan.run(table, release.charge(self._plan))
 
     def estimate_frequencies(self, reports):

@@ -1336,6 +1336,14 @@ MUTATIONS = [
         "a fit fails after its charge, or does not fail, with one row's value",
     ),
     Mutation(
+        "source-words-unread",
+        "_data._columns",
+        "ColumnTable.check_readable",
+        rules.put_for("self._has_unread_rows", "False"),
+        ("test_sources.py::test_every_row_is_read_before_the_charge",),
+        "a fit fails after its charge where one row cannot be read",
+    ),
+    Mutation(
         "source-files-of-other-types",
         "utils._sources",
         "_dataset_parts",
