@@ -162,7 +162,7 @@ class ColumnTable:
                 for j, check in of_kinds.items()
             }
         if isinstance(self.matrix, ChunkedArray):
-            left = checks
+            left = dict(checks)
         else:
             if self.matrix is not None and self.matrix.dtype.kind == "O":
                 self._columns, self.matrix = list(self.matrix.T), None
