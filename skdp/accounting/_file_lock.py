@@ -11,7 +11,7 @@ import os
 import stat
 import time
 import weakref
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from skdp.accounting._records import connections
 from skdp.exceptions import LedgerError
@@ -22,16 +22,15 @@ except ImportError:
     fcntl = None
 
 LOCK_SUFFIX = ".skdp-lock"
-# In seconds: a process may have been stopped while it had a lock.
-LONGEST_REST = 1.0
 
 # A child that is forked holds copies of these, and with them the locks, until it closes them.
 _openings = weakref.WeakSet()
-# Until when this process leaves the locks to others, by `time.monotonic`.
-_rest = [0.0]
+# Which lock files this process holds, by device and inode.
+_held: set = set()
 
 
 def _close_in_child():
+    _held.clear()
     for opening in _openings:
         opening.close()
 
@@ -44,8 +43,7 @@ def locked(path, seconds, work, *, reading=False):
     """Hold the lock of a file during some work.
 
     Threads of a process wait for each other; processes ask again and again, after pauses that
-    differ. Nobody has a place in a queue, but whoever has had a lock rests a tenth as long, and
-    a second at most, before it asks again, in which others find the lock free. The lock file stays.
+    differ. Nobody has a place in a queue. The lock file stays.
 
     Parameters
     ----------
@@ -71,24 +69,27 @@ def locked(path, seconds, work, *, reading=False):
     """
     seen, since = None, time.monotonic()
     while True:
-        # No other thread forks while the lock is held, nor between its opening and its entry
-        # in the list. Interrupts come between calls: what is closed here is written in C.
+        # No other thread of this process has a lock, or forks, meanwhile.
         with connections():
-            time.sleep(max(0.0, _rest[0] - time.monotonic()))
-            with _opened(path, reading) as lock:
-                begun = None
-                try:
-                    if lock is None or lock.take():
-                        begun = time.monotonic()
+            lock = _opened(path, reading)
+            if lock is None:
+                return work(None)
+            identity = lock.identity
+            try:
+                if identity in _held:
+                    # Only this thread can be here: waiting for itself would never end.
+                    raise LedgerError(
+                        f"the ledger {path} is in use by this thread: nothing can be charged or "
+                        "read inside a charge, as a signal handler or a finalizer would"
+                    )
+                if lock.take():
+                    _held.add(identity)
+                    try:
                         return work(lock)
-                finally:
-                    if lock is not None and not lock.closed:
-                        # Copies of the descriptor, in a child that did not close them, hold
-                        # nothing.
-                        fcntl.flock(lock, fcntl.LOCK_UN)
-                    if begun is not None:
-                        now = time.monotonic()
-                        _rest[0] = now + min((now - begun) / 10, LONGEST_REST)
+                    finally:
+                        _held.discard(identity)
+            finally:
+                lock.give_back()
         with suppress(OSError):
             if (changed := os.stat(path).st_mtime_ns) != seen:
                 seen, since = changed, time.monotonic()
@@ -105,7 +106,7 @@ def _opened(path, reading):
         return LockFile(path)
     except LedgerError:
         if reading and not os.path.lexists(path.with_name(path.name + LOCK_SUFFIX)):
-            return nullcontext()
+            return None
         raise
 
 
@@ -137,6 +138,7 @@ class LockFile(io.FileIO):
             ) from error
         _openings.add(self)
         found = os.fstat(self.fileno())
+        self.identity = found.st_dev, found.st_ino
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             self.close()
             raise LedgerError(f"the lock {path} of the ledger is no regular file of one name")
@@ -152,6 +154,15 @@ class LockFile(io.FileIO):
         except BlockingIOError:
             return False
         return self.is_at_its_path()
+
+    def give_back(self):
+        """Give the lock back, if it is held, and close the file."""
+        if not self.closed:
+            try:
+                # Copies of the descriptor, in a child that did not close them, hold nothing then.
+                fcntl.flock(self, fcntl.LOCK_UN)
+            finally:
+                self.close()
 
     def is_at_its_path(self):
         """Return whether the file at the lock's path is still this lock."""
