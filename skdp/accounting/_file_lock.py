@@ -1,9 +1,9 @@
 """A lock of skdp's own beside a file: one thread of one process at a time.
 
 SQLite locks a file by POSIX locks, and the operating system drops those as soon as any thread of
-the process closes the file, which it does when it has copied it. The lock here is flock(2) on
-another file. It belongs to one open file: it ends when its holder gives it back or dies, and not
-when somebody else reads, copies or closes that file.
+the process closes the file, which it does when it has copied it. The lock here is on another file:
+flock(2), and `msvcrt.locking` on Windows. It belongs to one open file: it ends when its holder
+gives it back or dies, and not when somebody else reads, copies or closes that file.
 """
 
 import io
@@ -20,8 +20,15 @@ try:
     import fcntl
 except ImportError:
     fcntl = None
+try:
+    import msvcrt
+except ImportError:
+    msvcrt = None
 
 LOCK_SUFFIX = ".skdp-lock"
+# Windows forbids reading the bytes that a lock covers: the one byte that is locked is far behind
+# the text of the lock file.
+_LOCKED_BYTE = 1 << 30
 
 # A child that is forked holds copies of these, and with them the locks, until it closes them.
 _openings = weakref.WeakSet()
@@ -35,7 +42,7 @@ def _close_in_child():
         opening.close()
 
 
-if fcntl is not None:
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)
 
 
@@ -122,10 +129,10 @@ class LockFile(io.FileIO):
     """
 
     def __init__(self, guarded):
-        if fcntl is None:
+        if fcntl is None and msvcrt is None:
             raise LedgerError(
-                "a ledger in a file needs the file locks of POSIX, which this system does not "
-                "have; use a postgresql:// ledger"
+                "a ledger in a file needs the file locks of POSIX or Windows, which this system "
+                "does not have; use a postgresql:// ledger"
             )
         path = guarded.with_name(guarded.name + LOCK_SUFFIX)
         try:
@@ -136,6 +143,7 @@ class LockFile(io.FileIO):
             raise LedgerError(
                 f"the lock {path} of the ledger cannot be opened: {error.strerror}{missing}"
             ) from error
+        self._is_taken = False
         _openings.add(self)
         found = os.fstat(self.fileno())
         self.identity = found.st_dev, found.st_ino
@@ -144,15 +152,19 @@ class LockFile(io.FileIO):
             raise LedgerError(f"the lock {path} of the ledger is no regular file of one name")
         with suppress(OSError):
             # Who may use the file may use its lock, whatever the umask.
-            if found.st_mode != (wanted := os.stat(guarded).st_mode):
+            if hasattr(os, "fchmod") and found.st_mode != (wanted := os.stat(guarded).st_mode):
                 os.fchmod(self.fileno(), stat.S_IMODE(wanted))
 
     def take(self):
         """Take the lock unless somebody holds it; return whether it is held and still the one."""
         try:
-            fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if fcntl is not None:
+                fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                self._lock_byte(msvcrt.LK_NBLCK)
+        except (BlockingIOError, PermissionError):
             return False
+        self._is_taken = True
         return self.is_at_its_path()
 
     def give_back(self):
@@ -160,9 +172,17 @@ class LockFile(io.FileIO):
         if not self.closed:
             try:
                 # Copies of the descriptor, in a child that did not close them, hold nothing then.
-                fcntl.flock(self, fcntl.LOCK_UN)
+                if fcntl is not None:
+                    fcntl.flock(self, fcntl.LOCK_UN)
+                elif self._is_taken:
+                    self._lock_byte(msvcrt.LK_UNLCK)
             finally:
                 self.close()
+
+    def _lock_byte(self, how):
+        # The lock of Windows begins where the file stands.
+        self.seek(_LOCKED_BYTE)
+        msvcrt.locking(self.fileno(), how, 1)
 
     def is_at_its_path(self):
         """Return whether the file at the lock's path is still this lock."""
@@ -174,17 +194,24 @@ class LockFile(io.FileIO):
 
     def text(self):
         """Return the line that the last holder wrote."""
-        return os.pread(self.fileno(), 4096, 0).decode(errors="replace").partition("\n")[0]
+        self.seek(0)
+        return self.read(4096).decode(errors="replace").partition("\n")[0]
 
     def write_text(self, text):
         """Leave a line for the next holder; without the right to write, the old line stays."""
         with suppress(OSError):
-            os.pwrite(self.fileno(), f"{text}\n".encode(), 0)
+            self.seek(0)
+            # By the descriptor: the object was made for reading.
+            os.write(self.fileno(), f"{text}\n".encode())
 
 
 def _descriptor(path, flags):
     """Open a lock file, for reading alone where it cannot be written, or make it."""
-    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    # Each system has some of these.
+    names = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_NOINHERIT", "O_CLOEXEC")
+    flags = 0
+    for name in names:
+        flags |= getattr(os, name, 0)
     for way in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
             return os.open(path, way | flags)

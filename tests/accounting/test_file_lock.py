@@ -319,8 +319,54 @@ def test_no_lock_is_left_where_there_is_no_ledger(path):
     assert list(path.parent.iterdir()) == []
 
 
+class FakeWindows:
+    """Stand in for `msvcrt`: its lock covers a byte where the descriptor stands."""
+
+    LK_NBLCK, LK_UNLCK = 2, 0
+
+    def locking(self, descriptor, mode, count):
+        # What is covered cannot be read by others: it must not be what holders tell each other.
+        assert count == 1 and os.lseek(descriptor, 0, os.SEEK_CUR) > 1 << 20
+        if mode == self.LK_UNLCK:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PermissionError(13, "Permission denied") from None
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """Hide what Windows lacks from the module of the lock."""
+    lacking = {"O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "fchmod", "pread", "pwrite"}
+    known = {name: value for name, value in vars(os).items() if name not in lacking}
+    monkeypatch.setattr("skdp.accounting._file_lock.os", SimpleNamespace(**known))
+    monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
+    monkeypatch.setattr("skdp.accounting._file_lock.msvcrt", FakeWindows())
+
+
+def test_a_ledger_works_with_the_locks_of_windows(path, windows, monkeypatch):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    accountant.charge(PureDP(0.5))
+    assert lock_of(path).read_text().endswith(f" {accountant.verify()}\n")
+    assert lock_of(path).stat().st_size < 1 << 20
+    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    with open(lock_of(path)) as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(LedgerError, match="locked"):
+            accountant.charge(PureDP(0.5))
+    accountant.charge(PureDP(0.5))
+    assert accountant.epsilon_spent == 1.0
+
+
+def test_charges_of_processes_with_the_locks_of_windows_are_all_there(path, windows):
+    run_together(path, processes=4, times=10, pause=0.0005)
+
+
 def test_a_system_without_file_locks_is_told_so(path, monkeypatch):
     monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
+    monkeypatch.setattr("skdp.accounting._file_lock.msvcrt", None)
     with pytest.raises(LedgerError, match="needs the file locks of POSIX"):
         PrivacyAccountant(1.0, 0.0, ledger=path)
 
