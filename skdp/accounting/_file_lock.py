@@ -1,9 +1,9 @@
 """A lock of skdp's own beside a file: one thread of one process at a time.
 
 SQLite locks a file by POSIX locks, and the operating system drops those as soon as any thread of
-the process closes the file, which it does when it has copied it. The lock here is flock(2) on
-another file. It belongs to one open file: it ends when its holder gives it back or dies, and not
-when somebody else reads, copies or closes that file.
+the process closes the file, which it does when it has copied it. The lock here is on another file:
+flock(2), and `msvcrt.locking` on Windows. It belongs to one open file: it ends when its holder
+gives it back or dies, and not when somebody else reads, copies or closes that file.
 """
 
 import io
@@ -11,7 +11,7 @@ import os
 import stat
 import time
 import weakref
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from skdp.accounting._records import connections
 from skdp.exceptions import LedgerError
@@ -20,23 +20,29 @@ try:
     import fcntl
 except ImportError:
     fcntl = None
+try:
+    import msvcrt
+except ImportError:
+    msvcrt = None
 
 LOCK_SUFFIX = ".skdp-lock"
-# In seconds: a process may have been stopped while it had a lock.
-LONGEST_REST = 1.0
+# Windows forbids reading the bytes that a lock covers: the one byte that is locked is far behind
+# the text of the lock file.
+_LOCKED_BYTE = 1 << 30
 
 # A child that is forked holds copies of these, and with them the locks, until it closes them.
 _openings = weakref.WeakSet()
-# Until when this process leaves the locks to others, by `time.monotonic`.
-_rest = [0.0]
+# Which lock files this process holds, by device and inode.
+_held: set = set()
 
 
 def _close_in_child():
+    _held.clear()
     for opening in _openings:
         opening.close()
 
 
-if fcntl is not None:
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)
 
 
@@ -44,8 +50,7 @@ def locked(path, seconds, work, *, reading=False):
     """Hold the lock of a file during some work.
 
     Threads of a process wait for each other; processes ask again and again, after pauses that
-    differ. Nobody has a place in a queue, but whoever has had a lock rests a tenth as long, and
-    a second at most, before it asks again, in which others find the lock free. The lock file stays.
+    differ. Nobody has a place in a queue. The lock file stays.
 
     Parameters
     ----------
@@ -71,24 +76,27 @@ def locked(path, seconds, work, *, reading=False):
     """
     seen, since = None, time.monotonic()
     while True:
-        # No other thread forks while the lock is held, nor between its opening and its entry
-        # in the list. Interrupts come between calls: what is closed here is written in C.
+        # No other thread of this process has a lock, or forks, meanwhile.
         with connections():
-            time.sleep(max(0.0, _rest[0] - time.monotonic()))
-            with _opened(path, reading) as lock:
-                begun = None
-                try:
-                    if lock is None or lock.take():
-                        begun = time.monotonic()
+            lock = _opened(path, reading)
+            if lock is None:
+                return work(None)
+            identity = lock.identity
+            try:
+                if identity in _held:
+                    # Only this thread can be here: waiting for itself would never end.
+                    raise LedgerError(
+                        f"the ledger {path} is in use by this thread: nothing can be charged or "
+                        "read inside a charge, as a signal handler or a finalizer would"
+                    )
+                if lock.take():
+                    _held.add(identity)
+                    try:
                         return work(lock)
-                finally:
-                    if lock is not None and not lock.closed:
-                        # Copies of the descriptor, in a child that did not close them, hold
-                        # nothing.
-                        fcntl.flock(lock, fcntl.LOCK_UN)
-                    if begun is not None:
-                        now = time.monotonic()
-                        _rest[0] = now + min((now - begun) / 10, LONGEST_REST)
+                    finally:
+                        _held.discard(identity)
+            finally:
+                lock.give_back()
         with suppress(OSError):
             if (changed := os.stat(path).st_mtime_ns) != seen:
                 seen, since = changed, time.monotonic()
@@ -105,7 +113,7 @@ def _opened(path, reading):
         return LockFile(path)
     except LedgerError:
         if reading and not os.path.lexists(path.with_name(path.name + LOCK_SUFFIX)):
-            return nullcontext()
+            return None
         raise
 
 
@@ -121,10 +129,10 @@ class LockFile(io.FileIO):
     """
 
     def __init__(self, guarded):
-        if fcntl is None:
+        if fcntl is None and msvcrt is None:
             raise LedgerError(
-                "a ledger in a file needs the file locks of POSIX, which this system does not "
-                "have; use a postgresql:// ledger"
+                "a ledger in a file needs the file locks of POSIX or Windows, which this system "
+                "does not have; use a postgresql:// ledger"
             )
         path = guarded.with_name(guarded.name + LOCK_SUFFIX)
         try:
@@ -135,23 +143,46 @@ class LockFile(io.FileIO):
             raise LedgerError(
                 f"the lock {path} of the ledger cannot be opened: {error.strerror}{missing}"
             ) from error
+        self._is_taken = False
         _openings.add(self)
         found = os.fstat(self.fileno())
+        self.identity = found.st_dev, found.st_ino
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             self.close()
             raise LedgerError(f"the lock {path} of the ledger is no regular file of one name")
         with suppress(OSError):
             # Who may use the file may use its lock, whatever the umask.
-            if found.st_mode != (wanted := os.stat(guarded).st_mode):
+            if hasattr(os, "fchmod") and found.st_mode != (wanted := os.stat(guarded).st_mode):
                 os.fchmod(self.fileno(), stat.S_IMODE(wanted))
 
     def take(self):
         """Take the lock unless somebody holds it; return whether it is held and still the one."""
         try:
-            fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if fcntl is not None:
+                fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                self._lock_byte(msvcrt.LK_NBLCK)
+        except (BlockingIOError, PermissionError):
             return False
+        self._is_taken = True
         return self.is_at_its_path()
+
+    def give_back(self):
+        """Give the lock back, if it is held, and close the file."""
+        if not self.closed:
+            try:
+                # Copies of the descriptor, in a child that did not close them, hold nothing then.
+                if fcntl is not None:
+                    fcntl.flock(self, fcntl.LOCK_UN)
+                elif self._is_taken:
+                    self._lock_byte(msvcrt.LK_UNLCK)
+            finally:
+                self.close()
+
+    def _lock_byte(self, how):
+        # The lock of Windows begins where the file stands.
+        self.seek(_LOCKED_BYTE)
+        msvcrt.locking(self.fileno(), how, 1)
 
     def is_at_its_path(self):
         """Return whether the file at the lock's path is still this lock."""
@@ -163,17 +194,24 @@ class LockFile(io.FileIO):
 
     def text(self):
         """Return the line that the last holder wrote."""
-        return os.pread(self.fileno(), 4096, 0).decode(errors="replace").partition("\n")[0]
+        self.seek(0)
+        return self.read(4096).decode(errors="replace").partition("\n")[0]
 
     def write_text(self, text):
         """Leave a line for the next holder; without the right to write, the old line stays."""
         with suppress(OSError):
-            os.pwrite(self.fileno(), f"{text}\n".encode(), 0)
+            self.seek(0)
+            # By the descriptor: the object was made for reading.
+            os.write(self.fileno(), f"{text}\n".encode())
 
 
 def _descriptor(path, flags):
     """Open a lock file, for reading alone where it cannot be written, or make it."""
-    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    # Each system has some of these.
+    names = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_NOINHERIT", "O_CLOEXEC")
+    flags = 0
+    for name in names:
+        flags |= getattr(os, name, 0)
     for way in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
             return os.open(path, way | flags)

@@ -12,7 +12,7 @@ import threading
 import uuid
 from functools import partial
 
-from skdp.accounting._chain import FIRST_HASH, NOTHING, Record, chain_end, next_record
+from skdp.accounting._chain import NOTHING, Record, chain_end, next_record
 from skdp.exceptions import LedgerError
 
 SCHEMA_VERSION = 1
@@ -27,9 +27,7 @@ TABLE = """CREATE TABLE {} (
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
 _ALL = f"{_ROWS} ORDER BY sequence"
 _SINCE = f"{_ROWS} WHERE sequence > ? ORDER BY sequence"
-# In the order of the table, which is what the chain is checked in: an index that somebody added
-# is a second copy, from which records can be missing. (A sum of nothing keeps planners from it.)
-_OF_DATASET = f"{_ROWS} WHERE dataset || '' = ? AND sequence > ? ORDER BY sequence"
+_OF_DATASET = f"{_ROWS} WHERE dataset = ? AND sequence > ? ORDER BY sequence"
 
 # The lock, the rows and the calls that are under way (one at most) of each ledger.
 _kept: dict = {}
@@ -147,9 +145,7 @@ def check_chain(execute, seen=NOTHING):
     if seen == NOTHING:
         return chain_end(execute(_ALL, ()).fetchall())
     check_position(execute, seen)
-    before = seen[0] - 1
-    previous = _hash_at(execute, before) if before else FIRST_HASH
-    return chain_end(execute(_SINCE, (before,)).fetchall(), (before, previous))
+    return chain_end(execute(_SINCE, (seen[0],)).fetchall(), seen)
 
 
 def insert_record(execute, record):

@@ -4,7 +4,6 @@ import os
 import re
 import sqlite3
 import stat
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,31 +17,29 @@ APPLICATION_ID = 0x736B6470  # "skdp"
 BUSY_TIMEOUT_SECONDS = 30.0
 
 # Files of these names belong to another ledger: SQLite removes its journal, and we write its lock.
-_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, ".skdp-queue")
+_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX)
 
 _TABLE = _records.TABLE.format("records", "INTEGER")
-# Of files that older versions made; nothing reads by it.
-_OLD_INDEX = "CREATE INDEX records_of_dataset ON records (dataset, sequence)"
-# One transaction: a file whose maker was killed is empty, or becomes so when it is next opened.
-_SCHEMA = f"""
-BEGIN IMMEDIATE;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {_records.SCHEMA_VERSION};
-{_TABLE};
-COMMIT;
-"""
+# In the transaction that begins the ledger: a file whose maker was killed is empty, or becomes so
+# when it is next opened.
+_SCHEMA = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {_records.SCHEMA_VERSION}",
+    _TABLE,
+)
+_READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 
 
 class SQLiteLedger(_records.TableLedger):
     """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
-    Every use holds a lock of skdp's own beside the file (`skdp.accounting._file_lock`), so that
-    reading, copying or backing up the file, in whatever thread, loses nothing. Writes are durable
-    when they return, and then stand in this one file (rollback journal, ``synchronous=EXTRA``)
-    and have been read back through a second connection. A connection lives for one call. The
-    file must be on a disk whose locks all its users share, and have one name: under a second
-    one (a link, or a mount of this file alone) neither the lock nor the journal of a writer that
-    was killed would be found.
+    A call opens one connection and begins one transaction, which reads, decides, writes, commits
+    and reads back what it wrote. Every call holds a lock of skdp's own beside the file
+    (`skdp.accounting._file_lock`), so that reading, copying or backing up the file, in whatever
+    thread, loses nothing. Writes are durable when they return, and then stand in this one file
+    (rollback journal, ``synchronous=EXTRA``). The file must be on a disk whose locks all its users
+    share, and have one name: under a second one (a link) neither the lock nor the journal of a
+    writer that was killed would be found.
 
     Parameters
     ----------
@@ -70,9 +67,15 @@ class SQLiteLedger(_records.TableLedger):
 
         def make(lock):
             if not os.path.exists(self.path):
-                lock.write_text("")
+                count = _read_seal(lock.text())[1][0]
+                if count:
+                    raise LedgerError(
+                        f"the ledger {self.path} is missing: its lock says that it held {count} "
+                        "records; put the file back, or remove "
+                        f"{lock.name} to begin a new ledger on purpose"
+                    )
                 try:
-                    self.path.touch(mode=0o644)
+                    os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644))
                 except OSError as error:
                     problem = f"the ledger {self.path} cannot be created: {error}"
                     raise LedgerError(problem) from error
@@ -80,33 +83,49 @@ class SQLiteLedger(_records.TableLedger):
         if not os.path.exists(self.path):
             locked(self.path, BUSY_TIMEOUT_SECONDS, make)
 
-    def _commit(self, connection, record, end):
-        _records.insert_record(connection.execute, record)
-        self._check_lock(connection.lock)
-        connection.execute("COMMIT")
-        stamp = self._stamp()
-        connection.close()
-        self._connection(lambda again: _records.read_back(again.execute, record, end))
-        self._check_lock(connection.lock)
-        self._checked = record.sequence, record.hash
-        connection.lock.write_text(_seal(stamp, self._checked))
-
     def _call(self, work, reading=False):
-        """Return what `work` returns of a connection that has the lock."""
+        """Return what `work` returns of a transaction that has the lock."""
         # A missing file raises here: no lock is made beside it.
         self._file()
-        if _is_mounted(self.path):
-            raise LedgerError(
-                f"the ledger {self.path} is mounted by itself, so that it has a second name; mount "
-                "its folder"
+        begun = partial(self._transaction, work, _READ if reading else _WRITE)
+        return locked(self.path, BUSY_TIMEOUT_SECONDS, begun, reading=reading)
+
+    def _transaction(self, work, begin, lock):
+        """Return what `work` returns of a transaction; what it did not commit is rolled back."""
+        self._file()
+        try:
+            connection = sqlite3.connect(
+                f"{self.path.as_uri()}?mode=rw",
+                uri=True,
+                timeout=BUSY_TIMEOUT_SECONDS,
+                isolation_level=None,
             )
+            try:
+                # macOS: fsync leaves data in the disk's own cache, which is lost with the power;
+                # other systems ignore this setting.
+                connection.execute("PRAGMA fullfsync = 1")
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute(begin)
+                self._check_schema(connection.execute)
+                return work(SimpleNamespace(execute=connection.execute, lock=lock))
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
-        def begun(connection):
-            connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-            return work(connection)
-
-        connected = partial(self._connection, begun)
-        return locked(self.path, BUSY_TIMEOUT_SECONDS, connected, reading=reading)
+    def _commit(self, transaction, record, end):
+        """Write a record and commit it; it counts when it was read back from the file."""
+        execute, lock = transaction.execute, transaction.lock
+        _records.insert_record(execute, record)
+        self._check_lock(lock)
+        execute("COMMIT")
+        # Without this SQLite would answer from the pages that it still has in memory.
+        execute("PRAGMA shrink_memory")
+        stamp = self._stamp()
+        _records.read_back(execute, record, end)
+        self._check_lock(lock)
+        self._checked = record.sequence, record.hash
+        lock.write_text(_seal(stamp, self._checked))
 
     def _check_lock(self, lock):
         if not lock.is_at_its_path():
@@ -115,18 +134,19 @@ class SQLiteLedger(_records.TableLedger):
                 "written at the same time; nothing is released"
             )
 
-    def _check(self, connection, whole=False):
+    def _check(self, transaction, whole=False):
         """Check the chain, and return its end; see `_seal` for what need not be read again."""
-        lock, stamp = connection.lock, self._stamp()
+        execute, lock, stamp = transaction.execute, transaction.lock, self._stamp()
         text = lock.text() if lock else ""
-        newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
-        end = connection.execute(newest).fetchone() or NOTHING
-        seen, is_sealed = self._checked, text == _seal(stamp, end)
-        end = _records.check_chain(connection.execute, seen if is_sealed and not whole else NOTHING)
-        _records.check_position(connection.execute, seen)
-        if not is_sealed:
+        sealed_stamp, sealed_end = _read_seal(text)
+        end = None
+        if not whole and sealed_stamp == stamp:
+            end = _records.check_chain(execute, self._checked)
+        if end != sealed_end:
+            end = _records.check_chain(execute)
+            _records.check_position(execute, self._checked)
             try:
-                _records.check_position(connection.execute, _sealed_end(text))
+                _records.check_position(execute, sealed_end)
             except LedgerError as error:
                 restored = f"if you restored an older copy on purpose, remove {lock.name}"
                 raise LedgerError(f"{error}; {restored}") from None
@@ -155,64 +175,25 @@ class SQLiteLedger(_records.TableLedger):
 
     def _stamp(self):
         file = self._file()
-        return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
+        # Windows keeps the time of creation as st_ctime; there the time of writing tells of edits.
+        return f"{file.st_ino} {file.st_size} {file.st_ctime_ns} {file.st_mtime_ns}"
 
-    def _connection(self, work, lock=None):
-        """Return what `work` returns of a new connection to the checked file.
-
-        Closing it rolls back what was not committed. Nothing is held by a context manager written
-        in Python: an interrupt at the entry of its `__exit__` would leave it open as long as
-        anybody keeps the exception.
-        """
-        self._file()
-        how = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None}
-        try:
-            connection = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, **how)
-            try:
-                connection.execute("PRAGMA synchronous = EXTRA")
-                self._check_schema(connection)
-                known = {"execute": connection.execute, "close": connection.close, "lock": lock}
-                return work(SimpleNamespace(**known))
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
-
-    def _check_schema(self, connection):
-        # What a writer that was killed has left goes when this is read.
-        if not connection.execute("PRAGMA page_count").fetchone()[0]:
-            connection.executescript(_SCHEMA)
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION_ID:
+    def _check_schema(self, execute):
+        application = execute("PRAGMA application_id").fetchone()[0]
+        # What a writer that was killed has left went when the transaction began.
+        if application == 0 and self._file().st_size == 0:
+            for statement in _SCHEMA:
+                execute(statement)
+        elif application != APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger of skdp")
+        version = execute("PRAGMA user_version").fetchone()[0]
         _records.check_version(version, self.path)
-        # A view or a trigger shows or keeps other records than were written. Tables and indices
-        # whose names begin with sqlite_ are SQLite's own.
-        statement = """SELECT sql FROM sqlite_master
-            WHERE substr(lower(name), 1, 7) <> 'sqlite_' OR type NOT IN ('table', 'index')"""
-        found = connection.execute(statement).fetchall()
-        if {sql for (sql,) in found} - {_OLD_INDEX} != {_TABLE}:
-            raise LedgerError(
-                f"the ledger {self.path} holds tables, views, triggers or indices that skdp did "
-                "not make"
-            )
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        mode = execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
             raise LedgerError(
                 f"another program set journal_mode={mode} in the ledger {self.path}, so that "
                 "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
             )
-
-
-def _is_mounted(path):
-    """Say whether a file is mounted by itself, as far as the system tells."""
-    # The folder may have been moved, and a link left in its place.
-    path = os.path.join(os.path.realpath(path.parent), path.name)
-    name = re.sub(r"[ \t\n\\]", lambda sign: rf"\{ord(sign[0]):03o}", path)
-    with suppress(OSError):
-        mounts = Path("/proc/self/mountinfo").read_bytes().rstrip(b"\n").split(b"\n")
-        return os.fsencode(name) in (line.split(b" ")[4] for line in mounts)
 
 
 def _seal(stamp, end):
@@ -224,7 +205,7 @@ def _seal(stamp, end):
     return f"skdp {stamp} {end[0]} {end[1]}"
 
 
-def _sealed_end(text):
-    """Return the end of the chain in a seal, `NOTHING` if the text is none."""
-    found = re.fullmatch(r"skdp \d+ \d+ \d+ (\d+) (\w+)", text)
-    return (int(found[1]), found[2]) if found else NOTHING
+def _read_seal(text):
+    """Return the stamp and the end of the chain in a seal, "" and `NOTHING` if it is none."""
+    found = re.fullmatch(r"skdp (\d+ \d+ \d+ \d+) (\d+) (\w+)", text)
+    return (found[1], (int(found[2]), found[3])) if found else ("", NOTHING)
