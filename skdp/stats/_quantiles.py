@@ -197,7 +197,11 @@ class QuantilePlan(StatisticPlan):
         rows = Rows.of(X)
         ranked = ranked_columns(rows, self.low, self.high, shares_of(persons))
         chosen = np.hstack([self._choose(each, rows.shape[0], source) for each in ranked])
-        return cell_values(chosen // POSITIONS, self.low, self.high)
+        values = cell_values(chosen // POSITIONS, self.low, self.high)
+        # Between bounds that are a few doubles apart, rounding can put the values of increasing
+        # grid points out of order. Sorting released values is post-processing.
+        values[np.argsort(self.quantiles, kind="stable")] = np.sort(values, axis=0)
+        return values
 
     def _choose(self, ranks, n_rows, source):
         """Return the chosen positions in each of some columns."""
