@@ -1,6 +1,7 @@
 """What fitted estimators answer of a table in parts: computed where the parts are."""
 
 from copy import copy
+from dataclasses import replace
 from functools import partial, wraps
 from operator import getitem
 
@@ -8,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._data._columns import placeholder_row
 from skdp._data._parts import Rows, map_over
 from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._output import asks_for_frame
@@ -36,9 +38,15 @@ def by_parts(method):
         # Whoever reads the rows needs what was released, and must not get what it was charged to.
         bare = copy(self)
         bare.accountant = bare.random_state = bare._skl_callbacks = None
-        vars(bare).pop("feature_names_in_", None)
+        if (statement := getattr(self, "privacy_", None)) is not None:
+            bare.privacy_ = replace(statement, dataset="", record="", charges=())
+        names = vars(bare).pop("feature_names_in_", None)
+        if names is not None:
+            # Blocks have no names, but parameters may call columns by them.
+            bare._labels_in = names.tolist()
         answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
-        known = answers(np.zeros((1, chunked.shape[1]), chunked.dtype))
+        with placeholder_row():
+            known = answers(np.zeros((1, chunked.shape[1]), chunked.dtype))
         shape, dtype = known.shape[1:], known.dtype
         if lazy:
             return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)

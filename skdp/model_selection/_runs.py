@@ -52,7 +52,8 @@ class _Reader(NotCopied, TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None, **params):
         self.made = np.empty((X.shape[0], 0))
-        if not X.shape[1]:
+        # A table of one dimension is for the step itself to refuse.
+        if len(X.shape) == 2 and not X.shape[1]:
             return self
         if not self.is_private:
             self._transform_rest(X, y)

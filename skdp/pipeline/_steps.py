@@ -256,7 +256,7 @@ def steps_of_search(step):
     name, every = _join(step.name, "estimator"), ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
     by_person = step.hides_number_of_rows
-    return [find_steps(each, None, name, step.before, by_person) for each in tried]
+    return [find_steps(each, None, name, step.before, by_person=by_person) for each in tried]
 
 
 def _refused_by_search(step):

@@ -384,7 +384,7 @@ def test_a_cell_that_cannot_be_sent_to_workers_costs_nothing():
     accountant = PrivacyAccountant(1.0, 1e-5, ledger="memory://")
     pipe = make_pipeline(DPOneHotEncoder(categories=["a", "b"]), classifier())
     search = DPGridSearchCV(pipe, {}, cv=2, n_jobs=2, accountant=accountant, **BUDGET)
-    with pytest.raises(PicklingError):
+    with pytest.raises((PicklingError, ValueError)):
         search.fit(X, table()[1])
     assert accountant.spends == []
 
