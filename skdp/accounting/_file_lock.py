@@ -82,21 +82,25 @@ def locked(path, seconds, work, *, reading=False):
             if lock is None:
                 return work(None)
             identity = lock.identity
+            if identity in _held:
+                # Only this thread can be here: waiting for itself would never end. What closes is
+                # this opening of the file, not the one that holds the lock.
+                lock.close()
+                raise LedgerError(
+                    f"the ledger {path} is in use by this thread: nothing can be charged or "
+                    "read inside a charge, as a signal handler or a finalizer would"
+                )
             try:
-                if identity in _held:
-                    # Only this thread can be here: waiting for itself would never end.
-                    raise LedgerError(
-                        f"the ledger {path} is in use by this thread: nothing can be charged or "
-                        "read inside a charge, as a signal handler or a finalizer would"
-                    )
+                # A signal can arrive at any time: the file counts as held from before its lock is
+                # taken until after it was given back, and never longer.
+                _held.add(identity)
                 if lock.take():
-                    _held.add(identity)
-                    try:
-                        return work(lock)
-                    finally:
-                        _held.discard(identity)
+                    return work(lock)
             finally:
-                lock.give_back()
+                try:
+                    lock.give_back()
+                finally:
+                    _held.discard(identity)
         with suppress(OSError):
             if (changed := os.stat(path).st_mtime_ns) != seen:
                 seen, since = changed, time.monotonic()

@@ -1,6 +1,7 @@
 """What noisy stochastic gradient estimators share: parameters, the run and partial fits."""
 
 import math
+import os
 import uuid
 from dataclasses import replace
 from functools import partial
@@ -85,11 +86,14 @@ class PartialFit(PrivateFit):
 
     def _composed(self, charges):
         try:
-            return super()._composed(charges)
+            epsilon, delta = super()._composed(charges)
         except ValueError:
-            # An earlier charge, by another accountant, may have no cost under this one's rule.
-            # Prices add up in any case.
-            return composed_price(charges, replace(self.terms, composition="basic", rdp_order=None))
+            epsilon = delta = math.inf
+        if epsilon < math.inf:
+            return epsilon, delta
+        # An earlier charge, by another accountant, may have no cost, or no finite one at this
+        # limit of delta, under this one's rule. Prices add up in any case.
+        return composed_price(charges, replace(self.terms, composition="basic", rdp_order=None))
 
     def _forget(self):
         super()._forget()
@@ -274,11 +278,14 @@ class PrivateSGDModel(PrivateLinearModel):
         if not hasattr(self.accountant, "partition"):
             raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
         calls = getattr(self, "n_partial_fits_", 0)
-        # The first call after a fit is in no partition with those before, nor is that of a copy.
-        if not (calls and hasattr(self, "_partition")):
-            self._partition = f"partial_fit {uuid.uuid4().hex}"
+        # The first call after a fit is in no partition with those before, nor is that of a copy. A
+        # process that was forked has copies, too, and they were never pickled.
+        process, partition = getattr(self, "_partition", (None, ""))
+        if not calls or process != os.getpid():
+            partition = f"partial_fit {uuid.uuid4().hex}"
+            self._partition = os.getpid(), partition
         number, part = divmod(calls, CALLS_OF_A_PARTITION)
-        return self.accountant.partition(f"{self._partition} {number}", CALLS_OF_A_PARTITION)[part]
+        return self.accountant.partition(f"{partition} {number}", CALLS_OF_A_PARTITION)[part]
 
     def __getstate__(self):
         # Two copies that went on in one partition could put different rows into one part.

@@ -492,3 +492,23 @@ def test_kills_of_holders_and_waiters_lose_no_charge(path):
 @pytest.mark.slow
 def test_200_kills_lose_no_charge(path):
     kill_chargers(path, kills=200, at_once=4)
+
+
+class _Interrupted(set):
+    """A set in which a signal arrives right after something was added."""
+
+    def add(self, element):
+        super().add(element)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_a_lock_is_taken_does_not_close_the_ledger(tmp_path, monkeypatch):
+    path = tmp_path / "budget.db"
+    accountant = PrivacyAccountant(2.0, 0.0, ledger=str(path))
+    accountant.charge(PureDP(0.5), label="before")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("skdp.accounting._file_lock._held", held := _Interrupted())
+        accountant.charge(PureDP(0.5), label="interrupted")
+    assert not held
+    accountant.charge(PureDP(0.5), label="after")
+    assert accountant.epsilon_spent == 1.0
