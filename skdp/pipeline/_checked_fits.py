@@ -3,7 +3,6 @@
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.pipeline._instances import CONTAINERS
 from skdp.pipeline._parameters import PublicTable, check_parameters
 
 
@@ -49,7 +48,6 @@ CHECKED = {
     FeatureUnion: SplitFeatureUnion,
     ColumnTransformer: SplitColumnTransformer,
 }
-CONTAINERS.update(CHECKED.values())
 
 
 def with_checked_fits(pipe):

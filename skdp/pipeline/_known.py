@@ -17,8 +17,13 @@ from sklearn.compose import make_column_selector
 from sklearn.frozen import FrozenEstimator
 
 from skdp.base import PrivateEstimator
-from skdp.pipeline._functions import is_elementwise, rounds_elements_alone, treats_rows_alone
-from skdp.pipeline._instances import is_estimator, named_parts
+from skdp.pipeline._functions import (
+    has_bounded_domain,
+    is_elementwise,
+    rounds_elements_alone,
+    treats_rows_alone,
+)
+from skdp.pipeline._instances import is_estimator, named_parts, raw_callbacks
 from skdp.utils._values import FrozenValue
 
 # What each kind of step does, as `step_kind` names it.
@@ -37,10 +42,10 @@ REASONS = {
     "resamples": "fits rows that repeat, are left out or were made of other rows",
     "calibrates": "fits its last stage to raw rows",
     "cross_validates": "chooses by scores on private rows, which are raw",
-    "wrapper": "fits the estimators inside it, and how often depends on the table",
+    "wrapper": "fits the estimators inside it in a way that no plan covers",
     "unknown": "is not known, and may learn from the data without privacy",
 }
-ACCEPTED = ("private", "stateless", "frozen", "declared", "container")
+ACCEPTED = ("private", "stateless", "frozen", "declared")
 
 
 class Known(FrozenValue, kw_only=True):
@@ -58,6 +63,8 @@ class Known(FrozenValue, kw_only=True):
         What to write instead, for kinds that are not accepted.
     inner : tuple of str
         The parameters that hold the estimators that it fits.
+    fails_on : callable
+        Of an instance. In words, the value on which its fit fails, with the remedy; "" for none.
     width : callable
         Number of columns that it makes of a table with `d` columns, of (instance, d). None if it
         is not known.
@@ -74,6 +81,7 @@ class Known(FrozenValue, kw_only=True):
     otherwise: str = "learns"
     advice: str = ""
     inner: tuple = ()
+    fails_on: Callable = lambda step: ""
     width: Callable = lambda step, d: d
     sparse: str = "refused"
     is_row_wise: Callable = lambda step: True
@@ -105,7 +113,6 @@ DECLARE = (
     "if what it makes of a row depends on that row alone, declare it by the attribute "
     "__skdp_kind__ = 'stateless' of its class; if its fit is charged, by 'private'"
 )
-PUBLIC_OR_PRIVATE = "use a private one, or name it in public_steps if what it learns is public"
 MEMORY = (
     "use None: it keeps rows on disk, in clear, and a private step that is remembered makes "
     "the same release again if no row has changed, and so tells of each"
@@ -172,6 +179,13 @@ FINAL_STAGE = (
     "computes by functions of skdp.stats"
 )
 CHAIN = "use cv=None"
+FRAMES = (
+    "a data frame of what may be words takes its types from all cells, so that one changes "
+    "the others: use set_output(transform='default')"
+)
+DENSITY = "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
+LOCAL = "each transform is a charge, predictions too; no plan of fits can hold it"
+FROZEN = "name it in public_steps if what it makes of a row depends on that row alone"
 TARGETS = (
     "use a ufunc of numpy or scipy as func and inverse_func, or declare that yours treat each "
     "target by itself by their own attributes __skdp_kind__ = 'stateless'"
@@ -239,6 +253,29 @@ def _uses_true_labels(chain):
 def _adds_in_fixed_order(hasher):
     # Where features collide, their order depends on whether other rows' are sorted.
     return hasher.input_type == "string" or np.dtype(hasher.dtype).kind in "iu"
+
+
+def _fails_on_other_labels(encoder):
+    if encoder.handle_unknown != "error":
+        return ""
+    ignoring = "use_encoded_value" if hasattr(encoder, "unknown_value") else "ignore"
+    return f"an unknown category: use handle_unknown={ignoring!r}"
+
+
+def _fails_beyond_knots(splines):
+    if splines.extrapolation != "error":
+        return ""
+    return "a value beyond the knots: use another extrapolation"
+
+
+def _fails_on_negative_numbers(sampler):
+    return "a value of -skewedness or less: bound the values before"
+
+
+def _fails_outside_domain(step):
+    if not has_bounded_domain(step.func):
+        return ""
+    return "a value that its function turns to NaN or infinity: bound the values before"
 
 
 def _hashed_width(hasher, d):
@@ -357,7 +394,7 @@ def _never(step):
 
 def learns(private=None):
     """Return an entry for a class that learns, with the private class to use instead."""
-    return Known(kind="learns", advice=f"use {private}" if private else PUBLIC_OR_PRIVATE)
+    return Known(kind="learns", advice=f"use {private or 'a private one'}")
 
 
 def wrapper(*inner):
@@ -450,7 +487,10 @@ KNOWN = {
         is_row_wise=_never,
     ),
     "sklearn.kernel_approximation.SkewedChi2Sampler": Known(
-        kind="declared", width=_component_width, is_row_wise=_never
+        kind="declared",
+        fails_on=_fails_on_negative_numbers,
+        width=_component_width,
+        is_row_wise=_never,
     ),
     "sklearn.preprocessing.Binarizer": Known(kind="stateless", sparse="kept"),
     "sklearn.preprocessing.FunctionTransformer": Known(
@@ -458,6 +498,7 @@ KNOWN = {
         condition=_has_row_function,
         otherwise="unknown",
         advice=FUNCTION,
+        fails_on=_fails_outside_domain,
         width=_function_width,
         sparse="kept",
         is_row_wise=_rounds_rows_alone,
@@ -466,16 +507,24 @@ KNOWN = {
         kind="stateless", sparse="kept", is_row_wise=_scales_by_largest
     ),
     "sklearn.preprocessing.OneHotEncoder": Known(
-        kind="declared", condition=_declares_words, advice=WORDS, width=_indicator_width
+        kind="declared",
+        condition=_declares_words,
+        advice=WORDS,
+        fails_on=_fails_on_other_labels,
+        width=_indicator_width,
     ),
     "sklearn.preprocessing.OrdinalEncoder": Known(
-        kind="declared", condition=_declares_words, advice=WORDS
+        kind="declared", condition=_declares_words, advice=WORDS, fails_on=_fails_on_other_labels
     ),
     "sklearn.preprocessing.PolynomialFeatures": Known(
         kind="declared", width=_monomial_width, sparse="kept"
     ),
     "sklearn.preprocessing.SplineTransformer": Known(
-        kind="declared", condition=_declares_knots, advice="declare its knots", width=_spline_width
+        kind="declared",
+        condition=_declares_knots,
+        advice="declare its knots",
+        fails_on=_fails_beyond_knots,
+        width=_spline_width,
     ),
     "sklearn.random_projection.GaussianRandomProjection": Known(
         kind="declared",
@@ -676,7 +725,7 @@ UNKNOWN = Known(kind="unknown", advice=DECLARE)
 
 
 @cache
-def find_entry(module, name):
+def find_class(module, name):
     """Return the entry of the table for a class.
 
     Parameters
@@ -696,6 +745,11 @@ def find_entry(module, name):
     return next((KNOWN[key] for key in keys if key in KNOWN), UNKNOWN)
 
 
+def find_entry(estimator):
+    """Return the entry of the table for the class of an estimator, `UNKNOWN` for others."""
+    return find_class(type(estimator).__module__, type(estimator).__name__)
+
+
 def kind_by_table(estimator):
     """Return the kind of a step by its class and its parameters, and what to write instead.
 
@@ -712,13 +766,30 @@ def kind_by_table(estimator):
         A key of `REASONS`.
     advice : str
     """
-    entry = find_entry(type(estimator).__module__, type(estimator).__name__)
+    entry = find_entry(estimator)
     try:
         fulfilled = entry.condition(estimator)
     except (TypeError, ValueError, AttributeError):
         # Parameters that the condition cannot read: the class's own check refuses them.
         fulfilled = False
     return entry.kind if fulfilled else entry.otherwise, entry.advice
+
+
+def accepted_entry(estimator):
+    """Return the entry of a step that learns nothing with its parameters, None for others.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+
+    Returns
+    -------
+    Known or None
+    """
+    entry = find_entry(estimator)
+    if entry.kind not in ("stateless", "declared"):
+        return None
+    return entry if kind_by_table(estimator)[0] == entry.kind else None
 
 
 def find_raw_steps(estimator):
@@ -759,7 +830,7 @@ def _add_raw_steps(estimator, name, found):
     kind, advice = vars(type(estimator)).get("__skdp_kind__"), DECLARE
     if kind is None:
         kind, advice = kind_by_table(estimator)
-    if kind not in ACCEPTED and kind not in ("wrapper", "local"):
+    if kind not in (*ACCEPTED, "container", "wrapper", "local"):
         found.append(RawStep(name, estimator, kind, advice))
     for part, value, reason in _raw_choices(estimator):
         found.append(RawStep(join_names(name, part), value, "learns", reason))
@@ -772,11 +843,10 @@ def _raw_choices(estimator):
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
     for part in getattr(estimator, "transformers", None) or ():
-        if callable(part[-1]) and not isinstance(part[-1], make_column_selector):
+        if callable(part[-1]) and type(part[-1]) is not make_column_selector:
             yield f"{part[0]}__columns", part[-1], COLUMNS
-    for callback in vars(estimator).get("_skl_callbacks", ()):
-        if type(callback).__name__ != "ProgressBar":
-            yield "callbacks", callback, CALLBACKS
+    for callback in raw_callbacks(estimator):
+        yield "callbacks", callback, CALLBACKS
 
 
 def inner_parts(estimator):
@@ -792,14 +862,15 @@ def inner_parts(estimator):
         As in `set_params`.
     part : estimator, "passthrough", "drop" or None
     """
-    entry = find_entry(type(estimator).__module__, type(estimator).__name__)
+    entry = find_entry(estimator)
     if entry is UNKNOWN:
         yield from named_parts(estimator)
         return
     for name in entry.inner:
         value = getattr(estimator, name, None)
-        if not isinstance(value, list | tuple):
+        if is_estimator(value):
             yield name, value
+        if not isinstance(value, list | tuple):
             continue
         for part in value:
             # Steps are pairs; columns stand beside some of them.

@@ -10,21 +10,12 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, joined_form, output_form
-from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import (
-    CONTAINERS,
-    infers_types,
-    is_changed,
-    is_estimator,
-    of_skdp,
-    with_params,
-)
-from skdp.pipeline._kinds import ACCEPTED, held, is_private, output_width, sparsity, step_kind
-from skdp.pipeline._verified import is_row_wise
+from skdp.pipeline._instances import infers_types, of_skdp, raw_callbacks, with_params
+from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, output_width, sparsity
+from skdp.pipeline._known import ACCEPTED, CALLBACKS, COLUMNS, DENSITY, FRAMES, MEMORY, join_names
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-STEPS = ("steps", "transformer_list", "transformers")
 REMAINDER = "the remaining columns"
 
 
@@ -60,11 +51,12 @@ class Place(FrozenValue, kw_only=True):
 
     def inside(self, part, **given):
         """Return the place of a part of what stands here."""
-        return replace(self, name=_join(self.name, part), **given)
+        return replace(self, name=join_names(self.name, part), **given)
 
-    def choice(self, *part, by):
+    def choice(self, *part, by, advice):
         """Return a step for what a container learns from the table."""
-        return Step(name=_join(self.name, *part), estimator=by, kind="learns", fits=self.fits)
+        name = join_names(self.name, *part)
+        return Step(name=name, estimator=by, kind="learns", advice=advice, fits=self.fits)
 
 
 class Step(Place, kw_only=True):
@@ -75,12 +67,15 @@ class Step(Place, kw_only=True):
     estimator : estimator, "passthrough", "drop" or None
     kind : str
         As `step_kind` says.
+    advice : str, default=""
+        What to write instead, if the kind is not accepted.
     **place
         As of `Place`.
     """
 
     estimator: object
     kind: str
+    advice: str = ""
 
     # Its own parameters.
     params = property(lambda self: self.estimator.get_params(deep=False))
@@ -99,7 +94,7 @@ class Step(Place, kw_only=True):
 
     def parameter(self, name):
         """Return the name by which `set_params` of the whole knows a parameter of the step."""
-        return _join(self.name, name)
+        return join_names(self.name, name)
 
     def fitted_in(self, model):
         """Return what stands in the step's place once the whole is fitted."""
@@ -166,10 +161,6 @@ def _with_private_number_of_rows(steps):
     ]
 
 
-def _join(*names):
-    return "__".join(filter(None, names))
-
-
 def _walk(estimator, place, found):
     """Add the steps that stand at a place to those that were found before.
 
@@ -179,8 +170,11 @@ def _walk(estimator, place, found):
         What the next step is given. The last name in its `before` is that of what makes its
         whole table.
     """
-    if not _is_as_made(estimator):
-        step = Step(estimator=estimator, kind=step_kind(estimator), **vars(place))
+    for callback in raw_callbacks(estimator):
+        found.append(place.choice("callbacks", by=callback, advice=CALLBACKS))
+    kind, advice = judge_step(estimator)
+    if kind != "container":
+        step = Step(estimator=estimator, kind=kind, advice=advice, **vars(place))
         found += [step, *_refused_by_search(step)]
         width = output_width(estimator, place.n_features)
         form = output_form(estimator, place.form, width)
@@ -189,7 +183,7 @@ def _walk(estimator, place, found):
         # A release that a memory makes again tells that no row has changed.
         remembers, after = estimator.memory is not None, place
         if remembers:
-            found.append(place.choice("memory", by="memory"))
+            found.append(place.choice("memory", by="memory", advice=MEMORY))
         for part, inner in estimator.steps:
             given = {"n_features": after.n_features, "before": after.before, "form": after.form}
             fits = None if remembers else place.fits
@@ -201,10 +195,10 @@ def _walk(estimator, place, found):
         parts = list(_of_columns(estimator, place))
         for part, _, columns in estimator.transformers:
             if _is_by_values(columns, place.before):
-                found.append(place.choice(part, "columns", by=columns))
+                found.append(place.choice(part, "columns", by=columns, advice=COLUMNS))
     # The frame that is made of the parts may take its types from values.
     if infers_types(estimator):
-        found.append(place.choice("set_output", by="set_output"))
+        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
     first = len(found)
     made = [_walk(inner, inside, found) for inner, inside in parts]
     widths = [part.n_features for part in made]
@@ -215,7 +209,8 @@ def _walk(estimator, place, found):
     if isinstance(estimator, ColumnTransformer) and _density_decides(
         estimator, place, found[first:]
     ):
-        found.append(place.choice("sparse_threshold", by=estimator.sparse_threshold))
+        threshold = estimator.sparse_threshold
+        found.append(place.choice("sparse_threshold", by=threshold, advice=DENSITY))
     width = None if None in widths else sum(widths)
     return replace(place, n_features=width, before=before, form=form)
 
@@ -253,7 +248,7 @@ def steps_of_search(step):
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
-    name, every = _join(step.name, "estimator"), ({}, *search._candidate_params())
+    name, every = join_names(step.name, "estimator"), ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
     by_person = step.hides_number_of_rows
     return [find_steps(each, None, name, step.before, by_person=by_person) for each in tried]
@@ -263,7 +258,7 @@ def _refused_by_search(step):
     """Return what a private search would refuse; its own price covers what is private in it."""
     refused = {}
     for inside in steps_of_search(step):
-        public = [_join(step.name, "estimator", part) for part in step.estimator.public_steps]
+        public = [join_names(step.name, "estimator", part) for part in step.estimator.public_steps]
         refused |= {part.name: part for part in unaccepted(inside, public)}
     return list(refused.values())
 
@@ -279,7 +274,7 @@ def unaccepted(steps, public_steps=()):
         # What is frozen is not fitted, and not charged again.
         is_charged = step.kind != "opaque" and holds_private(step.estimator)
         named = {step.name, step.title} & set(public_steps)
-        return named and not (step.kind == "local" or is_charged)
+        return named and not (step.kind in ("local", "resamples") or is_charged)
 
     return [step for step in steps if step.kind not in ACCEPTED and not is_excused(step)]
 
@@ -287,22 +282,6 @@ def unaccepted(steps, public_steps=()):
 def holds_private(estimator):
     """Say whether an estimator, or one that it holds at any depth, is charged."""
     return any(map(is_private, held(estimator)))
-
-
-def _is_as_made(container):
-    """Say whether a container has no methods of its own and all but its steps is plain data."""
-    if type(container) not in CONTAINERS or is_changed(container):
-        return False
-    # The memory is judged where it is used.
-    params = container.get_params(deep=False) | {"memory": None}
-    lists = [params.pop(name) for name in STEPS if name in params]
-    parts = [part for named in lists if type(named) in (list, tuple) for part in named]
-    if not all(type(part) in (list, tuple) for part in lists + parts):
-        return False
-    # Every other one is a name, or chosen columns, between which stands an estimator.
-    words = [word for part in parts for word in part[::2]]
-    words += params.values()
-    return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
 
 def _of_columns(transformer, place):
@@ -316,7 +295,7 @@ def _of_columns(transformer, place):
         try:
             places = chosen_places(columns, width, place.form)
         except ValueError as error:
-            raise ValueError(f"step {_join(place.name, part)!r}: columns: {error}") from None
+            raise ValueError(f"step {join_names(place.name, part)!r}: columns: {error}") from None
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
         # Of a table of unknown width only the first column is sure to be there.
@@ -339,7 +318,7 @@ def _of_columns(transformer, place):
 
 def _is_by_values(columns, before):
     """Say whether columns are chosen by values, or by types that a step may have made of them."""
-    if type(columns) is not make_column_selector or is_changed(columns):
+    if type(columns) is not make_column_selector:
         return callable(columns)
     by_type = columns.dtype_include is not None or columns.dtype_exclude is not None
     return by_type and bool(before)

@@ -2273,7 +2273,7 @@ MUTATIONS = [
         "pipeline._functions",
         "is_elementwise",
         rules.put_for("function not in TYPE_DECIDES", "True"),
-        ("pipeline/test_adversarial_pipelines.py::test_why_other_rows_change",),
+        ("pipeline/test_leaks.py::test_why_other_rows_change",),
         "a step in which one row changes what others become is accepted",
     ),
     Mutation(

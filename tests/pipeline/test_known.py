@@ -28,7 +28,7 @@ from sklearn.utils import all_estimators
 
 from skdp import DPGridSearchCV, DPLogisticRegression, DPRidge, DPStandardScaler
 from skdp.model_selection import make_dp_scorer
-from skdp.pipeline._known import KNOWN, REASONS, UNKNOWN, find_entry, find_raw_steps
+from skdp.pipeline._known import KNOWN, REASONS, UNKNOWN, find_class, find_raw_steps
 
 
 class OwnStep(TransformerMixin, BaseEstimator):
@@ -179,7 +179,7 @@ def test_every_class_of_scikit_learn_has_an_entry():
     missing = [
         name
         for name, kind in all_estimators()
-        if find_entry(kind.__module__, name) is UNKNOWN and name != "FrozenEstimator"
+        if find_class(kind.__module__, name) is UNKNOWN and name != "FrozenEstimator"
     ]
     assert missing == []
 
@@ -188,7 +188,7 @@ def test_every_class_of_scikit_learn_has_an_entry():
 def test_a_new_class_of_scikit_learn_is_never_accepted(name):
     """Whatever module it is added to, its kind is unknown or that it learns from rows."""
     kind = dict(all_estimators())[name]
-    assert find_entry(kind.__module__, "NewEstimator").kind in ("unknown", "learns")
+    assert find_class(kind.__module__, "NewEstimator").kind in ("unknown", "learns")
 
 
 @pytest.mark.parametrize("key", KNOWN)
@@ -228,4 +228,4 @@ def test_every_entry_says_what_to_write_instead(key):
     ],
 )
 def test_classes_of_other_libraries_are_known_by_their_modules(module, name, kind):
-    assert find_entry(module, name).kind == kind
+    assert find_class(module, name).kind == kind
