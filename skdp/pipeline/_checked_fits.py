@@ -3,6 +3,7 @@
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp.pipeline._known import find_entry
 from skdp.pipeline._parameters import PublicTable, check_parameters
 
 
@@ -63,9 +64,13 @@ def with_checked_fits(pipe):
     estimator
         With the same steps and settings.
     """
-    if type(pipe) not in CHECKED:
+    kind = CHECKED.get(type(pipe))
+    if kind is None and isinstance(pipe, Pipeline) and find_entry(pipe).kind == "container":
+        # imbalanced-learn's. Without resamplers, which no plan accepts, it does the same.
+        kind = SplitPipeline
+    if kind is None:
         return pipe
-    checked = CHECKED[type(pipe)](**pipe.get_params(deep=False))
+    checked = kind(**pipe.get_params(deep=False))
     # `set_output` and requests for metadata are kept beside the parameters.
     vars(checked).update(vars(pipe))
     return checked

@@ -13,8 +13,9 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.compose import make_column_selector
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.base import PrivateEstimator
 from skdp.pipeline._functions import (
@@ -121,6 +122,10 @@ COLUMNS = (
     "list the columns, or choose them by make_column_selector, behind another step by "
     "pattern alone: pandas makes types of the values of what a function returns"
 )
+SELECTOR = (
+    "select columns by name or by dtype: which columns are selected by cardinality, by missing "
+    "values or by a function of one's own depends on the rows"
+)
 CALLBACKS = "it is given the rows and may keep them, or scores of them: ProgressBar keeps nothing"
 WORDS = (
     "declare its categories as lists of words, without min_frequency and max_categories; "
@@ -225,9 +230,13 @@ def has_index_folds(cv, estimator):
 
 
 def _scores_privately(search):
-    return _is_private_scorer(getattr(search, "scoring", None)) and has_index_folds(
-        search.cv, search.estimator
-    )
+    if not _is_private_scorer(getattr(search, "scoring", None)):
+        return False
+    # The rows of a person must be in one fold.
+    terms = getattr(search.scoring.accountant, "terms", None)
+    if getattr(terms, "unit", "row") == "person":
+        return type(search.cv).__name__ == "PersonKFold"
+    return has_index_folds(search.cv, search.estimator)
 
 
 def _stacks_privately(stack):
@@ -711,8 +720,8 @@ KNOWN = {
     "pyod": learns(),
     "skopt": Known(kind="cross_validates", advice=SEARCH, inner=("estimator",)),
     "skrub": learns("DPTableVectorizer or another step of skdp"),
-    "skrub.ApplyToCols": wrapper("transformer"),
-    "skrub.ApplyToFrame": wrapper("transformer"),
+    "skrub.ApplyToCols": Known(kind="container", inner=("transformer",)),
+    "skrub.ApplyToFrame": Known(kind="container", inner=("transformer",)),
     "skrub.DropCols": Known(kind="declared", width=lambda step, d: None),
     "skrub.SelectCols": Known(kind="declared", width=lambda step, d: None),
     "sklearn_genetic": Known(kind="cross_validates", advice=SEARCH, inner=("estimator",)),
@@ -825,7 +834,9 @@ def find_raw_steps(estimator):
 
 
 def _add_raw_steps(estimator, name, found):
-    if not is_estimator(estimator) or isinstance(estimator, FrozenEstimator | PrivateEstimator):
+    # Some libraries' classes have a fit and no get_params.
+    is_step = is_estimator(estimator) or find_entry(estimator) is not UNKNOWN
+    if not is_step or isinstance(estimator, FrozenEstimator | PrivateEstimator):
         return
     kind, advice = vars(type(estimator)).get("__skdp_kind__"), DECLARE
     if kind is None:
@@ -834,7 +845,7 @@ def _add_raw_steps(estimator, name, found):
         found.append(RawStep(name, estimator, kind, advice))
     for part, value, reason in _raw_choices(estimator):
         found.append(RawStep(join_names(name, part), value, "learns", reason))
-    for part, inner in inner_parts(estimator):
+    for part, inner in (*inner_parts(estimator), *_candidates(estimator)):
         _add_raw_steps(inner, join_names(name, part), found)
 
 
@@ -842,11 +853,70 @@ def _raw_choices(estimator):
     """Yield name, value and advice of what makes a container learn or keep rows by itself."""
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
-    for part in getattr(estimator, "transformers", None) or ():
-        if callable(part[-1]) and type(part[-1]) is not make_column_selector:
-            yield f"{part[0]}__columns", part[-1], COLUMNS
+    if isinstance(estimator, ColumnTransformer):
+        for part in estimator.transformers:
+            if callable(part[-1]) and type(part[-1]) is not make_column_selector:
+                yield f"{part[0]}__columns", part[-1], COLUMNS
+        if estimator.sparse_threshold and any(makes_sparse(p) for _, p in inner_parts(estimator)):
+            yield "sparse_threshold", estimator.sparse_threshold, DENSITY
+    elif is_skrub_container(estimator) and selects_by_values(estimator.cols):
+        yield "cols", estimator.cols, SELECTOR
     for callback in raw_callbacks(estimator):
         yield "callbacks", callback, CALLBACKS
+
+
+def _candidates(search):
+    """Yield names and estimators that a search tries in the place of others."""
+    grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
+    if isinstance(grids, dict):
+        grids = [grids]
+    if not isinstance(grids, list | tuple):
+        return
+    for grid in grids:
+        for name, values in grid.items():
+            # Distributions may be drawn from, too.
+            if isinstance(values, list | tuple):
+                for value in values:
+                    yield f"estimator__{name}", value
+
+
+def makes_sparse(estimator):
+    """Return True if a step is known to make a sparse table of a dense one."""
+    if isinstance(estimator, Pipeline):
+        return bool(estimator.steps) and makes_sparse(estimator.steps[-1][1])
+    if isinstance(estimator, FeatureUnion):
+        return any(makes_sparse(part) for _, part in estimator.transformer_list)
+    asked = getattr(estimator, "sparse_output", None)
+    return asked is True or (asked is None and find_entry(estimator).sparse == "made")
+
+
+# Selectors of skrub that look at names and dtypes alone.
+SELECTORS = {"All", "Cols", "NameFilter"}
+DTYPE_FILTERS = {"numeric", "integer", "float", "has_dtype", "any_date", "categorical", "boolean"}
+
+
+def is_skrub_container(estimator):
+    """Return True for skrub's `ApplyToCols` and `ApplyToFrame`."""
+    return find_entry(estimator).inner == ("transformer",)
+
+
+def selects_by_values(selector):
+    """Return True if columns may be selected by what their cells hold.
+
+    Parameters
+    ----------
+    selector : str, list of str or selector of skrub
+        Selectors can be combined by operators.
+    """
+    if selector is None or isinstance(selector, str | list | tuple):
+        return False
+    kind = type(selector).__name__
+    if kind in SELECTORS:
+        return False
+    if kind == "Filter":
+        return selector.name not in DTYPE_FILTERS
+    parts = [vars(selector).get(name) for name in ("left", "right", "complement")]
+    return not any(parts) or any(selects_by_values(part) for part in parts)
 
 
 def inner_parts(estimator):

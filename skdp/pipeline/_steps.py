@@ -1,5 +1,6 @@
 """The steps of a pipeline, whatever is nested in what."""
 
+import sys
 from dataclasses import replace
 from inspect import signature
 from numbers import Integral
@@ -10,9 +11,26 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, joined_form, output_form
-from skdp.pipeline._instances import infers_types, of_skdp, raw_callbacks, with_params
+from skdp.pipeline._instances import (
+    gives_numbers,
+    infers_types,
+    of_skdp,
+    raw_callbacks,
+    with_params,
+)
 from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, output_width, sparsity
-from skdp.pipeline._known import ACCEPTED, CALLBACKS, COLUMNS, DENSITY, FRAMES, MEMORY, join_names
+from skdp.pipeline._known import (
+    ACCEPTED,
+    CALLBACKS,
+    COLUMNS,
+    DENSITY,
+    FRAMES,
+    MEMORY,
+    SELECTOR,
+    is_skrub_container,
+    join_names,
+    selects_by_values,
+)
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -100,7 +118,10 @@ class Step(Place, kw_only=True):
         """Return what stands in the step's place once the whole is fitted."""
         for part in filter(None, self.name.split("__")):
             # A ColumnTransformer fits clones of its parameters, and none for no columns.
-            model = (model.get_params() | getattr(model, "named_transformers_", {}))[part]
+            fitted = getattr(model, "named_transformers_", {})
+            if is_skrub_container(model) and hasattr(model, "transformer_"):
+                fitted = {"transformer": model.transformer_}
+            model = (model.get_params() | fitted)[part]
         return model
 
     def holds(self, other):
@@ -189,6 +210,8 @@ def _walk(estimator, place, found):
             fits = None if remembers else place.fits
             after = _walk(inner, place.inside(part, **given, fits=fits), found)
         return after
+    if is_skrub_container(estimator):
+        return _walk_skrub_container(estimator, place, found)
     if isinstance(estimator, FeatureUnion):
         parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
     else:
@@ -213,6 +236,25 @@ def _walk(estimator, place, found):
         found.append(place.choice("sparse_threshold", by=threshold, advice=DENSITY))
     width = None if None in widths else sum(widths)
     return replace(place, n_features=width, before=before, form=form)
+
+
+def _walk_skrub_container(container, place, found):
+    """Do what `_walk` does for an `ApplyToCols` or `ApplyToFrame` of skrub."""
+    if selects_by_values(container.cols):
+        found.append(place.choice("cols", by=container.cols, advice=SELECTOR))
+    # It tells its transformer to make a frame.
+    if not gives_numbers(container.transformer):
+        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
+    # Versions of skrub with ApplyToFrame fit a clone for each column in ApplyToCols.
+    is_by_column = type(container).__name__ == "ApplyToCols" and hasattr(
+        sys.modules.get("skrub"), "ApplyToFrame"
+    )
+    given = {"n_features": None, "columns": str(container.cols), "form": UNKNOWN_FORM}
+    inside = place.inside("transformer", **given, fits=None if is_by_column else place.fits)
+    first = len(found)
+    _walk(container.transformer, inside, found)
+    before = (*place.before, *(step.name for step in found[first:]), place.name)
+    return replace(place, n_features=None, before=before, form=UNKNOWN_FORM)
 
 
 def with_dense_columns(pipe, public_steps=()):

@@ -26,8 +26,16 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
 
-from skdp import DPGridSearchCV, DPLogisticRegression, DPRidge, DPStandardScaler
-from skdp.model_selection import make_dp_scorer
+from skdp import (
+    DPGridSearchCV,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRidge,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
+from skdp.model_selection import PersonKFold, make_dp_scorer
+from skdp.pipeline import check_pipeline, split_budget
 from skdp.pipeline._known import KNOWN, REASONS, UNKNOWN, find_class, find_raw_steps
 
 
@@ -53,6 +61,15 @@ def model():
 
 def kinds(estimator):
     return {step.name: step.kind for step in find_raw_steps(estimator)}
+
+
+def by_person():
+    return PrivacyAccountant(10.0, 1e-3, unit="person")
+
+
+def library_class(module, name, *bases):
+    """Return a class that is known as one of a library that need not be installed."""
+    return type(name, bases, {"__module__": module})
 
 
 def columns(*parts, **params):
@@ -88,6 +105,12 @@ SILENT = {
     "a choice of features with a private scorer": lambda: SequentialFeatureSelector(
         model(), **PRIVATELY
     ),
+    "a search by persons": lambda: GridSearchCV(
+        model(), {}, scoring=make_dp_scorer("accuracy", accountant=by_person()), cv=PersonKFold(3)
+    ),
+    "dense columns": lambda: columns(
+        (DPOneHotEncoder(categories=[["a"]], sparse_output=False), [0]), (Normalizer(), [1])
+    ),
     "a private last stage": lambda: StackingClassifier(
         [("a", model())], final_estimator=model(), cv=KFold(3)
     ),
@@ -107,6 +130,7 @@ RAW = {
             "columntransformer__p0": "learns",
             "columntransformer__p1": "learns",
             "columntransformer__remainder": "learns",
+            "columntransformer__sparse_threshold": "learns",
         },
     ),
     "columns chosen by a function": (
@@ -148,6 +172,28 @@ RAW = {
         {"": "cross_validates"},
     ),
     "features by raw scores": (lambda: RFECV(model()), {"": "cross_validates"}),
+    "a raw step that a search tries": (
+        lambda: GridSearchCV(
+            Pipeline([("s", DPStandardScaler()), ("m", model())]),
+            {"s": [DPStandardScaler(), StandardScaler()]},
+            **PRIVATELY,
+        ),
+        {"estimator__s": "learns"},
+    ),
+    "a search on folds that split persons": (
+        lambda: GridSearchCV(
+            model(), {}, scoring=make_dp_scorer("accuracy", accountant=by_person()), cv=KFold(3)
+        ),
+        {"": "cross_validates"},
+    ),
+    "a form that the cells decide": (
+        lambda: make_pipeline(columns((DPOneHotEncoder(categories=[["a"]]), [0])), model()),
+        {"columntransformer__sparse_threshold": "learns"},
+    ),
+    "an estimator without parameters": (
+        library_class("mapie.regression", "Conformal"),
+        {"": "calibrates"},
+    ),
     "voting of a raw model": (
         lambda: VotingClassifier([("a", model()), ("b", CalibratedClassifierCV(model()))]),
         {"b": "calibrates"},
@@ -209,7 +255,7 @@ def test_every_entry_says_what_to_write_instead(key):
         ("imblearn.pipeline", "Pipeline", "container"),
         ("imblearn.base", "FunctionSampler", "resamples"),
         ("skrub._table_vectorizer", "TableVectorizer", "learns"),
-        ("skrub._apply_to_cols", "ApplyToCols", "wrapper"),
+        ("skrub._apply_to_cols", "ApplyToCols", "container"),
         ("feature_engine.imputation.mean_median", "MeanMedianImputer", "learns"),
         ("feature_engine.selection.drop_psi_features", "DropHighPSIFeatures", "cross_validates"),
         ("category_encoders.target_encoder", "TargetEncoder", "learns"),
@@ -229,3 +275,90 @@ def test_every_entry_says_what_to_write_instead(key):
 )
 def test_classes_of_other_libraries_are_known_by_their_modules(module, name, kind):
     assert find_class(module, name).kind == kind
+
+
+X = np.random.default_rng(0).uniform(size=(60, 2))
+Y = (X[:, 0] > 0.5).astype(int)
+
+
+def private_steps(accountant=None):
+    return [
+        ("s", DPStandardScaler(bounds=(0, 1), accountant=accountant)),
+        ("m", DPLogisticRegression(accountant=accountant)),
+    ]
+
+
+ImblearnPipeline = library_class("imblearn.pipeline", "Pipeline", Pipeline)
+Sampler = library_class("imblearn.over_sampling._smote", "SMOTE", BaseEstimator)
+
+
+def imblearn_pipelines():
+    """Return a class that is known as imbalanced-learn's, and its own where it is installed."""
+    try:
+        from imblearn.pipeline import Pipeline as installed
+    except ImportError:
+        return [ImblearnPipeline]
+    return [ImblearnPipeline, installed]
+
+
+@pytest.mark.parametrize("kind", imblearn_pipelines())
+def test_the_pipeline_of_imbalanced_learn_works_as_that_of_scikit_learn(kind):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    result = check_pipeline(kind(private_steps(accountant)))
+    assert result.accepted and result.exact and not result.findings
+    pipe = split_budget(kind(private_steps()), 1.0, 1e-6, accountant)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe.fit(X, Y)
+    assert accountant.epsilon_spent == 1.0
+    # Its fits check the parameters of all steps before the first charge.
+    pipe.set_params(m__C=-1.0)
+    with pytest.raises(ValueError, match="'m'"):
+        pipe.fit(X, Y)
+    assert accountant.epsilon_spent == 1.0
+
+
+def test_a_resampler_is_refused_and_cannot_be_excused():
+    pipe = ImblearnPipeline([("r", Sampler()), *private_steps()])
+    (finding,) = (f for f in check_pipeline(pipe, public_steps=["r"]) if f.step == "r")
+    assert finding.problem == "resampled rows" and "class_weight" in finding.message
+    for public_steps in ((), ("r",)):
+        with pytest.raises(ValueError, match="'r' fits rows that repeat"):
+            split_budget(pipe, 1.0, 1e-6, public_steps=public_steps)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [BaggingClassifier(model()), AdaBoostClassifier(model()), OneVsOneClassifier(model())],
+)
+def test_the_advice_for_what_repeats_rows_is_to_use_something_else(wrapper):
+    result = check_pipeline(wrapper)
+    message = next(f.message for f in result if f.problem == "resampled rows")
+    assert "use " in message and "unplanned" not in message and "without a plan" not in message
+    assert not result.accepted and not result.exact
+
+
+def test_columns_of_skrub_are_looked_into():
+    skrub = pytest.importorskip("skrub")
+    pd = pytest.importorskip("pandas")
+    table, accountant = pd.DataFrame(X, columns=["a", "b"]), PrivacyAccountant(10.0, 1e-3)
+
+    def pipe(**params):
+        steps = private_steps(accountant)
+        return Pipeline([("c", skrub.ApplyToCols(steps[0][1], **params)), steps[1]])
+
+    result = check_pipeline(pipe())
+    assert result.accepted and [step.step for step in result.steps] == ["c__transformer", "m"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe().fit(table, Y)
+        assert accountant.epsilon_spent == result.epsilon == 2.0
+        split_budget(pipe(), 1.0, 1e-6, accountant).fit(table, Y)
+    assert accountant.epsilon_spent == 3.0
+    by_name = (["a"], "a", skrub.selectors.numeric() - "a", skrub.selectors.glob("a*"))
+    assert all(check_pipeline(pipe(cols=cols)).accepted for cols in by_name)
+    by_value = (skrub.selectors.cardinality_below(3), ~skrub.selectors.has_nulls())
+    for cols in by_value:
+        assert kinds(pipe(cols=cols)) == {"c__cols": "learns"}
+        assert not check_pipeline(pipe(cols=cols)).accepted
+    assert not check_pipeline(skrub.ApplyToCols(StandardScaler())).accepted
