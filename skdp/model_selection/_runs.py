@@ -17,7 +17,7 @@ from skdp.accounting._state import NotCopied
 from skdp.model_selection._candidates import Rows, silence
 from skdp.noise import uniform_integers
 from skdp.pipeline._forms import form_of_table
-from skdp.pipeline._instances import is_estimator, of_skdp
+from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
@@ -70,7 +70,9 @@ class _Reader(NotCopied, TransformerMixin, BaseEstimator):
         lists = (list, tuple, dict, np.ndarray)
         by_column = any(isinstance(v, lists) for v in self.estimator.get_params().values())
         # A list of one entry a column is for all columns.
-        if accepted_entry(self.estimator) and not by_column:
+        # Steps of other libraries may need a data frame.
+        is_known = sklearn_name(self.estimator) and accepted_entry(self.estimator)
+        if is_known and not by_column:
             step = clone(self.estimator)
             if hasattr(step, "set_output"):
                 step.set_output(transform="default")

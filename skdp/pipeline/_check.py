@@ -1,4 +1,4 @@
-"""What a pipeline learns without privacy, pays for twice, and costs."""
+"""The check of a pipeline: steps that are not private, redundant charges, and the cost."""
 
 from dataclasses import asdict, replace
 
@@ -110,7 +110,7 @@ class StepCost(Cost, kw_only=True):
 
 
 class PipelineCheck(PrintedDocument, FrozenValue):
-    """What `check_pipeline` found; iterating gives the findings, printing gives all.
+    """The result of `check_pipeline`; iterating gives the findings, printing gives all.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class PipelineCheck(PrintedDocument, FrozenValue):
 
 
 def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
-    """Say what a pipeline learns without privacy, what it pays for twice, and what it costs.
+    """Report which steps of a pipeline are not private, redundant charges, and the cost.
 
     Nothing is fitted to data.
 

@@ -25,7 +25,7 @@ ROUNDED_ONCE = {
 
 
 def is_elementwise(function, arguments=None):
-    """Say whether a function is known to act on each element: numpy's and scipy's, by name.
+    """Return True if a function is known to act on each element: numpy's and scipy's, by name.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def is_elementwise(function, arguments=None):
 
 
 def treats_rows_alone(function, arguments=None):
-    """Say whether what a function returns for a row is known to depend on that row alone.
+    """Return True if a function is known to compute each row from that row alone.
 
     Known are functions that act on each element, and those that declare it by an attribute
     ``__skdp_kind__ = "stateless"``. `functools.wraps` copies that attribute to another function,
@@ -91,7 +91,7 @@ def rounds_elements_alone(function):
 
 
 def has_bounded_domain(function):
-    """Say whether a function turns some finite numbers to NaN or infinity."""
+    """Return True if a function turns some finite numbers to NaN or infinity."""
     given, tried = (), np.array([[-1e4], [-2.0], [0.0], [0.5], [2.0], [1e4]])
     while type(function) is partial:
         function, given = function.func, (*function.args, *given)

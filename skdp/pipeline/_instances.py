@@ -11,12 +11,12 @@ from skdp.utils._output import asks_for_frame
 
 
 def is_estimator(value):
-    """Say whether a value is an estimator and not a class or a word."""
+    """Return True if a value is an estimator and not a class or a word."""
     return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def of_skdp(estimator):
-    """Say whether an estimator's class is one that skdp exports, and no subclass of it."""
+    """Return True if an estimator's class is one that skdp exports, and no subclass of it."""
     kind = type(estimator)
     return vars(sys.modules["skdp"]).get(kind.__name__) is kind
 
@@ -74,7 +74,7 @@ def with_params(estimator, params):
 
 
 def infers_types(estimator):
-    """Say whether its output is made a data frame whose types follow from all of its cells.
+    """Return True if its output is made a data frame whose types follow from all of its cells.
 
     pandas and polars look at objects: one number among words turns the column.
     """
@@ -82,7 +82,7 @@ def infers_types(estimator):
 
 
 def gives_numbers(estimator):
-    """Say whether what a step makes is known to be no objects or words: only skdp's are."""
+    """Return True if the output of a step is known to be numbers: only that of skdp's steps is."""
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind = type(estimator)

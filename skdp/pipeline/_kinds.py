@@ -1,4 +1,4 @@
-"""What a step of a pipeline learns from the table, at whose cost, and how wide a table it makes."""
+"""The kinds of steps, by what they learn from the table, and the form of their output."""
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
@@ -44,7 +44,7 @@ def plans_its_fit(estimator):
 
 
 def step_kind(estimator):
-    """Say what an estimator learns from the table, and at whose cost.
+    """Return the kind of a step, by what it learns from the table and whether that is charged.
 
     Classes of scikit-learn and other libraries are known by their names and parameters. A class of
     your own says what it is by an attribute ``__skdp_kind__``, one of the kinds below except
@@ -201,7 +201,7 @@ def output_width(estimator, n_features):
 
 
 def sparsity(estimator):
-    """Say how what a step makes may be sparse, and so its density be compared with a threshold.
+    """Return whether the output of a step may be sparse, so that its density can be compared.
 
     Parameters
     ----------

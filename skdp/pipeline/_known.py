@@ -49,6 +49,18 @@ REASONS = {
 ACCEPTED = ("private", "stateless", "frozen", "declared")
 
 
+def _always(step):
+    return True
+
+
+def _on_no_value(step):
+    return ""
+
+
+def _same_width(step, d):
+    return d
+
+
 class Known(FrozenValue, kw_only=True):
     """An entry of the table: what is known of a class.
 
@@ -78,14 +90,14 @@ class Known(FrozenValue, kw_only=True):
     """
 
     kind: str
-    condition: Callable = lambda step: True
+    condition: Callable = _always
     otherwise: str = "learns"
     advice: str = ""
     inner: tuple = ()
-    fails_on: Callable = lambda step: ""
-    width: Callable = lambda step, d: d
+    fails_on: Callable = _on_no_value
+    width: Callable = _same_width
     sparse: str = "refused"
-    is_row_wise: Callable = lambda step: True
+    is_row_wise: Callable = _always
 
 
 class RawStep(FrozenValue, eq=False):
@@ -352,9 +364,12 @@ def _indicator_width(encoder, d):
 def _monomial_width(step, d):
     degree = step.degree
     low, high = degree if isinstance(degree, tuple | list) else (0, degree)
-    count = comb if step.interaction_only else lambda d, k: comb(d + k - 1, k)
     sizes = range(max(low, 1), high + 1)
-    return sum(count(d, k) for k in sizes) + bool(step.include_bias)
+    if step.interaction_only:
+        n_monomials = sum(comb(d, k) for k in sizes)
+    else:
+        n_monomials = sum(comb(d + k - 1, k) for k in sizes)
+    return n_monomials + bool(step.include_bias)
 
 
 def _spline_width(splines, d):
@@ -390,6 +405,14 @@ def _reads_words_itself(vectorizer):
     plain = isinstance(vectorizer.analyzer, str) and not callable(vectorizer.strip_accents)
     # Two rows may hold one file, which can be read once.
     return own and plain and vectorizer.input == "content"
+
+
+def _selects_by_name_or_dtype(step):
+    return not selects_by_values(step.cols)
+
+
+def _unknown_width(step, d):
+    return None
 
 
 def _scales_by_largest(normalizer):
@@ -464,6 +487,8 @@ KNOWN = {
         kind="container", inner=("transformers", "remainder")
     ),
     "imblearn.pipeline.Pipeline": Known(kind="container", inner=("steps",)),
+    # Judged by what is frozen inside it, before the table is asked.
+    "sklearn.frozen.FrozenEstimator": Known(kind="opaque", advice=FROZEN),
     # Steps of scikit-learn that learn nothing, at least with some parameters.
     "sklearn.feature_extraction.FeatureHasher": Known(
         kind="stateless",
@@ -722,8 +747,20 @@ KNOWN = {
     "skrub": learns("DPTableVectorizer or another step of skdp"),
     "skrub.ApplyToCols": Known(kind="container", inner=("transformer",)),
     "skrub.ApplyToFrame": Known(kind="container", inner=("transformer",)),
-    "skrub.DropCols": Known(kind="declared", width=lambda step, d: None),
-    "skrub.SelectCols": Known(kind="declared", width=lambda step, d: None),
+    "skrub.DropCols": Known(
+        kind="declared",
+        condition=_selects_by_name_or_dtype,
+        advice=SELECTOR,
+        width=_unknown_width,
+        sparse="kept",
+    ),
+    "skrub.SelectCols": Known(
+        kind="declared",
+        condition=_selects_by_name_or_dtype,
+        advice=SELECTOR,
+        width=_unknown_width,
+        sparse="kept",
+    ),
     "sklearn_genetic": Known(kind="cross_validates", advice=SEARCH, inner=("estimator",)),
     "tpot": Known(kind="cross_validates", advice=SEARCH),
     "tune_sklearn": Known(kind="cross_validates", advice=SEARCH, inner=("estimator",)),

@@ -317,16 +317,16 @@ def plan_pipeline(
 
 def _reason(step):
     """Return why a step is not accepted, and what to write instead."""
-    if step.kind == "learns" and step.name.rpartition("__")[2] == "sparse_threshold":
-        return (
-            f"step {step.title!r} publishes whether an exact count of stored entries is above a "
-            "limit: use sparse_threshold=0"
-        )
     reason = f"step {step.title!r} {REASONS[step.kind]}"
-    if step.kind in ("resamples", "calibrates", "cross_validates"):
+    if not is_estimator(step.estimator):
+        # A parameter by which a container learns.
         return f"{reason}: {step.advice}"
     if step.kind == "wrapper":
         return f"{reason}: use the estimators inside it by themselves, or fit it without a plan"
+    if step.kind in ("learns", "unknown"):
+        return f"{reason}: {step.advice}, or name it in public_steps if what it learns is public"
+    if step.kind in ("resamples", "calibrates", "cross_validates"):
+        return f"{reason}: {step.advice}"
     return f"{reason}; take a private one, or name it in public_steps if what it learns is public"
 
 

@@ -1,4 +1,4 @@
-"""The steps of a pipeline, whatever is nested in what."""
+"""The steps of a pipeline, however they are nested."""
 
 import sys
 from dataclasses import replace
@@ -95,11 +95,15 @@ class Step(Place, kw_only=True):
     kind: str
     advice: str = ""
 
-    # Its own parameters.
-    params = property(lambda self: self.estimator.get_params(deep=False))
+    @property
+    def params(self):
+        """The parameters of the estimator itself."""
+        return self.estimator.get_params(deep=False)
 
-    # The name, or the class of a single estimator.
-    title = property(lambda self: self.name or type(self.estimator).__name__)
+    @property
+    def title(self):
+        """The name, or the class of a single estimator."""
+        return self.name or type(self.estimator).__name__
 
     @property
     def hides_number_of_rows(self):
@@ -125,7 +129,7 @@ class Step(Place, kw_only=True):
         return model
 
     def holds(self, other):
-        """Say whether another step stands in this one."""
+        """Return True if another step stands in this one."""
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
@@ -322,7 +326,7 @@ def unaccepted(steps, public_steps=()):
 
 
 def holds_private(estimator):
-    """Say whether an estimator, or one that it holds at any depth, is charged."""
+    """Return True if an estimator, or one that it holds at any depth, is charged."""
     return any(map(is_private, held(estimator)))
 
 
@@ -359,7 +363,7 @@ def _of_columns(transformer, place):
 
 
 def _is_by_values(columns, before):
-    """Say whether columns are chosen by values, or by types that a step may have made of them."""
+    """Return True if columns are chosen by values, or by types that a step may have made."""
     if type(columns) is not make_column_selector:
         return callable(columns)
     by_type = columns.dtype_include is not None or columns.dtype_exclude is not None
@@ -367,7 +371,7 @@ def _is_by_values(columns, before):
 
 
 def _density_decides(transformer, place, steps):
-    """Say whether a ColumnTransformer may compare its density with its threshold.
+    """Return True if a ColumnTransformer may compare its density with its threshold.
 
     It keeps the answer as `sparse_output_`: an exact count of what is stored, above or below a
     limit. What is "kept" is so of a sparse matrix alone, which has no names of columns, and
@@ -383,7 +387,7 @@ def _density_decides(transformer, place, steps):
 
 
 def are_names(columns):
-    """Say whether columns are chosen by name, which only a data frame has."""
+    """Return True if columns are chosen by name, which only a data frame has."""
     if isinstance(columns, slice):
         return any(isinstance(end, str) for end in (columns.start, columns.stop))
     values = [] if callable(columns) else np.atleast_1d(np.asarray(columns, object))

@@ -2277,6 +2277,22 @@ MUTATIONS = [
         "a step in which one row changes what others become is accepted",
     ),
     Mutation(
+        "parameters-that-learn-accepted",
+        "pipeline._known",
+        "kind_by_table",
+        rules.put_for("entry.condition(estimator)", "True"),
+        ("pipeline/test_kinds.py::test_kinds",),
+        "an encoder that finds its categories passes for one whose categories are declared",
+    ),
+    Mutation(
+        "unknown-classes-accepted",
+        "pipeline._known",
+        "find_class",
+        rules.put_for("UNKNOWN", "Known(kind='stateless')"),
+        ("pipeline/test_kinds.py::test_kinds",),
+        "a class that nobody has read is a step that learns nothing",
+    ),
+    Mutation(
         "unsafe-steps-accepted",
         "pipeline._planning",
         "plan_pipeline",
