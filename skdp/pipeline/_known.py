@@ -17,7 +17,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.base import PrivateEstimator
+from skdp.base import PrivateEstimator, terms_of
 from skdp.pipeline._functions import (
     has_bounded_domain,
     is_elementwise,
@@ -159,8 +159,9 @@ FUNCTION = (
     "one of yours that makes the table an array of doubles first), or declare that yours "
     "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
 )
+FUNCTION_INSTEAD = "use a FunctionTransformer of a function that declares what it does"
+COLUMNS_INSTEAD = "choose columns by a ColumnTransformer, or before the pipeline"
 DECLARED_COMPONENTS = "declare n_components as a number: 'auto' counts rows"
-FOREST = "use DPRandomForestClassifier or DPRandomForestRegressor"
 ENSEMBLE = (
     "a row is in several fits, or several times in one, and the ensemble sets and keeps the seeds "
     "of the noise: use DPRandomForestClassifier, DPRandomForestRegressor, an additive model "
@@ -242,11 +243,12 @@ def has_index_folds(cv, estimator):
 
 
 def _scores_privately(search):
-    if not _is_private_scorer(getattr(search, "scoring", None)):
+    scoring = search.scoring
+    scorers = list(scoring.values()) if isinstance(scoring, dict) else [scoring]
+    if not scorers or not all(_is_private_scorer(scorer) for scorer in scorers):
         return False
     # The rows of a person must be in one fold.
-    terms = getattr(search.scoring.accountant, "terms", None)
-    if getattr(terms, "unit", "row") == "person":
+    if any(terms_of(scorer.accountant).unit == "person" for scorer in scorers):
         return type(search.cv).__name__ == "PersonKFold"
     return has_index_folds(search.cv, search.estimator)
 
@@ -712,6 +714,9 @@ KNOWN = {
         inner=("estimator",),
     ),
     "feature_engine": learns("DPTableVectorizer or another step of skdp"),
+    "feature_engine.creation.MathFeatures": Known(kind="unknown", advice=FUNCTION_INSTEAD),
+    "feature_engine.creation.RelativeFeatures": Known(kind="unknown", advice=FUNCTION_INSTEAD),
+    "feature_engine.selection.DropFeatures": Known(kind="unknown", advice=COLUMNS_INSTEAD),
     "feature_engine.selection": Known(
         kind="cross_validates", advice=RAW_SELECTION, inner=("estimator",)
     ),
@@ -736,6 +741,7 @@ KNOWN = {
     "mlxtend.regressor.StackingRegressor": Known(
         kind="calibrates", advice=STACKING, inner=("regressors", "meta_regressor")
     ),
+    "mlxtend.feature_selection.ColumnSelector": Known(kind="unknown", advice=COLUMNS_INSTEAD),
     "mlxtend.feature_selection": Known(
         kind="cross_validates", advice=RAW_SELECTION, inner=("estimator",)
     ),

@@ -101,6 +101,9 @@ SILENT = {
         DPRidge(), func=np.log1p, inverse_func=np.expm1
     ),
     "a search with a private scorer": lambda: GridSearchCV(model(), {}, **PRIVATELY),
+    "a search with several private scorers": lambda: GridSearchCV(
+        model(), {}, scoring={"a": PRIVATELY["scoring"]}, cv=KFold(3), refit="a"
+    ),
     "features with a private scorer": lambda: RFECV(model(), **PRIVATELY),
     "a choice of features with a private scorer": lambda: SequentialFeatureSelector(
         model(), **PRIVATELY
@@ -167,6 +170,12 @@ RAW = {
         lambda: GridSearchCV(make_pipeline(StandardScaler(), model()), {}),
         {"": "cross_validates", "estimator__standardscaler": "learns"},
     ),
+    "a search with a raw scorer beside a private one": (
+        lambda: GridSearchCV(
+            model(), {}, scoring={"a": PRIVATELY["scoring"], "b": "accuracy"}, cv=KFold(3)
+        ),
+        {"": "cross_validates"},
+    ),
     "a search on folds by label": (
         lambda: GridSearchCV(model(), {}, scoring=PRIVATELY["scoring"]),
         {"": "cross_validates"},
@@ -221,6 +230,19 @@ def test_a_fitted_pipeline_is_looked_at_too():
     assert kinds(pipe) == {"columntransformer__p0": "learns"}
 
 
+def test_nothing_is_copied_or_asked_of_known_classes(monkeypatch):
+    """So it takes microseconds, and may stand before each fit."""
+    pipe = make_pipeline(columns((StandardScaler(), [0]), (Normalizer(), [1])), model())
+
+    def get_params(self, deep=True):
+        raise AssertionError("parameters are read as attributes")
+
+    monkeypatch.setattr(BaseEstimator, "get_params", get_params)
+    monkeypatch.setattr(Pipeline, "get_params", get_params)
+    monkeypatch.setattr(ColumnTransformer, "get_params", get_params)
+    assert kinds(pipe) == {"columntransformer__p0": "learns"}
+
+
 def test_every_class_of_scikit_learn_has_an_entry():
     missing = [
         name for name, kind in all_estimators() if find_class(kind.__module__, name) is UNKNOWN
@@ -256,6 +278,9 @@ def test_every_entry_says_what_to_write_instead(key):
         ("skrub._apply_to_cols", "ApplyToCols", "container"),
         ("feature_engine.imputation.mean_median", "MeanMedianImputer", "learns"),
         ("feature_engine.selection.drop_psi_features", "DropHighPSIFeatures", "cross_validates"),
+        ("feature_engine.selection.drop_features", "DropFeatures", "unknown"),
+        ("feature_engine.creation.math_features", "MathFeatures", "unknown"),
+        ("mlxtend.feature_selection.column_selector", "ColumnSelector", "unknown"),
         ("category_encoders.target_encoder", "TargetEncoder", "learns"),
         ("mapie.regression.regression", "SplitConformalRegressor", "calibrates"),
         ("econml.dml.dml", "LinearDML", "calibrates"),
