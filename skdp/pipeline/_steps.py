@@ -205,56 +205,76 @@ def _walk(estimator, place, found):
         form = output_form(estimator, place.form, width)
         return replace(place, n_features=width, before=(*place.before, place.name), form=form)
     if isinstance(estimator, Pipeline):
-        # A release that a memory makes again tells that no row has changed.
-        remembers, after = estimator.memory is not None, place
-        if remembers:
-            found.append(place.choice("memory", by="memory", advice=MEMORY))
-        for part, inner in estimator.steps:
-            given = {"n_features": after.n_features, "before": after.before, "form": after.form}
-            fits = None if remembers else place.fits
-            after = _walk(inner, place.inside(part, **given, fits=fits), found)
-        return after
+        return _walk_pipeline(estimator, place, found)
     if is_skrub_container(estimator):
         return _walk_skrub_container(estimator, place, found)
-    if isinstance(estimator, FeatureUnion):
-        parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
+    return _walk_side_by_side(estimator, place, found)
+
+
+def _walk_pipeline(pipe, place, found):
+    """Do what `_walk` does for a `Pipeline`."""
+    # A release that a memory makes again tells that no row has changed.
+    remembers = pipe.memory is not None
+    if remembers:
+        found.append(place.choice("memory", by="memory", advice=MEMORY))
+    fits = None if remembers else place.fits
+    after = place
+    for part, inner in pipe.steps:
+        given = {"n_features": after.n_features, "before": after.before, "form": after.form}
+        after = _walk(inner, place.inside(part, **given, fits=fits), found)
+    return after
+
+
+def _walk_side_by_side(container, place, found):
+    """Do what `_walk` does for a `FeatureUnion` or a `ColumnTransformer`."""
+    threshold = None
+    if isinstance(container, FeatureUnion):
+        parts = [(inner, place.inside(part)) for part, inner in container.transformer_list]
     else:
-        parts = list(_of_columns(estimator, place))
-        for part, _, columns in estimator.transformers:
+        threshold = container.sparse_threshold
+        parts = list(_of_columns(container, place))
+        for part, _, columns in container.transformers:
             if _is_by_values(columns, place.before):
                 found.append(place.choice(part, "columns", by=columns, advice=COLUMNS))
     # The frame that is made of the parts may take its types from values.
-    if infers_types(estimator):
+    if infers_types(container):
         found.append(place.choice("set_output", by="set_output", advice=FRAMES))
     first = len(found)
-    made = [_walk(inner, inside, found) for inner, inside in parts]
-    widths = [part.n_features for part in made]
-    threshold = getattr(estimator, "sparse_threshold", None)
-    names = [inside.name.rpartition("__")[2] for _, inside in parts]
-    form = joined_form(estimator, names, [part.form for part in made], threshold)
-    before = (*place.before, *(step.name for step in found[first:]), place.name)
-    if isinstance(estimator, ColumnTransformer) and _density_decides(
-        estimator, place, found[first:]
-    ):
-        threshold = estimator.sparse_threshold
+    outputs = [_walk(inner, inside, found) for inner, inside in parts]
+    inner_steps = found[first:]
+    if threshold is not None and _density_decides(container, place, inner_steps):
         found.append(place.choice("sparse_threshold", by=threshold, advice=DENSITY))
-    width = None if None in widths else sum(widths)
-    return replace(place, n_features=width, before=before, form=form)
+    widths = [output.n_features for output in outputs]
+    names = [inside.name.rpartition("__")[2] for _, inside in parts]
+    return replace(
+        place,
+        n_features=None if None in widths else sum(widths),
+        before=(*place.before, *(step.name for step in inner_steps), place.name),
+        form=joined_form(container, names, [output.form for output in outputs], threshold),
+    )
 
 
 def _walk_skrub_container(container, place, found):
     """Do what `_walk` does for an `ApplyToCols` or `ApplyToFrame` of skrub."""
-    if selects_by_values(container.cols):
-        found.append(place.choice("cols", by=container.cols, advice=SELECTOR))
+    cols = container.cols
+    if selects_by_values(cols) or selects_by_values(getattr(container, "exclude_cols", None)):
+        found.append(place.choice("cols", by=cols, advice=SELECTOR))
     # It tells its transformer to make a frame.
     if not gives_numbers(container.transformer):
         found.append(place.choice("set_output", by="set_output", advice=FRAMES))
-    # Versions of skrub with ApplyToFrame fit a clone for each column in ApplyToCols.
-    is_by_column = type(container).__name__ == "ApplyToCols" and hasattr(
-        sys.modules.get("skrub"), "ApplyToFrame"
+    # A selector may select nothing. Versions of skrub that have ApplyToFrame fit a clone for each
+    # column in ApplyToCols.
+    is_sure = isinstance(cols, str | list | tuple) or type(cols).__name__ in ("All", "Cols")
+    is_by_column = hasattr(sys.modules.get("skrub"), "ApplyToFrame")
+    if type(container).__name__ == "ApplyToCols" and is_by_column:
+        is_sure = False
+    inside = place.inside(
+        "transformer",
+        n_features=None,
+        columns=str(cols),
+        fits=place.fits if is_sure else None,
+        form=UNKNOWN_FORM,
     )
-    given = {"n_features": None, "columns": str(container.cols), "form": UNKNOWN_FORM}
-    inside = place.inside("transformer", **given, fits=None if is_by_column else place.fits)
     first = len(found)
     _walk(container.transformer, inside, found)
     before = (*place.before, *(step.name for step in found[first:]), place.name)
