@@ -340,7 +340,7 @@ LABELS = np.arange(100) % 2
 FILES = [StringIO("some words"), StringIO("more words")]
 
 
-ADVERSARIAL = {
+LEAKS = {
     # Learn without privacy.
     **{
         f"{type(step).__name__} learns": (lambda step=step: then(step))
@@ -618,7 +618,7 @@ class PrivateOfOnesOwn(OnlyNames):
     __skdp_kind__ = "private"
 
 
-HONEST = {
+ACCEPTED = {
     # Every private estimator.
     **{
         f"{type(step).__name__} {i}": (lambda step=step: then(step))
@@ -869,24 +869,24 @@ def test_an_excuse_for_what_is_frozen_is_none_for_a_count_of_what_it_stores():
     assert left == {"columntransformer__sparse_threshold"} and not excused.accepted
 
 
-@pytest.mark.parametrize("name", ADVERSARIAL)
+@pytest.mark.parametrize("name", LEAKS)
 def test_what_leaks_is_not_accepted(name):
     if name == "a callback in a private search" and not hasattr(scaler(), "set_callbacks"):
         pytest.skip("clones of older versions have no callbacks")
-    pipe = ADVERSARIAL[name]()
+    pipe = LEAKS[name]()
     assert not check_pipeline(pipe).accepted
     with pytest.raises(ValueError):
         plan_pipeline(pipe)
 
 
 def test_there_are_enough():
-    assert len(ADVERSARIAL) >= 80 and len(HONEST) >= 60
+    assert len(LEAKS) >= 80 and len(ACCEPTED) >= 60
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
-@pytest.mark.parametrize("name", HONEST)
-def test_what_is_honest_stays_accepted(name):
-    assert check_pipeline(HONEST[name]()).accepted
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_is_private_stays_accepted(name):
+    assert check_pipeline(ACCEPTED[name]()).accepted
 
 
 def one_row_less(X):
@@ -939,7 +939,7 @@ def test_why_it_leaks(name, tables, seen):
     """No noise is in what is read off the fitted pipeline, and it differs."""
     found = []
     for table in tables:
-        pipe = ADVERSARIAL[name]()
+        pipe = LEAKS[name]()
         steps = Pipeline(pipe.steps[:-1])
         if name.startswith("categories"):
             steps.set_params(onehotencoder__handle_unknown="ignore")
@@ -998,7 +998,7 @@ def test_why_other_rows_change(step, table, neighbour):
 
 @pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 3 makes strings of words")
 def test_why_types_that_a_function_made_tell_of_another_row():
-    pipe, found = ADVERSARIAL["types that a function made of values"](), []
+    pipe, found = LEAKS["types that a function made of values"](), []
     for cell in ("a", 1):
         table = pd.DataFrame({"a": ["a", "b", cell]}, dtype=object)
         found.append(pipe[:-1].fit(table)[-1].transformers_[0][2])
@@ -1035,13 +1035,13 @@ def sparse_frame(n_ones):
     sklearn.__version__.startswith("1.7"), reason="it takes Sparse columns of pandas 3 for dense"
 )
 def test_why_a_frame_of_sparse_columns_is_counted():
-    pipe = ADVERSARIAL["density of a frame of Sparse columns"]()
+    pipe = LEAKS["density of a frame of Sparse columns"]()
     found = [clone(pipe[0]).fit(sparse_frame(n)).sparse_output_ for n in (59, 60)]
     assert found == [True, False]
 
 
 def test_why_a_frame_takes_its_types_from_all_cells():
-    pipe = ADVERSARIAL["types of a frame: FunctionTransformer 0"]()
+    pipe = LEAKS["types of a frame: FunctionTransformer 0"]()
     # polars, and pandas from version 3 on, look at objects.
     pipe[0].set_output(transform="polars")
     tables = [np.array([[v], ["a"]], dtype=object) for v in ("a", 1)]
@@ -1161,5 +1161,5 @@ def test_what_is_charged_is_not_excused():
 
 def test_verified_kinds_survive_a_clone():
     for name in ("README", "quickstart", "one's own"):
-        pipe = clone(HONEST[name]())
+        pipe = clone(ACCEPTED[name]())
         assert all(step_kind(step) != "learns" for _, step in getattr(pipe, "steps", []))
