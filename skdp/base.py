@@ -305,12 +305,13 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     def _check_rows(self, rows, plan):
         """Raise `ValueError` if rows hold what a plan cannot take."""
 
-    def _rehearse(self, X, y=None, groups=None, *, n_units):
+    def _rehearse(self, X, y=None, groups=None, *, n_units=None):
         """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
         with PrivateFit(self) as fit:
             self._labels_in = labels_apart(X)
             table = fit.owned(self._read_table(X, y), groups)
-            fit.charge(self._checked_plan(table.of(n_units), fit.guarantee))
+            table = table if n_units is None else table.of(n_units)
+            fit.charge(self._checked_plan(table, fit.guarantee))
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of rows that were read."""
