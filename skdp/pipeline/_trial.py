@@ -13,13 +13,12 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
-from skdp._data._tables import indexable_table
 from skdp.accounting import Allowance
 from skdp.accounting._state import NotCopied
 from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._verified import verified
-from skdp.utils._chunked import ChunkedArray
+from skdp.utils._chunked import as_chunked
 from skdp.utils._frames import take_rows
 
 
@@ -217,6 +216,7 @@ def read_raw_cells(container, X, y, params):
         return
     model = quiet(clone(container))
     model.checks_fits = False
+    model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
     unplanned = set()
     for step in steps:
         if step.name in private and step.params["accountant"] is not None:
@@ -227,9 +227,16 @@ def read_raw_cells(container, X, y, params):
             else:
                 # An accountant that was put in the place of the handle would be charged.
                 unplanned.add(step.name)
-    X = indexable_table(X)
-    if not all(of_skdp(step.estimator) for step in steps if is_estimator(step.estimator)):
-        # Other steps may write into the rows that they are given.
-        X = X if isinstance(X, ChunkedArray) else take_rows(X, np.arange(X.shape[0]))
-    with silence(), parallel_config("sequential"):
-        trial_of(model, steps, private, unplanned=unplanned).fit(X, y, **params)
+    table = as_chunked(X)
+    is_in_parts = table is not None
+    if not is_in_parts:
+        table = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+        if not all(of_skdp(step.estimator) for step in steps if is_estimator(step.estimator)):
+            # Other steps may write into the rows that they are given.
+            table = take_rows(table, np.arange(table.shape[0]))
+    try:
+        with silence(), parallel_config("sequential"):
+            trial_of(model, steps, private, unplanned=unplanned).fit(table, y, **params)
+    finally:
+        if is_in_parts and table is not X:
+            table.close()

@@ -145,6 +145,24 @@ def test_rows_that_a_public_step_writes_to_are_those_of_one_fit():
     np.testing.assert_array_equal(held, 0.5 * X)
 
 
+def test_lists_of_rows_are_tried_cell_by_cell():
+    frame, y = table()
+    rows = [
+        [*row, mixed]
+        for row, mixed in zip(frame.to_numpy(object).tolist(), "ab" * (N // 2), strict=True)
+    ]
+    rows[3][3] = 7
+    pipe = make_pipeline(columns(scaler()), model())
+    accountant, split, fit = fitted(pipe, rows, y)
+    fit()
+    assert len(accountant.spends) == 1 and len(split.predict(rows)) == N
+    rows[5][1] = float("nan")
+    accountant, _, fit = fitted(pipe, rows, y)
+    with pytest.raises(ValueError, match="NaN"):
+        fit()
+    assert accountant.spends == []
+
+
 def test_persons_reach_the_trial_and_another_accountant_is_not_charged_by_it():
     frame, y = table()
     groups = np.arange(N) // 2
