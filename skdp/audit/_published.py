@@ -10,7 +10,7 @@ import math
 import types
 import zlib
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -22,6 +22,7 @@ from skdp.utils._values import FrozenValue
 
 LARGEST = 1e140
 ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
+SCALARS = frozenset((bool, int, float, str, bytes))
 CODE = type | types.ModuleType | types.BuiltinFunctionType
 
 
@@ -36,14 +37,17 @@ def walk(value):
     seen, stack = {}, [("", value)]
     while stack:
         name, part = stack.pop()
+        if part is None:
+            continue
         numbers = _numbers(part)
         if numbers is not None:
             yield name + _form(part), numbers
-        # Of a sparse matrix, which of its zeros are stored, and in which order.
-        converts = hasattr(part, "__array__") or hasattr(part, "toarray")
-        holds_more = numbers is None or (converts and not _is_array(part))
-        if part is not None and holds_more and id(part) not in seen:
-            # Kept, as the identity of an object that is gone is given to another.
+            # Most parts hold nothing else, which their type shows at once. A sparse matrix holds
+            # which of its zeros are stored, and in which order.
+            if type(part) in SCALARS or _is_array(part) or not _converts(part):
+                continue
+        if id(part) not in seen:
+            # Kept, because the identity of an object that is gone is given to another.
             seen[id(part)] = part
             stack += [(name + place, item) for place, item in reversed(_inner(part))]
 
@@ -144,6 +148,11 @@ def _numbers(value):
     return array.ravel().tolist() + differences + told
 
 
+def _converts(value):
+    """Return True if a value can be converted to an array and is none."""
+    return hasattr(value, "__array__") or hasattr(value, "toarray")
+
+
 def _array(value):
     if isinstance(value, np.ndarray) or value is None:
         return value
@@ -203,13 +212,17 @@ def _items(value):
     return []
 
 
+@lru_cache(maxsize=1024)
+def _has_slots(kind):
+    return any(vars(base).get("__slots__") for base in kind.__mro__)
+
+
 def _state(value):
     """Return what an object is made of again by a pickle, beside its items."""
     own = vars(value) if hasattr(value, "__dict__") else {}
     found = [(f".{name}", own[name]) for name in sorted(own)]
     kind = type(value)
-    has_slots = any(vars(base).get("__slots__") for base in kind.__mro__)
-    if found and kind.__reduce__ is object.__reduce__ and not has_slots:
+    if found and kind.__reduce__ is object.__reduce__ and not _has_slots(kind):
         return found
     try:
         # What it is made of again: a function, a range, a generator's position, a queue's items.
@@ -221,144 +234,200 @@ def _state(value):
     return [*found, *((f".state{i}", part) for i, part in enumerate(made) if part)]
 
 
-MOST_FEATURES = 500
+MAX_FEATURES = 500
 N_THRESHOLDS = 200
-# A discriminant of more numbers, the clearest first, would learn the noise of the runs.
-ROWS_A_WEIGHT = 4
-# Little, or what numbers with one noise say together would not be heard, and more than rounding.
+# Runs for each weight of a discriminant. With more weights it would fit the noise of the runs.
+RUNS_PER_WEIGHT = 4
+# Little, or what numbers with shared noise say together would be lost; more than rounding errors.
 SHRINKAGE = 1e-9
-# Of so many numbers it is looked at, too, how near they are to where one world's crowd.
-CROWDED_FEATURES = 3
-CROWD = 0.1
+# Number of features for which the distance to the median of a world is a candidate, too.
+SPREAD_FEATURES = 3
 
 
-class Verdict(FrozenValue):
-    """What a test between two worlds certifies.
+class ChosenTest(FrozenValue, eq=False):
+    """A test of "was the canary in the table?", chosen without the runs that judge it.
+
+    Parameters
+    ----------
+    description : str
+        The number, or the combination of numbers, that the test looks at.
+    score : callable
+        Maps values of shape (n_runs, n_numbers) to one score a run.
+    threshold : float
+        The test says "in" where the score reaches it.
+    bound : float
+        The epsilon that the runs which chose the test would certify, at the error of all
+        candidates together. It ranks tests and certifies nothing.
+    """
+
+    description: str
+    score: object
+    threshold: float
+    bound: float
+
+    def counts(self, inside, outside):
+        """Return true positives and runs, false positives and runs."""
+        scores = self.score(inside), self.score(outside)
+        return tuple(int(n) for n in _counts(*scores, self.threshold))
+
+
+class TestResult(FrozenValue):
+    """The outcome of a test between two tables.
 
     Parameters
     ----------
     epsilon : float
+        The certified lower bound.
     test : str
-        What was looked at, in words.
-    counts : tuple of int
-        True positives and runs, false positives and runs.
-    states : bool, default=False
-        Whether a part of what was fitted makes the statement of skdp.
+        Description of the test.
+    counts : tuple of int, default=()
+        True positives and runs, false positives and runs; empty without a test.
+    has_statement : bool, default=False
+        Whether a part of the fitted estimator makes a `privacy_` statement of skdp.
     """
 
     epsilon: float
     test: str
     counts: tuple = ()
-    states: bool = False
+    has_statement: bool = False
+
+
+NO_TEST = "nothing: no number that is published depends on the rows"
 
 
 def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
-    """Certify an epsilon from what two worlds published.
+    """Certify an epsilon from the numbers that fits to two tables published.
 
-    Numbers that never move, and those that repeat an earlier one, are left out. Candidates are
-    single numbers, how near some of them are to where one world's crowd, a
-    linear discriminant and likelihoods of Laplace noise, with thresholds at quantiles, all
-    chosen on even runs; the odd runs judge the one that was chosen.
+    The test is chosen on the even runs and judged on the odd ones.
 
     Parameters
     ----------
-    inside, outside : ndarray of shape (n_runs, n_floats)
+    inside, outside : ndarray of shape (n_runs, n_numbers)
     names : sequence of str
-        What each number is, in words.
+        Description of each number.
     delta, confidence : float
     gaussian : bool, default=False
         Bound epsilon through the trade-off curve of a Gaussian mechanism.
 
     Returns
     -------
-    Verdict
+    TestResult
     """
-    # A nest shows a number in many places, and a discriminant has so many weights only.
+    options = {"delta": delta, "confidence": confidence, "gaussian": gaussian}
+    test = choose_test(inside[::2], outside[::2], names=names, **options)
+    if test is None:
+        return TestResult(0.0, NO_TEST)
+    counts = test.counts(inside[1::2], outside[1::2])
+    return TestResult(certified_epsilon(counts, **options), test.description, counts)
+
+
+def certified_epsilon(counts, *, delta, confidence, gaussian=False):
+    """Return the epsilon that the counts of a `ChosenTest` certify."""
+    certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
+    return certify(*counts, delta=delta, confidence=confidence)
+
+
+def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
+    """Choose the test that is expected to certify the largest epsilon on further runs.
+
+    Numbers that never change, and those that repeat an earlier one, are left out. Candidates are
+    single numbers, the distance of some of them to the median of either world, a linear
+    discriminant and likelihood ratios of Laplace noise, with thresholds at quantiles.
+
+    Parameters
+    ----------
+    inside, outside : ndarray of shape (n_runs, n_numbers)
+    names : sequence of str
+    delta, confidence : float
+    gaussian : bool, default=False
+        As in `distinguish`.
+
+    Returns
+    -------
+    ChosenTest or None
+        None if no number ever changes.
+    """
+    # A composition shows a number in many places, and a discriminant has few weights.
     both = np.vstack([inside, outside])
     first = {both[:, column].tobytes(): column for column in reversed(range(both.shape[1]))}
     columns = sorted(column for column in first.values() if np.ptp(both[:, column]))
     if not columns:
-        return Verdict(0.0, "nothing: no number that is published depends on the rows")
-    inside, outside, names = inside[:, columns], outside[:, columns], [names[i] for i in columns]
-    scorers = _scorers(inside[::2], outside[::2], names)
-    certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
-    prove = _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)
-    # With the error of all candidates together, or the luckiest threshold would be chosen.
+        return None
+    scorers = _scorers(inside, outside, names, columns)
+    bound_all = (
+        _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)
+    )
+    # At the error of all candidates together; otherwise the luckiest threshold would be chosen.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
-    # Where nothing is certain of any test, any will do.
-    best, chosen = -math.inf, (*scorers[0], -math.inf)
+    quantiles = np.linspace(0.0, 1.0, N_THRESHOLDS)
+    # Where no test certifies anything, any will do.
+    best = ChosenTest(*scorers[0], -math.inf, -math.inf)
     for name, score in scorers:
-        a, b = score(inside[::2]), score(outside[::2])
-        shares = np.linspace(0.0, 1.0, N_THRESHOLDS)
-        thresholds = np.unique(np.quantile(np.concatenate([a, b]), shares))
-        bounds = prove(*_counts(a, b, thresholds), error=error)
-        if bounds.max() > best:
-            best, chosen = bounds.max(), (name, score, thresholds[np.argmax(bounds)])
-    name, score, threshold = chosen
-    counts = tuple(int(n) for n in _counts(score(inside[1::2]), score(outside[1::2]), threshold))
-    return Verdict(certify(*counts, delta=delta, confidence=confidence), name, counts)
+        scores_in, scores_out = score(inside), score(outside)
+        thresholds = np.unique(np.quantile(np.concatenate([scores_in, scores_out]), quantiles))
+        bounds = bound_all(*_counts(scores_in, scores_out, thresholds), error=error)
+        place = np.argmax(bounds)
+        if bounds[place] > best.bound:
+            best = ChosenTest(name, score, thresholds[place], float(bounds[place]))
+    return best
 
 
-def _scorers(inside, outside, names):
-    """Return (name, function) of the candidates, larger values for the world with the row."""
-    gap = np.mean(inside, axis=0) - np.mean(outside, axis=0)
-    # The variance of equal numbers is a rounding error above 0, and which depends on the processor.
+def _scorers(inside, outside, names, columns):
+    """Return (name, function) of the candidates, larger scores for the world with the canary."""
+    columns = np.asarray(columns)
+    gap = np.mean(inside[:, columns], axis=0) - np.mean(outside[:, columns], axis=0)
+    # The variance of equal numbers is a rounding error above 0, which depends on the processor.
     variances = [
         np.where(np.ptp(world, axis=0) > 0.0, np.var(world, axis=0), 0.0)
-        for world in (inside, outside)
+        for world in (inside[:, columns], outside[:, columns])
     ]
     spread = np.sqrt(variances[0] + variances[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
-        unlike = np.abs(np.log(variances[0] / variances[1]))
+        spread_ratio = np.abs(np.log(variances[0] / variances[1]))
     clearest = np.argsort(-clarity, kind="stable")
-    scorers = [(names[j], _value(j, np.sign(gap[j]) or 1.0)) for j in clearest[:MOST_FEATURES]]
-    used = clearest[spread[clearest] > 0.0][: len(inside) // ROWS_A_WEIGHT]
+    scorers = [
+        (names[columns[j]], _value(columns[j], np.sign(gap[j]) or 1.0))
+        for j in clearest[:MAX_FEATURES]
+    ]
+    used = columns[clearest[spread[clearest] > 0.0][: len(inside) // RUNS_PER_WEIGHT]]
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         table = np.vstack([inside, outside])[:, used]
         discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
         model = make_pipeline(StandardScaler(), discriminant).fit(table, labels)
-        together = [
+        combined = [
             ("a linear discriminant", lambda values: model.decision_function(values[:, used])),
-            ("likelihoods of Laplace noise", _likelihood(inside, outside, used)),
+            ("likelihoods of Laplace noise", _likelihood_ratio(inside, outside, used)),
         ]
-        scorers = (scorers[:1] if len(scorers) > 18 else scorers) + together
-    unlike = np.where(np.isfinite(unlike), unlike, 0.0)
-    chosen = {*np.argsort(-clarity)[:CROWDED_FEATURES], *np.argsort(-unlike)[:CROWDED_FEATURES]}
-    for column in sorted(chosen):
-        name = f"how near {names[column]} is to where one world's crowd"
-        for values, sign in ((inside, -1.0), (outside, 1.0)):
-            scorers.append((name, _nearness(column, sign, _crowd(values[:, column]))))
+        scorers = (scorers[:1] if len(scorers) > 18 else scorers) + combined
+    spread_ratio = np.where(np.isfinite(spread_ratio), spread_ratio, 0.0)
+    by_spread = np.argsort(-spread_ratio)[:SPREAD_FEATURES]
+    for column in columns[sorted({*np.argsort(-clarity)[:SPREAD_FEATURES], *by_spread})]:
+        for world, sign in ((inside, -1.0), (outside, 1.0)):
+            name = f"the distance of {names[column]} to one world's median"
+            scorers.append((name, _distance(column, sign, np.median(world[:, column]))))
     return scorers
-
-
-def _crowd(values):
-    """Return the middle of the shortest interval that holds a tenth of the values."""
-    values = np.sort(values)
-    n = max(1, int(CROWD * len(values)))
-    start = np.argmin(values[n:] - values[:-n])
-    return (values[start] + values[start + n]) / 2.0
 
 
 def _value(column, sign):
     return lambda values: sign * values[:, column]
 
 
-def _nearness(column, sign, centre):
-    return lambda values: sign * np.abs(values[:, column] - centre)
+def _distance(column, sign, center):
+    return lambda values: sign * np.abs(values[:, column] - center)
 
 
-def _likelihood(inside, outside, columns):
-    """Say how much likelier one world is, as if each number had Laplace noise of its own.
+def _likelihood_ratio(inside, outside, columns):
+    """Return the log likelihood ratio of two worlds whose numbers have independent Laplace noise.
 
-    If so it is the best test there is; a discriminant is that of Gaussian noise.
+    It is the best test where the noise is that; a discriminant is the best for Gaussian noise.
     """
     floor = SHRINKAGE * np.ptp(np.vstack([inside, outside])[:, columns], axis=0)
     laws = []
     for world in (inside[:, columns], outside[:, columns]):
-        centre = np.median(world, axis=0)
-        laws.append((centre, np.mean(np.abs(world - centre), axis=0) + floor))
+        center = np.median(world, axis=0)
+        laws.append((center, np.mean(np.abs(world - center), axis=0) + floor))
 
     def score(values):
         near, far = (np.sum(np.abs(values[:, columns] - c) / s, axis=1) for c, s in laws)
@@ -367,7 +436,8 @@ def _likelihood(inside, outside, columns):
     return score
 
 
-def _counts(a, b, thresholds):
-    """Return how many values of each world reach the thresholds, and how many there are."""
-    below = (np.searchsorted(np.sort(values), thresholds) for values in (a, b))
-    return len(a) - next(below), len(a), len(b) - next(below), len(b)
+def _counts(scores_in, scores_out, thresholds):
+    """Return how many scores of each world reach the thresholds, and how many there are."""
+    below_in = np.searchsorted(np.sort(scores_in), thresholds)
+    below_out = np.searchsorted(np.sort(scores_out), thresholds)
+    return (len(scores_in) - below_in, len(scores_in), len(scores_out) - below_out, len(scores_out))
