@@ -12,18 +12,18 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp._data._persons import read_persons
-from skdp.accounting import Guarantee, Neighbours, convert_relation
+from skdp.accounting import Guarantee, Neighbours, convert_relation, gdp_to_epsilon
 from skdp.audit import _tables
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
-from skdp.audit._outputs import accountants, fit_persons, parameter, relation_in, shadow
-from skdp.audit._published import (
+from skdp.audit._distinguish import (
     NO_TEST,
     TestResult,
-    as_matrix,
+    attainable_bound,
     certified_epsilon,
     choose_test,
-    observe,
 )
+from skdp.audit._outputs import accountants, fit_persons, parameter, relation_in, shadow
+from skdp.audit._published import as_matrix, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section
@@ -32,10 +32,11 @@ from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
-# Fits to each table where `n_fits` is None: those of the first round, and all of them.
-FIRST_FITS, ALL_FITS = 200, 1000
-# The part of the error, 1 - confidence, with which the first of two rounds is judged.
-FIRST_ERROR = 0.2
+# Rounds of an audit where `n_fits` is None: the fits to each table that choose a test, and those
+# that judge it, with the fits of earlier rounds, and the part of the error, 1 - confidence, of the
+# bound. In simulations of Laplace noise that is too small they prove a violation as often as
+# one round of 500 and 500 fits. Most audits of sound estimators end after the first.
+ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
 # Fractions of the canaries of one run that are guessed; each has an equal part of the error.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
 # Rows of a canary that is a person.
@@ -180,8 +181,9 @@ def audit_epsilon(
         The relation of the claim; None takes that of the estimator's accountant, add/remove without
         one. Clones that are fitted keep the relation of the estimator's accountant.
     n_fits : int, default=None
-        Number of fits to each of the two tables. None makes 200, and 1000 in all if these leave
-        the verdict open: if their test, continued at the same rates, would prove a violation.
+        Number of fits to each of the two tables, half of which choose what to look at. None makes
+        200, and goes on to 450 and to 1000 while the verdict is open: while 1000 could prove a
+        violation, at about the rates that were seen.
     n_samples : int, default=500
         Rows of the tables of "worst_case"; a canary of several rows counts as one.
     n_canaries : int, default=1000
@@ -298,15 +300,39 @@ def audit_epsilon(
     return audit
 
 
-def _rounds(n_fits, confidence):
-    """Return (fits to each table, confidence) of each round.
+class _Round(FrozenValue):
+    """The number of fits to each table, with those of earlier rounds, and the confidence.
 
-    The errors of both rounds add up to 1 - confidence, so that both bounds hold together.
+    Parameters
+    ----------
+    n_choosing, n_judging : int
+        Number of fits to each table that choose a test, and that judge it.
+    confidence : float
+        Confidence of the bound of this round.
+    """
+
+    n_choosing: int
+    n_judging: int
+    confidence: float
+
+    @property
+    def n_fits(self):
+        """Number of fits to both tables."""
+        return 2 * (self.n_choosing + self.n_judging)
+
+
+def _rounds(n_fits, confidence):
+    """Return the rounds of an audit.
+
+    The errors of all rounds add up to 1 - confidence, so that their bounds hold together.
     """
     if n_fits is not None:
-        return [(check_integer(n_fits, "n_fits", 20), confidence)]
-    error = 1.0 - confidence
-    return [(FIRST_FITS, 1.0 - FIRST_ERROR * error), (ALL_FITS, 1.0 - (1.0 - FIRST_ERROR) * error)]
+        n_fits = check_integer(n_fits, "n_fits", 20)
+        return [_Round(n_fits - n_fits // 2, n_fits // 2, confidence)]
+    return [
+        _Round(n_choosing, n_judging, 1.0 - part_of_error * (1.0 - confidence))
+        for n_choosing, n_judging, part_of_error in ROUNDS
+    ]
 
 
 def _rows_of_unit(estimator, persons):
@@ -407,7 +433,7 @@ class _Attack:
         self._options, self._two_steps = options, two_steps
         # For each table what its fits showed.
         self._choosing, self._judging = ([], []), ([], [])
-        self._others = None
+        self._others = self._numbers = self._test = None
 
     @property
     def n_choosing(self):
@@ -436,34 +462,55 @@ class _Attack:
 
     def choose(self):
         """Return the test that is best on the fits made so far to choose it, or None."""
-        (inside, outside), _, names = self._private_numbers()
-        return self._choose(inside, outside, names)
+        choosing, _, names = self._private_numbers()
+        return choose_test(*choosing, names=names, **self._test_options)
 
-    def _choose(self, inside, outside, names):
-        options = self._options
-        if self._two_steps is not None:
-            claim = self._two_steps
-            _, both = convert_relation(claim.epsilon, claim.delta, *RELATIONS)
-            options = options | {"delta": both}
-        return choose_test(inside, outside, names=names, **options)
+    @property
+    def _test_options(self):
+        """The options of a test between the tables, with the delta of all steps between them."""
+        if self._two_steps is None:
+            return self._options
+        claim = self._two_steps
+        _, delta = convert_relation(claim.epsilon, claim.delta, *RELATIONS)
+        return self._options | {"delta": delta}
 
     def judge(self, confidence):
         """Choose a test and return the `TestResult` of the fits that did not choose it."""
-        choosing, judging, names = self._private_numbers()
-        test = self._choose(*choosing, names)
+        choosing, judging, names = self._numbers = self._private_numbers()
+        test = self._test = choose_test(*choosing, names=names, **self._test_options)
         has_statement = any("privacy_." in name for name in self._choosing[0][0])
         if test is None:
             return TestResult(0.0, NO_TEST, has_statement=has_statement)
         counts = test.counts(*judging)
-        epsilon = self.certified(counts, confidence)
+        options = self._options | {"confidence": confidence}
+        if self._two_steps is None:
+            epsilon = certified_epsilon(counts, **options)
+        else:
+            epsilon = halved_epsilon(*counts, **options)
         return TestResult(epsilon, test.description, counts, has_statement)
 
-    def certified(self, counts, confidence):
-        """Return the epsilon that counts of a test certify."""
-        options = self._options | {"confidence": confidence}
-        if self._two_steps is not None:
-            return halved_epsilon(*counts, **options)
-        return certified_epsilon(counts, **options)
+    def could_exceed(self, epsilon, n_judging, confidence):
+        """Return True if so many fits might certify more than an epsilon.
+
+        The test that was judged shows it, and so does one that is chosen on the other fits. A test
+        that made no error shows no limit.
+        """
+        choosing, judging, names = self._numbers
+        hits, n_in, false_alarms, n_out = self._test.counts(*judging)
+        if (hits, false_alarms) in ((n_in, 0), (0, n_out)):
+            return True
+        options = self._test_options | {"confidence": confidence}
+        n_steps = 1 if self._two_steps is None else 2
+        other_test = choose_test(*judging, names=names, **self._test_options)
+        for test, fits in ((self._test, judging), (other_test, choosing)):
+            if test is None:
+                continue
+            bound = attainable_bound(test, *fits, n_judging, **options) / n_steps
+            if options["gaussian"]:
+                bound = gdp_to_epsilon(max(bound, 0.0), self._options["delta"])
+            if bound > epsilon:
+                return True
+        return False
 
     def _private_numbers(self):
         """Return the numbers of the fits to choose on and to judge on, and descriptions of them.
@@ -545,30 +592,27 @@ def _run_attacks(attacks, rounds, claim, run):
     Parameters
     ----------
     attacks : list of _Attack
+    rounds : list of _Round
+        A further round is made only if it could prove a violation that the last one did not.
+    claim : Guarantee
     run : _CountedRuns
         The one that runs the fits of all attacks.
-    rounds : list of (int, float)
-        For each round the number of fits to each table, with those of earlier rounds, and the
-        confidence with which it is judged. A further round is made only if the verdict is open:
-        the claim holds so far and would not if all fits went on as those that judged it.
-    claim : Guarantee
     """
-    n_fits, n_before = rounds[0][0], run.n_done
-    run.n_planned = n_before + 2 * n_fits
-    n_choosing = n_fits - n_fits // 2
+    n_before, n_choosing = run.n_done, rounds[0].n_choosing
+    run.n_planned = n_before + rounds[0].n_fits
     attack = _most_promising(attacks, n_choosing)
     n_elsewhere = n_choosing - attack.n_choosing
-    for n_fits, confidence in rounds:
-        run.n_planned = n_before + 2 * n_fits
-        attack.fit(n_fits - n_fits // 2 - n_elsewhere, n_fits // 2)
-        result = attack.judge(confidence)
-        if result.epsilon > claim.epsilon or not result.counts:
+    for place, this in enumerate(rounds):
+        run.n_planned = n_before + this.n_fits
+        attack.fit(this.n_choosing - n_elsewhere, this.n_judging)
+        result = attack.judge(this.confidence)
+        is_settled = result.epsilon > claim.epsilon or not result.counts
+        if is_settled or place == len(rounds) - 1:
             break
-        n_all, last_confidence = rounds[-1]
-        many = tuple(count * n_all // n_fits for count in result.counts)
-        if attack.certified(many, last_confidence) <= claim.epsilon:
+        last = rounds[-1]
+        if not attack.could_exceed(claim.epsilon, last.n_judging, last.confidence):
             break
-    return result, attack, 2 * n_fits
+    return result, attack, this.n_fits
 
 
 def _one_run(fitter, canaries, *, delta, confidence, gaussian):

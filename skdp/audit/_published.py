@@ -1,28 +1,24 @@
-"""Everything that can be seen in a fitted estimator, as numbers, and tests between two worlds.
+"""Everything that can be seen in a fitted estimator, as numbers.
 
 A composition of estimators is read like a single one: attributes, parameters, lists, dicts,
 functions' variables and objects that hold estimators are searched, as a pickle would hold them.
-The best of simple tests is chosen on half of the runs and judged on the rest.
 """
 
 import copyreg
-import math
 import types
 import zlib
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from skdp.audit import _bounds
-from skdp.utils._values import FrozenValue
-
+# Larger numbers are clipped to this, so that their squares can be summed.
 LARGEST = 1e140
-ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
+# The methods that are asked about the canary; the first that an estimator has answers.
+OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
+# Types whose values hold nothing beside the number that they are.
 SCALARS = frozenset((bool, int, float, str, bytes))
+# Code is public, and is not searched.
 CODE = type | types.ModuleType | types.BuiltinFunctionType
 
 
@@ -55,19 +51,19 @@ def walk(value):
 def observe(estimator, probe=None):
     """Return every number that a fitted estimator and all that is in it show.
 
-    Differences between the rows of a matrix are among them, where noise that is shared between
-    classes cancels. Text is a number by its check sum.
+    Differences between the rows of a matrix are among them, because noise that is shared between
+    classes cancels there. Text is a number by its check sum.
 
     Parameters
     ----------
     estimator : fitted estimator
     probe : table, default=None
-        The rows that it is asked about. To refuse them is an answer, too.
+        The rows that the estimator is asked about. Its error, if it refuses them, is an answer.
 
     Returns
     -------
     dict of str to ndarray
-        Where the numbers are, and the numbers.
+        The numbers, by a description of the place where they were found.
     """
     found = [(f"published number {name.lstrip('.')}", part) for name, part in walk(estimator)]
     if probe is not None:
@@ -77,9 +73,9 @@ def observe(estimator, probe=None):
 
 
 def as_matrix(observations):
-    """Return the numbers of all fits as rows of one width, and what the columns are.
+    """Return the numbers of all fits as rows of one width, and descriptions of the columns.
 
-    How many numbers a fit shows is a column too, because it may reveal a row.
+    The number of numbers that a fit shows is a column, too, because it may reveal a row.
 
     Parameters
     ----------
@@ -102,12 +98,13 @@ def as_matrix(observations):
         names += [f"{name}[{i}]" for i in range(width)] if width > 1 else [name] * width
         sizes[f"how many numbers there are in {name}"] = size
     values, names = np.column_stack([*blocks, *sizes.values()]), [*names, *sizes]
-    # Numbers whose squares can be summed, and one for what is none.
+    # NaN becomes a number of its own.
     return np.clip(np.nan_to_num(values, nan=LARGEST / 2.0), -LARGEST, LARGEST), names
 
 
 def _answers(estimator, probe):
-    for name in ANSWERS:
+    """Return an estimator's answer to rows, or the name of the error that it raises."""
+    for name in OUTPUT_METHODS:
         if hasattr(estimator, name):
             try:
                 return getattr(estimator, name)(probe)
@@ -117,7 +114,7 @@ def _answers(estimator, probe):
 
 
 def _numbers(value):
-    """Return the numbers that a value is as a list, None if it is none."""
+    """Return a value as a list of numbers, or None if it is neither a number, text nor an array."""
     kind = type(value)
     if kind is bool or (kind is int and abs(value) <= 2**53):
         return [float(value)]
@@ -141,19 +138,21 @@ def _numbers(value):
         exact, array = array, array.astype(float)
         differences = np.diff(array, axis=0).ravel().tolist() if array.ndim == 2 else []
         hidden = np.abs(array) > (LARGEST if exact.dtype.kind == "f" else 2**53)
-    # Others than these are not told apart by their doubles, or by comparing them.
+    # Doubles do not distinguish large integers, and comparisons do not distinguish 0.0 and -0.0;
+    # the check sum of their bits does.
     hidden |= (array == 0.0) & np.signbit(array)
     bits = (exact if exact.dtype.kind in "iu" else array)[hidden].tobytes()
-    told = [float(zlib.crc32(bits))] if bits else []
-    return array.ravel().tolist() + differences + told
+    check_sum = [float(zlib.crc32(bits))] if bits else []
+    return array.ravel().tolist() + differences + check_sum
 
 
 def _converts(value):
-    """Return True if a value can be converted to an array and is none."""
+    """Return True if a value that is no array can be converted to one."""
     return hasattr(value, "__array__") or hasattr(value, "toarray")
 
 
 def _array(value):
+    """Return a value as an array, or None if it is no array and cannot be converted to one."""
     if isinstance(value, np.ndarray) or value is None:
         return value
     if isinstance(value, float | complex | np.generic | memoryview):
@@ -166,12 +165,12 @@ def _array(value):
 
 
 def _is_array(value):
-    """Say whether a value is an array or a number of numpy's, and holds nothing beside."""
+    """Return True for NumPy's own arrays and numbers, which hold nothing beside their values."""
     return type(value) is np.ndarray or isinstance(value, np.generic)
 
 
 def _form(value):
-    """Return in words what of an array is not in its numbers, and tells of rows, too."""
+    """Return the type and layout of a value in words: they may depend on rows as well."""
     if not _is_array(value):
         return "" if type(value) in (float, list, str) else f" ({type(value).__name__})"
     if value.dtype == np.float64 and value.size and not value.flags.fnc:
@@ -181,9 +180,9 @@ def _form(value):
 
 
 def _inner(value):
-    """Return what is within a value, as pairs of place and part."""
+    """Return (place, part) for each part of a value."""
     if isinstance(value, types.FunctionType):
-        # One that was made while something ran may keep what it saw.
+        # A function that was made inside another one may hold variables of it.
         kept = (value.__defaults__, value.__kwdefaults__, vars(value))
         filled = [cell for cell in value.__closure__ or () if cell != types.CellType()]
         cells = [cell.cell_contents for cell in filled]
@@ -195,6 +194,7 @@ def _inner(value):
 
 
 def _items(value):
+    """Return (place, item) for each item of a container or an array of objects."""
     if isinstance(value, dict):
         items = sorted(value.items(), key=lambda item: repr(item[0]))
         keys = [(f"[{i}].key", key) for i, (key, _) in enumerate(items)]
@@ -214,230 +214,22 @@ def _items(value):
 
 @lru_cache(maxsize=1024)
 def _has_slots(kind):
+    """Return True if a class, or a base of it, declares slots."""
     return any(vars(base).get("__slots__") for base in kind.__mro__)
 
 
 def _state(value):
-    """Return what an object is made of again by a pickle, beside its items."""
-    own = vars(value) if hasattr(value, "__dict__") else {}
-    found = [(f".{name}", own[name]) for name in sorted(own)]
+    """Return (place, part) for an object's attributes and the other contents of its pickle."""
+    attributes = vars(value) if hasattr(value, "__dict__") else {}
+    parts = [(f".{name}", attributes[name]) for name in sorted(attributes)]
     kind = type(value)
-    if found and kind.__reduce__ is object.__reduce__ and not _has_slots(kind):
-        return found
+    if parts and kind.__reduce__ is object.__reduce__ and not _has_slots(kind):
+        return parts
     try:
-        # What it is made of again: a function, a range, a generator's position, a queue's items.
-        made = copyreg.dispatch_table.get(kind, lambda v: v.__reduce_ex__(4))(value)[1:5]
+        # The arguments and states of functions, ranges, generators' positions, queues' items.
+        contents = copyreg.dispatch_table.get(kind, lambda v: v.__reduce_ex__(4))(value)[1:5]
     except Exception:
-        # What has no state to show, a lock say, is no release.
-        return found
-    made = [list(part) if isinstance(part, Iterator) else part for part in made]
-    return [*found, *((f".state{i}", part) for i, part in enumerate(made) if part)]
-
-
-MAX_FEATURES = 500
-N_THRESHOLDS = 200
-# Runs for each weight of a discriminant. With more weights it would fit the noise of the runs.
-RUNS_PER_WEIGHT = 4
-# Little, or what numbers with shared noise say together would be lost; more than rounding errors.
-SHRINKAGE = 1e-9
-# Number of features for which the distance to the median of a world is a candidate, too.
-SPREAD_FEATURES = 3
-
-
-class ChosenTest(FrozenValue, eq=False):
-    """A test of "was the canary in the table?", chosen without the runs that judge it.
-
-    Parameters
-    ----------
-    description : str
-        The number, or the combination of numbers, that the test looks at.
-    score : callable
-        Maps values of shape (n_runs, n_numbers) to one score a run.
-    threshold : float
-        The test says "in" where the score reaches it.
-    bound : float
-        The epsilon that the runs which chose the test would certify, at the error of all
-        candidates together. It ranks tests and certifies nothing.
-    """
-
-    description: str
-    score: object
-    threshold: float
-    bound: float
-
-    def counts(self, inside, outside):
-        """Return true positives and runs, false positives and runs."""
-        scores = self.score(inside), self.score(outside)
-        return tuple(int(n) for n in _counts(*scores, self.threshold))
-
-
-class TestResult(FrozenValue):
-    """The outcome of a test between two tables.
-
-    Parameters
-    ----------
-    epsilon : float
-        The certified lower bound.
-    test : str
-        Description of the test.
-    counts : tuple of int, default=()
-        True positives and runs, false positives and runs; empty without a test.
-    has_statement : bool, default=False
-        Whether a part of the fitted estimator makes a `privacy_` statement of skdp.
-    """
-
-    epsilon: float
-    test: str
-    counts: tuple = ()
-    has_statement: bool = False
-
-
-NO_TEST = "nothing: no number that is published depends on the rows"
-
-
-def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
-    """Certify an epsilon from the numbers that fits to two tables published.
-
-    The test is chosen on the even runs and judged on the odd ones.
-
-    Parameters
-    ----------
-    inside, outside : ndarray of shape (n_runs, n_numbers)
-    names : sequence of str
-        Description of each number.
-    delta, confidence : float
-    gaussian : bool, default=False
-        Bound epsilon through the trade-off curve of a Gaussian mechanism.
-
-    Returns
-    -------
-    TestResult
-    """
-    options = {"delta": delta, "confidence": confidence, "gaussian": gaussian}
-    test = choose_test(inside[::2], outside[::2], names=names, **options)
-    if test is None:
-        return TestResult(0.0, NO_TEST)
-    counts = test.counts(inside[1::2], outside[1::2])
-    return TestResult(certified_epsilon(counts, **options), test.description, counts)
-
-
-def certified_epsilon(counts, *, delta, confidence, gaussian=False):
-    """Return the epsilon that the counts of a `ChosenTest` certify."""
-    certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
-    return certify(*counts, delta=delta, confidence=confidence)
-
-
-def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
-    """Choose the test that is expected to certify the largest epsilon on further runs.
-
-    Numbers that never change, and those that repeat an earlier one, are left out. Candidates are
-    single numbers, the distance of some of them to the median of either world, a linear
-    discriminant and likelihood ratios of Laplace noise, with thresholds at quantiles.
-
-    Parameters
-    ----------
-    inside, outside : ndarray of shape (n_runs, n_numbers)
-    names : sequence of str
-    delta, confidence : float
-    gaussian : bool, default=False
-        As in `distinguish`.
-
-    Returns
-    -------
-    ChosenTest or None
-        None if no number ever changes.
-    """
-    # A composition shows a number in many places, and a discriminant has few weights.
-    both = np.vstack([inside, outside])
-    first = {both[:, column].tobytes(): column for column in reversed(range(both.shape[1]))}
-    columns = sorted(column for column in first.values() if np.ptp(both[:, column]))
-    if not columns:
-        return None
-    scorers = _scorers(inside, outside, names, columns)
-    bound_all = (
-        _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)
-    )
-    # At the error of all candidates together; otherwise the luckiest threshold would be chosen.
-    error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
-    quantiles = np.linspace(0.0, 1.0, N_THRESHOLDS)
-    # Where no test certifies anything, any will do.
-    best = ChosenTest(*scorers[0], -math.inf, -math.inf)
-    for name, score in scorers:
-        scores_in, scores_out = score(inside), score(outside)
-        thresholds = np.unique(np.quantile(np.concatenate([scores_in, scores_out]), quantiles))
-        bounds = bound_all(*_counts(scores_in, scores_out, thresholds), error=error)
-        place = np.argmax(bounds)
-        if bounds[place] > best.bound:
-            best = ChosenTest(name, score, thresholds[place], float(bounds[place]))
-    return best
-
-
-def _scorers(inside, outside, names, columns):
-    """Return (name, function) of the candidates, larger scores for the world with the canary."""
-    columns = np.asarray(columns)
-    gap = np.mean(inside[:, columns], axis=0) - np.mean(outside[:, columns], axis=0)
-    # The variance of equal numbers is a rounding error above 0, which depends on the processor.
-    variances = [
-        np.where(np.ptp(world, axis=0) > 0.0, np.var(world, axis=0), 0.0)
-        for world in (inside[:, columns], outside[:, columns])
-    ]
-    spread = np.sqrt(variances[0] + variances[1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
-        spread_ratio = np.abs(np.log(variances[0] / variances[1]))
-    clearest = np.argsort(-clarity, kind="stable")
-    scorers = [
-        (names[columns[j]], _value(columns[j], np.sign(gap[j]) or 1.0))
-        for j in clearest[:MAX_FEATURES]
-    ]
-    used = columns[clearest[spread[clearest] > 0.0][: len(inside) // RUNS_PER_WEIGHT]]
-    if len(used) > 1:
-        labels = np.repeat([1, 0], [len(inside), len(outside)])
-        table = np.vstack([inside, outside])[:, used]
-        discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
-        model = make_pipeline(StandardScaler(), discriminant).fit(table, labels)
-        combined = [
-            ("a linear discriminant", lambda values: model.decision_function(values[:, used])),
-            ("likelihoods of Laplace noise", _likelihood_ratio(inside, outside, used)),
-        ]
-        scorers = (scorers[:1] if len(scorers) > 18 else scorers) + combined
-    spread_ratio = np.where(np.isfinite(spread_ratio), spread_ratio, 0.0)
-    by_spread = np.argsort(-spread_ratio)[:SPREAD_FEATURES]
-    for column in columns[sorted({*np.argsort(-clarity)[:SPREAD_FEATURES], *by_spread})]:
-        for world, sign in ((inside, -1.0), (outside, 1.0)):
-            name = f"the distance of {names[column]} to one world's median"
-            scorers.append((name, _distance(column, sign, np.median(world[:, column]))))
-    return scorers
-
-
-def _value(column, sign):
-    return lambda values: sign * values[:, column]
-
-
-def _distance(column, sign, center):
-    return lambda values: sign * np.abs(values[:, column] - center)
-
-
-def _likelihood_ratio(inside, outside, columns):
-    """Return the log likelihood ratio of two worlds whose numbers have independent Laplace noise.
-
-    It is the best test where the noise is that; a discriminant is the best for Gaussian noise.
-    """
-    floor = SHRINKAGE * np.ptp(np.vstack([inside, outside])[:, columns], axis=0)
-    laws = []
-    for world in (inside[:, columns], outside[:, columns]):
-        center = np.median(world, axis=0)
-        laws.append((center, np.mean(np.abs(world - center), axis=0) + floor))
-
-    def score(values):
-        near, far = (np.sum(np.abs(values[:, columns] - c) / s, axis=1) for c, s in laws)
-        return far - near
-
-    return score
-
-
-def _counts(scores_in, scores_out, thresholds):
-    """Return how many scores of each world reach the thresholds, and how many there are."""
-    below_in = np.searchsorted(np.sort(scores_in), thresholds)
-    below_out = np.searchsorted(np.sort(scores_out), thresholds)
-    return (len(scores_in) - below_in, len(scores_in), len(scores_out) - below_out, len(scores_out))
+        # An object that cannot be pickled, as a lock, has no state to show.
+        return parts
+    contents = [list(part) if isinstance(part, Iterator) else part for part in contents]
+    return [*parts, *((f".state{i}", part) for i, part in enumerate(contents) if part)]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.audit import _published
+from skdp.audit import _distinguish
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 
 DELTA = 1e-5
@@ -10,7 +10,7 @@ DELTA = 1e-5
 
 def distinguish(inside, outside, **options):
     names = [f"number {place}" for place in range(inside.shape[1])]
-    return _published.distinguish(inside, outside, names=names, **options)
+    return _distinguish.distinguish(inside, outside, names=names, **options)
 
 
 def worlds(mechanism, n):

@@ -21,7 +21,7 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp.audit import audit_epsilon, gaussian_epsilon_from_rates
+from skdp.audit import EpsilonAudit, audit_epsilon, gaussian_epsilon_from_rates
 from skdp.audit._bounds import halved_epsilon
 from skdp.audit._outputs import relation_in, without_accountant
 from skdp.audit._published import observe
@@ -164,6 +164,37 @@ def test_one_run_under_replace_one(classes):
     assert 1.0 < found.lower_bound < 50.0 and accountant.epsilon_spent == 0.0
     with pytest.warns(PrivacyViolationWarning):
         audit_epsilon(model, X, y, epsilon=0.2, **options)
+
+
+class NoNoise(DPLogisticRegression):
+    """A millionth of the noise that is claimed."""
+
+    def fit(self, X, y):
+        self.epsilon, claimed = 1e6 * self.epsilon, self.epsilon
+        super().fit(X, y)
+        self.epsilon = claimed
+        return self
+
+
+def test_the_default_audit_goes_on_only_where_its_verdict_is_open():
+    """No thousand fits certify 20. Two hundred cannot certify 4, a thousand without noise do."""
+    options = OUTPUT | {"delta": 0.0}
+    options["accountant"] = PrivacyAccountant(1e6, 0.5, relation="replace_one")
+    found = audit_epsilon(DPLogisticRegression(20.0, **options))
+    assert found.runs == 400 and not found.violation
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(NoNoise(4.0, **options))
+    assert found.runs == 2000 and found.violation
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("bound", [0.0, 2.0])
+def test_an_audit_prints_its_verdict_in_one_sentence(bound, gaussian):
+    found = EpsilonAudit(bound, 1.0, 1e-6, 0.95, "worst_case", "a test", 400, gaussian)
+    printed = str(found)
+    assert "\n" not in printed and printed.endswith(".") and ". " not in printed
+    assert printed.startswith("VIOLATION" if bound > 1.0 else "No violation was found")
+    assert ("Gaussian" in printed) == gaussian and printed in found.to_dict()["words"]
 
 
 def test_a_ledger_within_a_pipeline_says_the_relation():
