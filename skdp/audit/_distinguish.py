@@ -26,7 +26,7 @@ SHRINKAGE = 1e-9
 # Number of numbers for which the distance to the median of a world is a candidate, too: those
 # whose means, and those whose variances, differ most. It finds worlds that differ in spread alone.
 SPREAD_FEATURES = 3
-# From so many candidates on, only the clearest single number is one beside a discriminant.
+# With more single numbers than these only the clearest is a candidate beside a discriminant.
 MANY_SCORERS = 18
 # Number of errors of each kind that `attainable_bound` adds. With 0, audits of sound estimators
 # would go on more often; with 2, violations that a thousand fits prove are given up too early.

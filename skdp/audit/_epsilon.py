@@ -490,7 +490,7 @@ class _Attack:
         return TestResult(epsilon, test.description, counts, has_statement)
 
     def could_exceed(self, epsilon, n_judging, confidence):
-        """Return True if so many fits might certify more than an epsilon.
+        """Return True if `n_judging` fits to each table might certify more than an epsilon.
 
         The test that was judged shows it, and so does one that is chosen on the other fits. A test
         that made no error shows no limit.

@@ -1,4 +1,4 @@
-"""Tables that differ in what an attacker looks for, of any container that an audit takes."""
+"""Neighboring tables, and tables with canaries, in any container that an audit accepts."""
 
 from contextlib import suppress
 from numbers import Real
@@ -14,7 +14,7 @@ from skdp.utils._values import FrozenValue
 
 
 def as_table(X):
-    """Return a frame as it is, a sparse table as CSR, numbers as float64 and others as objects.
+    """Return a frame unchanged, a sparse table as CSR, numbers as float64 and others as objects.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def as_table(X):
 
 
 def append_row(table, row):
-    """Return a table with a row below, in its container.
+    """Return a table with a further last row, in the same container.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def append_row(table, row):
     row, names = list(row), list(table.columns)
     columns = [[*column_of(table, place), value] for place, value in enumerate(row)]
     for column in columns:
-        # A whole number stays one where a column holds these alone.
+        # A whole number stays an integer in a column of integers.
         kind, value = type(column[0]), column[-1]
         is_whole = isinstance(value, float) and value.is_integer()
         if is_whole and issubclass(kind, int) and kind(value) == value:
@@ -65,7 +65,7 @@ def append_row(table, row):
 
 
 def append_columns(table, numbers):
-    """Return a table with columns of numbers at its right, in its container.
+    """Return a table with further columns of numbers, in the same container.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def append_columns(table, numbers):
 
 
 def coordinates(table):
-    """Return a table as numbers; a text becomes the share of rows with another text.
+    """Return a table as numbers; a text becomes the fraction of rows with another text.
 
     A missing value becomes the column's mean.
 
@@ -111,20 +111,20 @@ def coordinates(table):
 
 
 def numeric_columns(table):
-    """Say of each column of a table whether all its values are numbers or missing."""
+    """Return a mask of the columns whose values are all numbers or missing."""
     if issparse(table):
         return np.full(table.shape[1], True)
     return np.array([is_numeric(column_of(table, j)) for j in range(table.shape[1])])
 
 
 def null_row(table, places):
-    """Return zeros, and where a column holds no numbers its value in the row at a place."""
+    """Return a row of zeros; a column without numbers has its value in the row at its place."""
     columns = enumerate(numeric_columns(table))
     return [0.0 if is_number else column_of(table, j)[places[j]] for j, is_number in columns]
 
 
 def is_numeric(values):
-    """Say whether all values are numbers or missing.
+    """Return True if all values are numbers or missing.
 
     Parameters
     ----------
@@ -143,9 +143,9 @@ def column_of(table, place):
 
 
 def _holds(kind, value):
-    """Say whether a column's type is kept where a value comes into it.
+    """Return True if a column of a type can hold a value.
 
-    A fraction turns whole numbers into floats, in both worlds.
+    A fraction turns integers into floats, in both tables.
     """
     if isinstance(kind, np.dtype) and kind.kind in "iu":
         return isinstance(value, Real) and float(value).is_integer()
@@ -434,7 +434,7 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     y : array-like of shape (n_samples,)
     n_canaries : int
     norm : float
-        Of a canary.
+        Norm of a canary.
     relation : {"add_remove", "replace_one"}
         Whether a coin decides that the canary is in the table, or with which of two labels.
     random : RandomState
