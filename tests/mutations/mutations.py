@@ -2341,7 +2341,7 @@ MUTATIONS = [
     Mutation(
         "neighbours-that-hardly-differ",
         "audit._tables",
-        "worst_case_worlds",
+        "worst_case_tables",
         rules.both(rules.put_for("X[:-1]", "X[1:]"), rules.put_for("y[:-1]", "y[1:]")),
         ("audit/test_epsilon.py::test_a_false_claim_is_called_a_violation",),
         "the audit does not leave out the worst row, so a false claim is accepted",
