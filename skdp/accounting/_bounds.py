@@ -224,9 +224,35 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
         bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
-    if grouped is None and delta_ > 0.0:
-        bounds.append(_generic_group_epsilon(counts, delta_, relation, method, tolerance, k))
+    is_generic = grouped is None or any(map(_is_sampled_group, ev.leaves(grouped)))
+    how = relation, method, tolerance, k
+    if is_generic and delta_ > 0.0 and not _is_generic_above(min(bounds), counts, delta_, *how):
+        bounds.append(_generic_group_epsilon(counts, delta_, *how))
     return min(bounds)
+
+
+def _is_generic_above(known, counts, delta_, relation, method, tolerance, k):
+    """Return True if the general bound on a group is found to be no less than a known one.
+
+    One record's epsilon at delta / k is a lower bound on the epsilon that the general bound
+    multiplies by k; its own delta of the group then gives a larger one, and so on.
+    """
+    single = delta_ / k
+    for _ in range(6 if known < math.inf else 0):
+        value = _epsilon(counts, single, relation, method, tolerance)
+        if k * value >= known:
+            return True
+        grown = group_delta(value, single, k)
+        if grown <= delta_ * (1.0 + 1e-3):
+            return False
+        single *= delta_ / grown
+    return False
+
+
+def _is_sampled_group(part):
+    return isinstance(part, ev.SampledGroup) or (
+        isinstance(part, ev.RandomStopping) and any(map(_is_sampled_group, ev.leaves(part.event)))
+    )
 
 
 def _generic_group_epsilon(counts, delta_, relation, method, tolerance, k):
@@ -288,8 +314,13 @@ def get_delta(
     target, counts = check_within(epsilon, "epsilon", 0.0), _counts(event)
     if group_size == 1:
         return _delta(counts, target, relation, method, tolerance)
-    how = relation, method, tolerance, int(group_size)
-    return _inverted_delta(lambda d: _group_epsilon(counts, d, *how), target)
+    how = relation, method, tolerance
+    grouped, known = group_event(event, int(group_size)), 1.0
+    if grouped is not None:
+        known = _delta(_counts(grouped), target, *how)
+    return _inverted_delta(
+        lambda d: _group_epsilon(counts, d, *how, int(group_size)), target, known
+    )
 
 
 @lru_cache(maxsize=1024)
