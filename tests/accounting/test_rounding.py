@@ -35,6 +35,8 @@ from skdp.accounting import (
     zcdp_to_epsilon,
 )
 from skdp.accounting._bounds import METHODS
+from skdp.accounting._events import leaves
+from skdp.accounting._pld import pld_epsilon
 
 TINY = [
     kind(value)
@@ -211,7 +213,9 @@ def test_hardly_any_noise_costs_what_it_must():
 def test_losses_beyond_every_grid_have_a_price(noise):
     event = Gaussian(noise) + PureDP(0.1)
     for relation in ("add_remove", "replace_one"):
-        assert get_epsilon(event, 1e-5, method="pld", relation=relation) == math.inf
+        assert pld_epsilon(leaves(event), 1e-5, relation, 1e-4) == math.inf
+        found = get_epsilon(event, 1e-5, method="pld", relation=relation)
+        assert found == get_epsilon(event, 1e-5, method="rdp", relation=relation)
     assert 0.49 / noise**2 < get_epsilon(event, 1e-5) < math.inf
     accountant = PrivacyAccountant(1.0, 1e-5, composition="pld", ledger="memory://")
     assert not accountant.can_afford(event)
