@@ -50,6 +50,40 @@ MUTATIONS = [
         "twice as many Gaussian releases fit into a budget",
     ),
     Mutation(
+        "a-group-of-samples-moves-one-record-less",
+        "accounting._mixtures",
+        "mixtures",
+        rules.put_for("range(size, -1, -1)", "range(size - 1, -1, -1)"),
+        (
+            "accounting/test_groups_of_samples.py::test_the_curve_is_the_largest_integral",
+            "accounting/test_groups_of_samples.py::test_two_releases_cost_what_their_cells_do",
+        ),
+        "the case in which all records of a group are in one table is left out",
+    ),
+    Mutation(
+        "a-replaced-group-of-samples-as-a-removed-one",
+        "accounting._mixtures",
+        "mixtures",
+        rules.put_for("[(size, size)]", "[(size, 0)]"),
+        (
+            "accounting/test_groups_of_samples.py::test_no_directions_of_contributions_cost_more",
+            "accounting/test_groups_of_samples.py::test_two_releases_cost_what_their_cells_do",
+        ),
+        "k replaced records are priced as k null records",
+    ),
+    Mutation(
+        "fewer-sampled-records-of-a-group",
+        "accounting._mixtures",
+        "_log_weights",
+        rules.put_for("math.log(rate)", "math.log(0.5 * rate)"),
+        (
+            "accounting/test_groups_of_samples.py::"
+            "test_groups_cost_what_the_mixture_of_gaussians_of_another_library_costs",
+            "accounting/test_groups_of_samples.py::test_the_curve_is_the_largest_integral",
+        ),
+        "several records of a group are in a sample more often than is priced",
+    ),
+    Mutation(
         "half-the-sampling-rate",
         "accounting._sampled",
         "_sampled",
