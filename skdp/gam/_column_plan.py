@@ -295,7 +295,8 @@ class ColumnsPlan(PlanValue):
         """Raise `ValueError` where a column holds what its kind does not."""
         known = {j: c.known for j, c in enumerate(self.columns) if c.is_label}
         labels = {j: categories for j, categories in known.items() if categories is not None}
-        table.check({j: column.check for j, column in enumerate(self.columns)}, labels)
+        checks = {j: column.check for j, column in enumerate(self.columns)}
+        table.check(checks, labels, found=self._undeclared(True))
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""

@@ -21,7 +21,7 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
 from skdp.preprocessing._categories import check_served, declared_places, is_per_column
 from skdp.utils import ChunkedArray
-from skdp.utils._labels import category_codes, is_missing
+from skdp.utils._labels import category_codes, is_missing, kind_without_form
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -63,9 +63,13 @@ class Column(FrozenValue, kw_only=True, eq=False):
         try:
             numbers = self.numbers(values)
         except Exception:
+            # "auto" is advised only where it can find the column's values.
+            if kind_without_form(values) is None:
+                remedy = "or give categories={column: 'auto'} to find them"
+            else:
+                remedy = "or turn each value into text, by X[column].astype(str) in pandas"
             raise ValueError(
-                f"{name} holds values that are no {self.kind}s: declare its categories, or give "
-                "categories={column: 'auto'} to find them"
+                f"{name} holds values that are no {self.kind}s: declare its categories, {remedy}"
             ) from None
         check_finite(numbers, name, allow_nan=True)
         return numbers if self.kind == "number" else values

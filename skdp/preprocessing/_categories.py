@@ -17,11 +17,8 @@ from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._frames import objects
-from skdp.utils._labels import UNDECLARED, category_codes, label_key
+from skdp.utils._labels import INTEGERS_APART, UNDECLARED, canonical_label, category_codes
 from skdp.utils._validation import code_type, is_auto
-
-# From here on not every integer is a float, and one missing value makes a column one of floats.
-INTEGERS_APART = 2.0**53
 
 
 def check_categories(categories, shape):
@@ -94,16 +91,19 @@ class DeclaredCounts(MechanismPlan):
 
 
 def check_declared(table, plan):
-    """Raise `ValueError` if a table holds labels of other kinds than are declared for a column.
+    """Raise `ValueError` if a table holds labels that cannot be counted as a plan counts them.
 
     Parameters
     ----------
     table : ColumnTable
     plan : Declared, DeclaredCounts or StabilityThreshold
-        Which discovers categories, and then nothing is checked.
+        Labels of other kinds than are declared are refused, and where categories are to be found
+        those of which none can be.
     """
     declared = {Declared: "values", DeclaredCounts: "categories"}.get(type(plan))
-    if declared is not None:
+    if declared is None:
+        table.check({}, found=range(table.shape[1]))
+    else:
         table.check({}, dict(enumerate(getattr(plan, declared))))
 
 
@@ -117,12 +117,13 @@ def check_served(table, categories, declared):
     declared : collection of int
         The columns whose categories were declared. What was discovered in a column of objects
         says nothing of the kinds of its rare values, and its own rows must not be refused: other
-        columns are checked where their type says the kind of all their values.
+        columns are checked where their type says the kind of all their values. Values of which
+        no category can be found were refused by the fit, and are refused here.
     """
     checked = {
         j: labels for j, labels in categories.items() if j in declared or table.kind_is_public(j)
     }
-    table.check({}, checked)
+    table.check({}, checked, found=[j for j in categories if j not in declared])
 
 
 def check_encoded(encoder, table):
@@ -350,31 +351,15 @@ def _coded(values):
             known = np.abs(found) < INTEGERS_APART
         labels, places = found[known], np.where(known, np.cumsum(known) - 1, UNDECLARED)
     else:
-        found = [_canonical(value) for value in values]
+        found = [canonical_label(value) for value in values]
         labels = sorted(set(found) - {None}, key=_order)
         at = {label: place for place, label in enumerate(labels)}
         places, codes = np.array([at.get(label, UNDECLARED) for label in found], int), slice(None)
     return labels, places.astype(code_type(labels))[codes]
 
 
-def _canonical(value):
-    """Return the one form of equal values, None for what can be no category.
-
-    Which of 1, 1.0, True, or of 0.0 and -0.0 a column holds, also where one missing value changes
-    the type of a column, depends on single rows; they are one label. Only strings and numbers
-    that are one and the same in every type are discovered.
-    """
-    key = label_key(value)
-    if isinstance(key, str):
-        return key
-    if not isinstance(key, numbers.Real) or not -INTEGERS_APART < key < INTEGERS_APART:
-        return None
-    number = float(key)
-    return int(number) if number.is_integer() else number
-
-
 def _released_labels(labels):
     """Return released labels as an array whose type says nothing of those that were not."""
     if labels:
-        return categories_array([_canonical(label) for label in labels])
+        return categories_array([canonical_label(label) for label in labels])
     return np.empty(0, dtype=object)

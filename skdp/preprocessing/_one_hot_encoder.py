@@ -71,8 +71,9 @@ class DPOneHotEncoder(PlannedTransformer):
     categories_ : list of ndarray
         The categories of each column: as declared, or those discovered, numbers before strings
         and each sorted; then `other`, if it is not one of them. Numbers that are equal are one
-        category: True, 1 and 1.0 are discovered as 1. Numbers of a magnitude of 2**53 or more,
-        where floats cannot tell integers apart, dates and durations are not discovered.
+        category: True, 1 and 1.0 are discovered as 1. Where categories are to be discovered,
+        values that are neither text nor numbers of a magnitude below 2**53 (dates, intervals,
+        long identifiers) are refused before the charge.
     counts_ : list of ndarray
         Noisy counts of each column's categories, without an appended `other`. None where nothing
         was counted: with declared categories and no `min_frequency`.
@@ -92,8 +93,8 @@ class DPOneHotEncoder(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. With declared categories and no `min_frequency` nothing is computed from the
-    data: nothing is charged and the statement's epsilon is 0. Missing values and values of any
-    type are no error: they are not known. The proof is in ``docs/encoders.md``.
+    data: nothing is charged and the statement's epsilon is 0. Missing values are no error: they
+    are not known. The proof is in ``docs/encoders.md``.
 
     References
     ----------
