@@ -86,6 +86,10 @@ class ColumnTable:
         """Return what a column is called in errors."""
         return column_name(j, self._names)
 
+    def label(self, j):
+        """Return the name of a column, None where the table has no names."""
+        return None if self._names is None else self._names[j]
+
     def column(self, j):
         """Return the raw values of a column, as `Rows`."""
         return self.rows(partial(ColumnTable.values, column=j), 1)
@@ -471,11 +475,11 @@ def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
 
 
 def declared_bounds(bounds, shape, columns=None):
-    """Return (low, high) of some columns, or None for "auto".
+    """Return (low, high) of some columns, NaN for those whose bounds are to be found.
 
     Parameters
     ----------
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high)
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
     shape : TableShape
         Whose names a dict may use.
     columns : ndarray of int, default=None
@@ -490,15 +494,24 @@ def declared_bounds(bounds, shape, columns=None):
     ValueError
         If they are not as described, or name no column of the table.
     """
-    if is_auto(bounds):
-        return None
     columns = np.arange(shape.n_columns) if columns is None else columns
+    if is_auto(bounds):
+        return np.full(len(columns), np.nan), np.full(len(columns), np.nan)
     if not isinstance(bounds, Mapping):
         ends = broadcast_bounds(bounds, shape.n_columns)
         return check_bounds([end[columns] for end in ends], len(columns))
-    entries = all_declared(bounds, shape, "bounds", columns)
-    low, high = zip(*(check_bounds(entry, 1) for entry in entries), strict=True)
-    return np.concatenate(low), np.concatenate(high)
+    low, high = np.full(len(columns), np.nan), np.full(len(columns), np.nan)
+    refused = []
+    for i, entry in enumerate(all_declared(bounds, shape, "bounds", columns)):
+        if is_auto(entry):
+            continue
+        try:
+            (low[i],), (high[i],) = check_bounds(entry, 1)
+        except ValueError as error:
+            refused.append(f"{column_name(columns[i], shape.names)}: {error}")
+    if refused:
+        raise ValueError(in_one(refused))
+    return low, high
 
 
 def all_declared(value, shape, what, columns):
