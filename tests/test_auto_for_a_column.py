@@ -199,6 +199,28 @@ def test_a_person_counts_one_value_of_a_declared_column_too():
     assert encoder.counts_[0].sum() == pytest.approx(400, abs=40)
 
 
+@pytest.mark.parametrize("name", ["DPAdditiveClassifier", "DPTableVectorizer"])
+def test_errors_of_raw_tables_name_all_columns_at_once(name):
+    accountant = PrivacyAccountant(4.0, 1e-6)
+    bounds = {"age": (90, 17), "income": "auto", "years": (3, 3)}
+    with pytest.raises(ValueError, match=r"(?s)'age'.*'years'"):
+        make(name, {}, bounds=bounds, accountant=accountant).fit(FRAME, Y)
+    categories = {"job": ["a", "a"], "region": "north", "grade": "auto"}
+    with pytest.raises(ValueError, match=r"(?s)'job'.*'region'"):
+        make(name, {}, categories=categories, accountant=accountant).fit(WORDS, Y)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("name", ["DPOneHotEncoder", "DPTargetEncoder"])
+def test_errors_of_encoders_name_all_columns_at_once(name):
+    accountant = PrivacyAccountant(4.0, 1e-6)
+    for last in ("auto", [1, 2, 3]):
+        categories = {"job": ["a", "a"], "region": ["b", "b"], "grade": last}
+        with pytest.raises(ValueError, match=r"(?s)'job'.*'region'"):
+            make(name, {}, categories=categories, accountant=accountant).fit(WORDS, Y)
+    assert accountant.epsilon_spent == 0.0
+
+
 @pytest.mark.parametrize("name", ["DPStandardScaler", "DPHistogramTransformer"])
 def test_errors_name_all_columns_at_once(name):
     accountant = PrivacyAccountant(4.0, 1e-6)

@@ -11,6 +11,7 @@ import numpy as np
 from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
 from skdp._data._parts import gather_over
 from skdp._data._persons import shares_of, units_of_labels
+from skdp._data._refusals import column_name, in_one
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
 from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
@@ -42,7 +43,20 @@ def check_categories(categories, shape):
     if not isinstance(categories, Mapping) and all(np.ndim(item) == 0 for item in categories):
         categories = [categories] * shape.n_columns
     columns = all_declared(categories, shape, "categories", range(shape.n_columns))
-    return [categories_array(column) for column in columns]
+    return _arrays_of_labels(columns, shape.names)
+
+
+def _arrays_of_labels(entries, names):
+    """Return an array for each column's list of labels, or raise one `ValueError` about all."""
+    arrays, refused = [], {}
+    for j, entry in enumerate(entries):
+        try:
+            arrays.append(None if entry is None else categories_array(entry))
+        except ValueError as error:
+            refused.setdefault(str(error), []).append(column_name(j, names))
+    if refused:
+        raise ValueError(in_one(f"{', '.join(own)}: {error}" for error, own in refused.items()))
+    return arrays
 
 
 def category_lists(categories, shape):
@@ -64,7 +78,7 @@ def category_lists(categories, shape):
     if not (isinstance(categories, Mapping) or is_per_column(categories)):
         return check_categories(categories, shape)
     entries = all_declared(categories, shape, "categories", range(shape.n_columns))
-    return [None if is_auto(own) else categories_array(own) for own in entries]
+    return _arrays_of_labels([None if is_auto(own) else own for own in entries], shape.names)
 
 
 def position_of(other, labels):
