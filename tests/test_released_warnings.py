@@ -128,10 +128,13 @@ def test_nothing_is_said_of_columns_that_were_found():
         assert said(run) == []
 
 
-def test_bounds_that_are_much_too_wide_are_reported():
+@pytest.mark.parametrize(
+    "kind", [DPAdditiveClassifier, DPHistogramNB, DPTableVectorizer, skdp.DPDecisionTreeClassifier]
+)
+def test_bounds_that_are_much_too_wide_are_reported(kind):
     X = pd.DataFrame({"x": RNG.random(20_000), "y": RNG.random(20_000)})
     bounds = {"x": (0, 1e6), "y": (0, 1)}
-    model = DPAdditiveClassifier(2.0, bounds=bounds)
+    model = kind(2.0, delta=1e-6, bounds=bounds)
     (message,) = said(lambda: model.fit(X, X["x"] > 0.5))
     assert "column 'x' are in one bin" in message and "'y'" not in message
 
