@@ -197,3 +197,9 @@ def test_columns_whose_names_are_those_of_identifiers_are_reported(name):
 def test_columns_of_as_many_values_as_rows_are_to_be_left_out():
     (message,) = said(lambda: DPOneHotEncoder(1.0, delta=1e-6).fit(FRAME[["code"]]))
     assert "leave a column out whose values are nearly all different" in message
+
+
+def test_audits_fit_synthetic_tables_and_warn_of_none():
+    from skdp.audit import audit_epsilon
+
+    assert said(lambda: audit_epsilon(DPStandardScaler(0.01), n_fits=20, random_state=0)) == []

@@ -20,6 +20,7 @@ from skdp.audit._published import Verdict, as_matrix, distinguish, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._findings import muted_findings
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
@@ -324,6 +325,7 @@ def _turns(n_fits):
     return [world for pair in range(n_fits) for world in ((0, 1) if pair // 2 % 2 else (1, 0))]
 
 
+@muted_findings()
 def _fitted(estimator, persons, X, y, rows=1, own=ROWS_OF_A_PERSON):
     """Fit a clone; with persons, those who are behind these have one row in X each, and get `own`.
 

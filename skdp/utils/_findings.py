@@ -54,6 +54,7 @@ WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 MOST_NAMES = 20
 
 _FINDINGS = ContextVar("findings", default=None)
+_IS_MUTED = ContextVar("is_muted", default=False)
 
 
 @contextmanager
@@ -65,6 +66,16 @@ def collect_findings():
         yield findings
     finally:
         _FINDINGS.reset(token)
+
+
+@contextmanager
+def muted_findings():
+    """Warn of no findings inside this context: an audit fits thousands of synthetic tables."""
+    token = _IS_MUTED.set(True)
+    try:
+        yield
+    finally:
+        _IS_MUTED.reset(token)
 
 
 def report_finding(kind, columns=()):
@@ -113,6 +124,8 @@ def warn_of_findings(label, findings, names=None):
     names : sequence, default=None
         The names of the table's columns; None names them by their positions.
     """
+    if _IS_MUTED.get():
+        return
     sentences, named = [], set()
     for kind, message in MESSAGES.items():
         reported = [columns for found, columns in findings if found == kind]
