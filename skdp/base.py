@@ -30,12 +30,13 @@ from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
+from skdp.utils._findings import collect_findings, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
 from skdp.utils._fit_arguments import forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 from skdp.utils._units import for_unit
-from skdp.utils._validation import is_auto, public_inputs
+from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
 UNACCOUNTED = Terms(1.0, 0.0)
@@ -228,7 +229,7 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     def _charge_needs_no_shape(self):
         """Say whether what a fit charges is the same for every shape of table."""
         names = self._of_shape_if_auto
-        return names is not None and not any(is_auto(getattr(self, name, None)) for name in names)
+        return names is not None and not any(has_auto(getattr(self, name, None)) for name in names)
 
     def get_metadata_routing(self):
         """Return what `fit` asks for as metadata: `groups` where the unit is a person.
@@ -423,11 +424,23 @@ class PrivateRelease:
             settings.enter_context(np.errstate(all="ignore"))
             self._door = settings.enter_context(Door())
             settings.enter_context(Run())
+            self._findings = settings.enter_context(collect_findings())
             self._settings = settings.pop_all()
         return self
 
     def __exit__(self, kind, error, traceback):
         self._settings.__exit__(kind, error, traceback)
+        # Last, so that a fit keeps what was paid for if the warning is made an error.
+        if kind is None and self._is_released:
+            warn_of_findings(self._label, self._findings, self._column_names)
+
+    # The names of the table's columns, for warnings.
+    _column_names = None
+
+    @property
+    def _is_released(self):
+        """True if what the noise was added to is seen."""
+        return self._charged
 
     @property
     def terms(self):
@@ -569,9 +582,18 @@ class PrivateFit(PrivateRelease):
         return super().__enter__()
 
     def __exit__(self, kind, error, traceback):
-        super().__exit__(kind, error, traceback)
         if not self._published:
             self._forget()
+        super().__exit__(kind, error, traceback)
+
+    @property
+    def _column_names(self):
+        return names_for_keys(self._estimator)
+
+    @property
+    def _is_released(self):
+        """True if the fitted attributes are set."""
+        return self._published
 
     def read(self, X, y=None):
         """Read a table of numbers, and labels or targets, each row by itself.

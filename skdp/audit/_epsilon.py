@@ -27,6 +27,7 @@ from skdp.audit._published import as_matrix, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._findings import muted_findings
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
@@ -391,6 +392,7 @@ class _Fitter(FrozenValue, eq=False):
     canary_rows: int = 1
     persons: object = None
 
+    @muted_findings()
     def fit(self, X, y, *, canary_rows=None, other_rows=1):
         """Return a fitted clone; a canary has `canary_rows`, another row is `other_rows` times."""
         model = clone(self.estimator)

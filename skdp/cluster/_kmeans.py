@@ -263,7 +263,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         there can be more then.
     n_clusters : int, default=8
         The number of centres, at most 4096.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column by its name or place. It must not be computed from the data. "auto" spends a fifth
         of epsilon, and at most of delta, on `skdp.stats.estimate_bounds`, in the same charge.

@@ -2079,10 +2079,45 @@ MUTATIONS = [
     Mutation(
         "bounds-of-a-replaced-row",
         "stats._bounds",
-        "_SpacedHistogram.mechanism",
+        "BoundsPlan.whole",
         rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
         ("stats/test_bounds.py::test_brute_force_sensitivity",),
         "relation ignored: 1 for 2",
+    ),
+    Mutation(
+        "refinement-of-one-column",
+        "stats._refinement",
+        "RefinementPlan.mechanism",
+        rules.term_dropped("n_narrow"),
+        ("stats/test_refinement.py::test_brute_force_sensitivity_of_the_cells",),
+        "a row is in one cell of every narrow column",
+    ),
+    Mutation(
+        "refinement-of-a-replaced-row",
+        "stats._refinement",
+        "RefinementPlan.mechanism",
+        rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
+        ("stats/test_refinement.py::test_brute_force_sensitivity_of_the_cells",),
+        "relation ignored: 1 for 2",
+    ),
+    Mutation(
+        "refinement-for-free",
+        "stats._bounds",
+        "BoundsPlan._epsilons",
+        rules.share_forgotten(),
+        (
+            "stats/test_refinement.py"
+            "::test_the_price_is_the_same_for_every_number_of_narrow_columns",
+        ),
+        "a share forgotten: both steps spend all",
+    ),
+    Mutation(
+        "declared-counts-for-free",
+        "preprocessing._categories",
+        "StabilityThreshold.__post_init__",
+        rules.put_for("self.n_columns + self.n_declared", "self.n_columns"),
+        ("test_auto_for_a_column.py::test_brute_force_sensitivity_of_mixed_categories",),
+        "a row counts in declared columns, too, but only the sought ones are priced",
     ),
     Mutation(
         "histogram-of-a-replaced-row",
