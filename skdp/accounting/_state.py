@@ -262,7 +262,9 @@ class State(FrozenValue):
 
     `totals` maps (user, purpose, part) to the total of what they charged, the part None for all
     rows. `sub_caps` maps names to `Cap`, `reservations` a reservation's name to its `Rounds`.
-    `closed` is the reason why the data set was closed.
+    `closed` is the reason why the data set was closed. `identity` is the hash of the record that
+    opened it, None before. `reserved_from` is None for an ordinary data set; for a reserved part it
+    has the `dataset` and the `hash` of the charge that pays for it.
     """
 
     position: tuple = NOTHING
@@ -271,6 +273,8 @@ class State(FrozenValue):
     sub_caps: dict = field(default_factory=dict)
     reservations: dict = field(default_factory=dict)
     closed: str | None = None
+    identity: str | None = None
+    reserved_from: dict | None = None
 
     def after(self, records):
         """Return the state after some more records.
@@ -288,7 +292,15 @@ class State(FrozenValue):
     def _after(self, record):
         self.check_not_closed()
         if record.kind == "open":
-            return State(terms=Terms(**record.body))
+            if self.terms is not None:
+                raise ValueError("the data set was opened before")
+            # A nonce that makes the record's hash unlike any other ledger's.
+            about_ledger = ("nonce", "reserved_from")
+            terms = {name: v for name, v in record.body.items() if name not in about_ledger}
+            paid = record.body.get("reserved_from")
+            if paid is not None and set(paid) != {"dataset", "hash"}:
+                raise ValueError("it does not say which charge pays for it")
+            return State(terms=Terms(**terms), identity=record.hash, reserved_from=paid)
         if record.kind == "change_cap":
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
             return replace(self, terms=replace(self.terms, **cap))

@@ -112,7 +112,7 @@ MUTATIONS = [
         "caps-of-what-was-known-before",
         "accounting._accountant",
         "PrivacyAccountant._append",
-        rules.put_for("decide(state)", "decide(known)"),
+        rules.put_for("decide(state)", "decide(before)"),
         (
             "accounting/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
             "accounting/test_governance.py::test_racing_processes_of_users_never_pass_a_cap",
@@ -134,7 +134,7 @@ MUTATIONS = [
         "part-of-a-closed-data-set-charged",
         "accounting._accountant",
         "PrivacyAccountant._append",
-        rules.decided("closed is None", False),
+        rules.decided("parent_closed is None", False),
         (
             "accounting/test_governance.py::"
             "test_a_part_is_refused_whose_data_set_is_closed_while_it_writes",
@@ -153,9 +153,20 @@ MUTATIONS = [
         "reserved-part-spent-by-another",
         "accounting._accountant",
         "PrivacyAccountant.__new__",
-        rules.put_for("handle._whole() or handle", "handle"),
+        rules.put_for("handle._parent() or handle", "handle"),
         ("accounting/test_governance.py::test_a_reserved_part_is_spent_by_whoever_reserved_it",),
         "a user spends what another one reserved, past a sub-cap",
+    ),
+    Mutation(
+        "another-ledger-at-the-address",
+        "accounting._accountant",
+        "_Known.check_identity",
+        rules.refusals_dropped("is not the one"),
+        (
+            "accounting/test_ledger_identity.py::"
+            "test_a_pickle_refuses_another_ledger_at_its_address[InFile-3]",
+        ),
+        "a ledger that another one has replaced can be spent again",
     ),
     Mutation(
         "partition-cut-anew-by-another-user",
