@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._chain import next_record
+from skdp.accounting._chain import Record
 from skdp.accounting._events import Event, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._ledger_view import LedgerView, ledger_records
@@ -517,8 +517,18 @@ class PrivacyAccountant(LedgerView):
         if not isinstance(label, str):
             raise ValueError(f"label must be a str, got {label!r}")
         check_readable(event)
-        spend = Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
-        return replace(spend, user=self._user, purpose=self._purpose)
+        return Spend(
+            label=label,
+            event=event,
+            epsilon=0.0,
+            delta=0.0,
+            seeded=bool(seeded),
+            time=_time(),
+            version=__version__,
+            part=self._part,
+            user=self._user,
+            purpose=self._purpose,
+        )
 
     def _read(self):
         """Read what was appended since this data set was last read, and return the state."""
@@ -547,8 +557,9 @@ class PrivacyAccountant(LedgerView):
                 state = replace(state, closed=parent_closed)
             decision = decide(state)
             if decision is not None:
-                # What could not be read would close the data set for ever.
-                state.after([next_record(state.position, self._dataset, *decision)])
+                # What could not be read would close the data set for ever. The ledger makes sure
+                # that the body is read as it is written.
+                state.after([Record(state.position[0] + 1, self._dataset, *decision, hash="")])
             return decision
 
         records = self._ledger.append(self._dataset, before.position, decide_on)
@@ -701,10 +712,22 @@ def _restored(address, dataset, part, user="", purpose="", identity=None):
 
 
 def _body(spend):
-    body = asdict(replace(spend, event=spend.event.to_json()))
-    # Records of those who say neither who they are nor why are as they always were.
-    unsaid = [name for name in ("user", "purpose") if not body[name]]
-    return {name: body[name] for name in body if name not in ("sequence", "hash", *unsaid)}
+    """Return the body of the record of a charge or a draw, without the record's own position."""
+    body = {
+        "label": spend.label,
+        "event": spend.event.to_json(),
+        "epsilon": spend.epsilon,
+        "delta": spend.delta,
+        "seeded": spend.seeded,
+        "time": spend.time,
+        "version": spend.version,
+        "part": None if spend.part is None else asdict(spend.part),
+    }
+    if spend.user:
+        body["user"] = spend.user
+    if spend.purpose:
+        body["purpose"] = spend.purpose
+    return body
 
 
 def ledger_reports(ledger, dataset=None):

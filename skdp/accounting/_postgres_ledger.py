@@ -105,19 +105,21 @@ class PostgreSQLLedger(_records.TableLedger):
 
         return self._connected(begun)
 
-    def _commit(self, transaction, record, end):
-        _records.insert_record(transaction.execute, record)
-        _records.read_back(transaction.execute, record, end)
+    def _commit(self, transaction, row, end):
+        _records.insert_row(transaction.execute, row)
+        _records.read_back(transaction.execute, row, end)
         versions = _versions(transaction.execute, end)[1]
         transaction.execute("COMMIT")
-        self._checked, self._versions = (record.sequence, record.hash), versions
+        self._checked, self._versions = (row[0], row[-1]), versions
 
     def _check(self, transaction, whole=False):
         """Check what this object has not checked yet, or everything if rows were touched."""
         execute, seen = transaction.execute, self._checked
         before, now = _versions(execute, seen)
         is_new = whole or before != self._versions
-        end = _records.check_chain(execute, NOTHING if is_new else seen)
+        start = NOTHING if is_new else seen
+        end, rows = _records.check_chain(execute, start)
+        transaction.checked = start, rows
         _records.check_position(execute, seen)
         self._checked, self._versions = end, now
         return self._checked

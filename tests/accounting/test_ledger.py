@@ -14,6 +14,8 @@ from skdp.accounting import PrivacyAccountant, PureDP, chain_end, open_ledger
 from skdp.exceptions import LedgerError
 from tests._processes import Child
 
+pytestmark = pytest.mark.usefixtures("any_system")
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -232,7 +234,7 @@ def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("skdp.accounting._records.insert_record", interrupted)
+        patch.setattr("skdp.accounting._records.insert_row", interrupted)
         with pytest.raises(KeyboardInterrupt):
             accountant.charge(PureDP(0.5))
     assert len(accountant.spends) == 3

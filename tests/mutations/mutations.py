@@ -101,7 +101,7 @@ MUTATIONS = [
         "sub-caps-ignored",
         "accounting._state",
         "State.caps",
-        rules.put_for("[Cap(*self.terms.cap), *inside]", "[Cap(*self.terms.cap)]"),
+        rules.put_for("[_data_set_cap(self.terms), *inside]", "[_data_set_cap(self.terms)]"),
         (
             "accounting/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
             "accounting/test_governance.py::test_a_search_and_its_plan_keep_a_sub_cap",
@@ -251,7 +251,7 @@ MUTATIONS = [
         "table-that-is-trusted",
         "accounting._records",
         "check_chain",
-        rules.put_for("seen == NOTHING", "False"),
+        rules.put_for("chain_end(rows, seen)", "(rows[-1][0], rows[-1][-1]) if rows else seen"),
         ("accounting/test_ledger_contract.py::test_a_damaged_sqlite",),
         "a charge that was made cheaper afterwards leaves more of the budget",
     ),
