@@ -453,7 +453,7 @@ class PrivacyAccountant(LedgerView):
 
     def _decide(self, kind, reason, **cap):
         """Append what somebody decided; what is closed is closed once."""
-        if not (isinstance(reason, str) and reason.strip()):
+        if not _check_text(reason, "reason").strip():
             raise ValueError("reason must say who decided and why")
         if cap and self._parent():
             raise ValueError("a reserved part keeps its cap: reserve another one")
@@ -514,8 +514,7 @@ class PrivacyAccountant(LedgerView):
         return _restored(self._address, self._dataset, part, user, purpose, identity)
 
     def _spend(self, event, label="", seeded=False):
-        if not isinstance(label, str):
-            raise ValueError(f"label must be a str, got {label!r}")
+        _check_text(label, "label")
         check_readable(event)
         return Spend(
             label=label,
@@ -709,6 +708,18 @@ def _restored(address, dataset, part, user="", purpose="", identity=None):
     handle = object.__new__(PrivacyAccountant)
     vars(handle).update(_address=address, _dataset=dataset, _part=part, _known=known, **names)
     return _live.setdefault((key, part, *names.values()), handle)
+
+
+def _check_text(text, name):
+    """Return a text that a report or an export can write; ValueError for any other value."""
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be a str, got {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A lone half of a surrogate pair: no file and no terminal could show the record.
+        raise ValueError(f"{name} must be text in Unicode, got {text!r}") from None
+    return text
 
 
 def _body(spend):
