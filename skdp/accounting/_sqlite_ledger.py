@@ -175,7 +175,10 @@ class SQLiteLedger(_records.TableLedger):
         try:
             file = os.lstat(self.path)
         except OSError as error:
-            raise LedgerError(f"there is no ledger at {self.path}") from error
+            raise LedgerError(
+                f"there is no ledger at {self.path}; if its file was removed on purpose, a new "
+                "process can begin another one there"
+            ) from error
         if stat.S_ISDIR(file.st_mode):
             raise LedgerError(f"{self.path} is a folder; a ledger is a file: {self.path}/budget.db")
         if not stat.S_ISREG(file.st_mode):
