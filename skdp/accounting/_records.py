@@ -84,16 +84,19 @@ class TableLedger:
         """Append one record, decided while nobody else can append."""
 
         def work(transaction):
-            # Nobody else can append from here on.
+            # Read: nobody else can append from the transaction's begin to its end.
             end = self._check(transaction)
             records = self._select(transaction, dataset, after)
+            # Decide: whoever charges sees what is there now, whoever wrote it.
             decision = decide(records)
             if decision is None:
                 return records
+            # Append, commit and read back.
             row = next_row(end, dataset, *decision)
             self._commit(transaction, row, end)
             return [*records, Record.from_row(row)]
 
+        # Open and begin.
         return self._call(work)
 
     def verify(self):
