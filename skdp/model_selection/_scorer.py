@@ -31,6 +31,9 @@ class DPScorer:
         None is the operating system's generator.
     """
 
+    # Tools around a private estimator may compute it on raw rows: they get a release.
+    releases_privately = True
+
     def __init__(self, score, epsilon, delta, accountant=None, random_state=None):
         self.score = score
         self.epsilon, self.delta = check_privacy_parameters(epsilon, delta)

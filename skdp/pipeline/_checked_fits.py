@@ -4,7 +4,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._instances import CONTAINERS
+from skdp.pipeline._known import find_raw_steps
 from skdp.pipeline._parameters import PublicTable, check_parameters
+from skdp.utils._callers import register_step_reader
+
+# Private fits look at the pipelines around them, and stand below this package.
+register_step_reader(find_raw_steps)
 
 
 class SplitPipeline(Pipeline):

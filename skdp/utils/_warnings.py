@@ -6,7 +6,7 @@ from inspect import currentframe
 BETWEEN = ("skdp", "sklearn", "joblib", "contextlib")
 
 
-def warn_user(message):
+def warn_user(message, category=UserWarning):
     """Warn of the line that called into skdp, also through scikit-learn."""
     frame, level = currentframe(), 1
     while (
@@ -14,4 +14,4 @@ def warn_user(message):
         and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN
     ):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -1,0 +1,293 @@
+"""Who calls a private fit: other tools that compute something from the raw rows beside it.
+
+A private estimator charges what it releases. What a tool around it computes from the same rows
+without it is charged nowhere. The calls on the way from the outermost private fit to the user's
+code name these tools, in worker processes too.
+"""
+
+import sys
+import threading
+import warnings
+import weakref
+
+from skdp.exceptions import RawDataWarning
+from skdp.utils._known_callers import FITS, holds_private, is_known, known_caller, passes_on
+from skdp.utils._warnings import warn_user
+
+CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblearn.pipeline")
+VALIDATION = "sklearn.model_selection._validation"
+TARGETS = "sklearn.compose._target"
+INSTALLED = ("site-packages", "dist-packages")
+
+
+class _Warned(threading.local):
+    """The call of the outermost tool in which a thread was warned last, and of what.
+
+    Attributes
+    ----------
+    subject : callable or None
+        A weak reference to the tool.
+    chain : tuple or None
+        Tells the call from other calls of the tool.
+    texts : set of str
+        The warnings that were given.
+    is_complete : bool
+        Whether one of them was about the outermost tool itself. It speaks for all that is inside.
+    """
+
+    subject = chain = None
+    texts, is_complete = frozenset(), False
+
+
+_warned = _Warned()
+# What reads the steps of pipelines that learn from rows without privacy.
+_step_readers = []
+
+
+def register_step_reader(find_raw_steps):
+    """Set the function that names the steps of an estimator that learn from rows without privacy.
+
+    Modules of pipelines stand above this one, and register theirs when they are imported.
+    """
+    _step_readers[:] = [find_raw_steps]
+
+
+def check_callers(estimator, on_raw_data, occasion="fit"):
+    """Refuse, or warn of, what tools around a private estimator compute from the raw rows.
+
+    It is called before the charge, and computes nothing from rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The private one.
+    on_raw_data : callable
+        Returns "warn" or "raise": what the ledger asks for. It is called if something was found.
+    occasion : {"fit", "clone", "answer"}
+        What is about to happen. Tools clone an estimator in the calling process before they send
+        it to workers, where the tool itself cannot be seen any more. A fitted estimator that
+        answers inside the `fit` of a tool trains that tool.
+
+    Raises
+    ------
+    ValueError
+        If the tool repeats rows, or sets the seeds of the noise, or `on_raw_data` is "raise".
+
+    Warns
+    -----
+    RawDataWarning
+        Once for each call of the outermost tool.
+    """
+    frame = sys._getframe(2)
+    calls, direct = [], None
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if is_known(module) or module in CONTAINERS or module == TARGETS:
+            calls.append(frame)
+        elif direct is None and not passes_on(module):
+            direct = frame
+        frame = frame.f_back
+    if calls or (direct is not None and _is_installed(direct)):
+        _judge(estimator, calls, direct, on_raw_data, occasion)
+
+
+def _is_installed(frame):
+    """Say whether a call is one of an installed package's that was not written for skdp."""
+    path = frame.f_code.co_filename
+    if not any(folder in path for folder in INSTALLED):
+        return False
+    known = (getattr(value, "__module__", None) for value in list(frame.f_globals.values()))
+    return not any(isinstance(name, str) and name.partition(".")[0] == "skdp" for name in known)
+
+
+def _judge(estimator, calls, direct, on_raw_data, occasion):
+    """Raise or warn for what is wrong with any of the calls around an estimator."""
+    name = type(estimator).__name__
+    findings = []
+    checked = _inside_checked(calls)
+    for call in calls:
+        module, function = call.f_globals["__name__"], call.f_code.co_name
+        row = known_caller(module, function)
+        if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
+            continue
+        if module == VALIDATION and _is_called_by_tool(call):
+            # That tool's row says what it makes of the scores or the answers.
+            continue
+        findings += _findings_of(call, module, function, occasion, is_checked=call in checked)
+    if occasion == "fit" and direct is not None and _is_installed(direct):
+        findings += _unknown_caller(direct, estimator)
+    if not findings:
+        return
+    text = "; ".join(dict.fromkeys(f"{who} around {name} {what}" for _, who, what, _ in findings))
+    if any(refused for *_, refused in findings):
+        raise ValueError(f"{text}. Nothing was computed or charged")
+    if on_raw_data() == "raise":
+        raise ValueError(
+            f"{text}. Nothing was computed or charged: this ledger was opened with "
+            "on_raw_data='raise'"
+        )
+    _warn_once(text, calls[-1] if calls else direct, found_in=[call for call, *_ in findings])
+
+
+def _warn_once(text, outermost, found_in):
+    """Warn, once for each call of the outermost tool; always if the user made it an error."""
+    subject, chain = _identity(outermost)
+    if _warned.chain != chain or _warned.subject() is not subject:
+        known, is_complete = frozenset(), False
+    else:
+        known, is_complete = _warned.texts, _warned.is_complete
+    if (is_complete or text in known) and not _is_error():
+        return
+    warn_user(text, RawDataWarning)
+    # Not before: a warning that is an error stops the next call as well.
+    _warned.subject, _warned.chain = _reference(subject), chain
+    _warned.texts, _warned.is_complete = known | {text}, is_complete or outermost in found_in
+
+
+def _findings_of(call, module, function, occasion, is_checked):
+    """Return (call, who, what is wrong, whether it is refused) for what a call does."""
+    variables = call.f_locals
+    subject = _subject(variables)
+    found = []
+    row = known_caller(module, function)
+    if row is not None:
+        problem = row.problem_of(variables)
+        if problem:
+            who = row.name or _name_of(subject, function)
+            found.append((call, who, f"{problem}: {row.instead}", row.refused))
+    if occasion == "answer" or is_checked or subject is None or function not in FITS:
+        return found
+    if module in CONTAINERS:
+        steps = _raw_steps(subject)
+    elif module == TARGETS:
+        steps = _raw_steps(getattr(subject, "transformer", None))
+    elif found:
+        # Once warned of this tool, the user is not warned of the pipeline inside it.
+        steps = _raw_steps(getattr(subject, "estimator", None))
+    else:
+        steps = []
+    if steps:
+        who = _name_of(subject, function)
+        words = "; ".join(steps)
+        found.append((call, who, f"has steps that learn from raw rows: {words}", False))
+    return found
+
+
+def _raw_steps(estimator):
+    """Return in words which steps of an estimator learn from rows without privacy."""
+    if (
+        estimator is None
+        or isinstance(estimator, str)
+        or not _step_readers
+        or _checks_its_steps(estimator)
+    ):
+        return []
+    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    words = []
+    for step in _step_readers[0](estimator):
+        names = step.name.split("__")
+        outer = (params.get("__".join(names[: i + 1])) for i in range(len(names) - 1))
+        # A tool with private estimators inside is judged where it calls them.
+        if holds_private(step.estimator) or any(map(_checks_its_steps, outer)):
+            continue
+        title = type(step.estimator).__name__ + f" in {step.name!r}" * bool(step.name)
+        words.append(f"{title} ({step.advice})" if step.advice else title)
+    return words
+
+
+def _checks_its_steps(container):
+    """Say whether a container is one of skdp's, whose steps were checked when it was planned."""
+    return type(container).__module__ == "skdp.pipeline._checked_fits"
+
+
+def _inside_checked(calls):
+    """Return the calls of containers, from the inside on, whose steps were checked by a plan."""
+    last = -1
+    for i, call in enumerate(calls):
+        if call.f_globals["__name__"] in CONTAINERS and _checks_its_steps(_subject(call.f_locals)):
+            last = i
+    inside = calls[: last + 1]
+    return [call for call in inside if call.f_globals["__name__"] in CONTAINERS]
+
+
+def _is_called_by_tool(call):
+    """Say whether a known tool has called a function, and not the user's code."""
+    outer = call.f_back
+    while outer is not None:
+        module = outer.f_globals.get("__name__") or ""
+        if known_caller(module, outer.f_code.co_name):
+            return True
+        if not passes_on(module):
+            return False
+        outer = outer.f_back
+    return False
+
+
+def _unknown_caller(direct, estimator):
+    """Return the finding about a tool that is in no table."""
+    subject = _subject(direct.f_locals)
+    package = direct.f_globals["__name__"].partition(".")[0]
+    who = _name_of(subject, direct.f_code.co_name)
+    what = (
+        f"is of {package}, which skdp does not know: whatever it computes from the rows beside the "
+        "private fit, or by choosing, repeating or weighting rows, is charged nowhere. If it "
+        "passes all rows on, once each, ignore this warning"
+    )
+    seed = _sets_seed(subject, estimator)
+    if seed:
+        what = (
+            f"is of {package} and sets the seed of the noise, which whoever has the fitted model "
+            "can read: use a tool that leaves random_state=None as it is, such as VotingClassifier"
+        )
+    return [(direct, who, what, seed)]
+
+
+def _sets_seed(subject, estimator):
+    """Say whether an estimator has a seed that the one which its owner was given has not."""
+    if getattr(estimator, "random_state", None) is None or not hasattr(subject, "get_params"):
+        return False
+    same = [part for part in subject.get_params().values() if type(part) is type(estimator)]
+    return bool(same) and all(getattr(part, "random_state", None) is None for part in same)
+
+
+def _subject(variables):
+    """Return the object whose method is called; of a bagging's workers it is their argument."""
+    subject = variables.get("self", variables.get("ensemble"))
+    return None if isinstance(subject, type) else subject
+
+
+def _name_of(subject, function):
+    return function if subject is None else type(subject).__name__
+
+
+def _identity(call):
+    """Return what tells one call of a tool from another one, as (object, tuple).
+
+    The address of a frame can be that of an earlier one. The user's code, which waits for the tool,
+    has gone on meanwhile.
+    """
+    variables = call.f_locals
+    subject = _subject(variables)
+    subject = variables.get("estimator") if subject is None else subject
+    chain = [id(call)]
+    outer = call.f_back
+    while outer is not None:
+        chain.append((id(outer), outer.f_lasti))
+        outer = outer.f_back
+    return subject, tuple(chain)
+
+
+def _reference(subject):
+    """Return a weak reference: what was warned of keeps no model and no rows alive."""
+    try:
+        return weakref.ref(subject)
+    except TypeError:
+        return lambda: subject if subject is None else object()
+
+
+def _is_error():
+    """Say whether the user has made `RawDataWarning` an error."""
+    for action, message, category, module, line in warnings.filters:
+        if message is None and module is None and not line and issubclass(RawDataWarning, category):
+            return action == "error"
+    return False
