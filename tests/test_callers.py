@@ -1,7 +1,10 @@
-"""Tools around a private estimator are named before the charge; what is private is not warned of."""
+"""Tools around a private estimator are named before the charge; private ones are not."""
 
 import pickle
 import re
+import sys
+import threading
+import types
 import warnings
 
 import numpy as np
@@ -66,6 +69,7 @@ from skdp import (
     DPOneHotEncoder,
     DPRidge,
     DPStandardScaler,
+    LedgerError,
     PrivacyAccountant,
     RawDataWarning,
 )
@@ -542,3 +546,142 @@ def test_what_is_private_is_not_warned_of(name):
     texts, error = happens(PRIVATE[name], accountant)
     assert (texts, error) == ([], None)
     assert accountant.epsilon_spent > 0.0
+
+
+TOOL = """
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+class Wrapper(ClassifierMixin, BaseEstimator):
+    def __init__(self, estimator, seed=None):
+        self.estimator = estimator
+        self.seed = seed
+
+    def fit(self, X, y):
+        self.model_ = clone(self.estimator)
+        if self.seed is not None:
+            self.model_.set_params(random_state=self.seed)
+        self.model_.fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+def call(function):
+    return function()
+"""
+
+
+def installed(path, monkeypatch, more=""):
+    """Return a module as a package of that path would define it."""
+    module = types.ModuleType("some_tool")
+    monkeypatch.setitem(sys.modules, "some_tool", module)
+    exec(compile(more + TOOL, path, "exec"), vars(module))
+    return module
+
+
+def test_an_unknown_tool_is_named_and_a_script_is_not(monkeypatch):
+    path = "/usr/lib/python3/site-packages/some_tool.py"
+    tool = installed(path, monkeypatch)
+    texts, error = happens(lambda a: tool.Wrapper(classifier(a)).fit(X, y), budget())
+    assert error is None
+    assert len(texts) == 1
+    assert (
+        "Wrapper of some_tool around DPLogisticRegression is a tool that skdp does not know"
+        in (texts[0])
+    )
+    # It calls what the user wrote.
+    assert happens(lambda a: tool.call(lambda: classifier(a).fit(X, y)), budget()) == ([], None)
+    # Code that was written for skdp, and the user's own.
+    for own in (
+        installed(path, monkeypatch, "from skdp import DPLogisticRegression\n"),
+        installed("/home/me/scripts/some_tool.py", monkeypatch),
+    ):
+        assert happens(lambda a, own=own: own.Wrapper(classifier(a)).fit(X, y), budget()) == (
+            [],
+            None,
+        )
+
+
+def test_a_seed_that_an_unknown_tool_sets_is_refused(monkeypatch):
+    tool = installed("/usr/lib/python3/site-packages/some_tool.py", monkeypatch)
+    accountant = budget()
+    _, error = happens(lambda a: tool.Wrapper(classifier(a), seed=3).fit(X, y), accountant)
+    assert "Wrapper of some_tool around DPLogisticRegression sets the seed" in str(error)
+    assert accountant.epsilon_spent == 0.0
+    # One's own is passed on, and warned of by another warning.
+    texts, error = happens(
+        lambda a: tool.Wrapper(classifier(a, random_state=3), seed=3).fit(X, y), accountant
+    )
+    assert error is None
+    assert "is a tool that skdp does not know" in texts[0]
+
+
+def test_each_call_of_a_tool_is_warned_of():
+    search = GridSearchCV(classifier(budget()), GRID, cv=FOLDS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, y)
+        search.fit(X, y)
+        clone(search).fit(X, y)
+    assert sum(issubclass(w.category, RawDataWarning) for w in caught) == 3
+    # The warning points to the line that called the tool.
+    assert {w.filename for w in caught if issubclass(w.category, RawDataWarning)} == {__file__}
+
+
+def test_what_was_warned_of_is_refused_once_warnings_are_errors():
+    accountant = budget()
+    search = GridSearchCV(classifier(accountant), GRID, cv=FOLDS)
+    spent = []
+    for action in ("always", "error", "error"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter(action, RawDataWarning)
+            try:
+                search.fit(X, y)
+            except RawDataWarning:
+                pass
+        spent.append(accountant.epsilon_spent)
+    assert spent[0] > 0.0
+    assert spent[1:] == [spent[0]] * 2
+
+
+def test_a_fit_in_a_thread_sees_what_is_around_it_there():
+    texts = []
+
+    def run():
+        texts.extend(happens(WARNED["calibration"][0], budget())[0])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert len(texts) == 1
+
+
+def test_the_rule_is_kept_in_the_ledger(tmp_path):
+    path = tmp_path / "ledger.db"
+    PrivacyAccountant(1.0, 1e-6, on_raw_data="raise", ledger=path)
+    with pytest.raises(LedgerError, match="opened with other terms"):
+        PrivacyAccountant(1.0, 1e-6, ledger=path)
+    again = PrivacyAccountant(1.0, 1e-6, on_raw_data="raise", ledger=path)
+    assert again.terms.on_raw_data == "raise"
+    assert pickle.loads(pickle.dumps(again)).terms.on_raw_data == "raise"
+    assert again.reserve(0.5).terms.on_raw_data == "raise"
+    with pytest.raises(ValueError, match="on_raw_data"):
+        PrivacyAccountant(1.0, 1e-6, on_raw_data="ignore")
+
+
+def test_steps_of_a_plan_follow_the_rule_of_their_ledger():
+    accountant = budget(on_raw_data="raise")
+    _, error = happens(lambda a: planned(a, scaled=True).fit(X, y), accountant)
+    assert "on_raw_data='raise'" in str(error)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_what_a_warning_says_is_not_computed_from_rows():
+    """Neighbouring tables, of any values, get the same words."""
+    texts = set()
+    for rows, labels in ((X, y), (np.zeros_like(X), 1 - y), (1e6 * X, np.roll(y, 1))):
+        model = CalibratedClassifierCV(classifier(budget()), cv=FOLDS)
+        found, _ = happens(lambda a, m=model, r=rows, z=labels: m.fit(r, z), None)
+        texts |= set(found)
+    assert len(texts) == 1

@@ -17,6 +17,7 @@ from skdp.utils._warnings import warn_user
 CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblearn.pipeline")
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
+RAW_STEPS = "has steps that learn from raw rows"
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -105,7 +106,8 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
     name = type(estimator).__name__
     findings = []
     checked = _inside_checked(calls)
-    for call in calls:
+    # From the user's code inwards.
+    for call in reversed(calls):
         module, function = call.f_globals["__name__"], call.f_code.co_name
         row = known_caller(module, function)
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
@@ -113,7 +115,12 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
         if module == VALIDATION and _is_called_by_tool(call):
             # That tool's row says what it makes of the scores or the answers.
             continue
-        findings += _findings_of(call, module, function, occasion, is_checked=call in checked)
+        title = _public_name(call, row, calls)
+        # What was found of a pipeline speaks for the pipelines inside it.
+        skips_steps = call in checked or any(
+            what.startswith(RAW_STEPS) for _, _, what, _ in findings
+        )
+        findings += _findings_of(call, row, title, occasion, skips_steps)
     if occasion == "fit" and direct is not None and _is_installed(direct):
         findings += _unknown_caller(direct, estimator)
     if not findings:
@@ -138,27 +145,40 @@ def _warn_once(text, outermost, found_in):
         known, is_complete = _warned.texts, _warned.is_complete
     if (is_complete or text in known) and not _is_error():
         return
-    warn_user(text, RawDataWarning)
+    warn_user(text, RawDataWarning, is_between=passes_on)
     # Not before: a warning that is an error stops the next call as well.
     _warned.subject, _warned.chain = _reference(subject), chain
     _warned.texts, _warned.is_complete = known | {text}, is_complete or outermost in found_in
 
 
-def _findings_of(call, module, function, occasion, is_checked):
-    """Return (call, who, what is wrong, whether it is refused) for what a call does."""
+def _findings_of(call, row, name, occasion, skips_steps):
+    """Return (call, who, what is wrong, whether it is refused) for what a call does.
+
+    Parameters
+    ----------
+    call : frame
+    row : KnownCaller or None
+        What is known of it.
+    name : str
+        Of the tool, as users know it.
+    occasion : str
+    skips_steps : bool
+        Whether its steps were checked by a plan, or are known already.
+    """
+    module, function = call.f_globals["__name__"], call.f_code.co_name
     variables = call.f_locals
     subject = _subject(variables)
     found = []
-    row = known_caller(module, function)
     if row is not None:
-        problem = row.problem_of(variables)
+        problem, is_refused = row.problem_of(variables)
         if problem:
-            who = row.name or _name_of(subject, function)
-            found.append((call, who, f"{problem}: {row.instead}", row.refused))
-    if occasion == "answer" or is_checked or subject is None or function not in FITS:
+            who = row.name or name
+            found.append((call, who, f"{problem}: {row.instead}", is_refused))
+    if occasion == "answer" or skips_steps or subject is None or function not in FITS:
         return found
     if module in CONTAINERS:
-        steps = _raw_steps(subject)
+        # Samplers are in the row of their pipeline.
+        steps = _raw_steps(subject, leave_out="resamples" if found else "")
     elif module == TARGETS:
         steps = _raw_steps(getattr(subject, "transformer", None))
     elif found:
@@ -167,14 +187,13 @@ def _findings_of(call, module, function, occasion, is_checked):
     else:
         steps = []
     if steps:
-        who = _name_of(subject, function)
         words = "; ".join(steps)
-        found.append((call, who, f"has steps that learn from raw rows: {words}", False))
+        found.append((call, name, f"{RAW_STEPS}: {words}", False))
     return found
 
 
-def _raw_steps(estimator):
-    """Return in words which steps of an estimator learn from rows without privacy."""
+def _raw_steps(estimator, leave_out=""):
+    """Return in words which steps, but those of a kind, learn from rows without privacy."""
     if (
         estimator is None
         or isinstance(estimator, str)
@@ -187,10 +206,15 @@ def _raw_steps(estimator):
     for step in _step_readers[0](estimator):
         names = step.name.split("__")
         outer = (params.get("__".join(names[: i + 1])) for i in range(len(names) - 1))
-        # A tool with private estimators inside is judged where it calls them.
-        if holds_private(step.estimator) or any(map(_checks_its_steps, outer)):
+        # A tool with private estimators inside is judged where it calls them, and what was
+        # planned was checked.
+        is_judged = holds_private(step.estimator) or step.kind == leave_out
+        if is_judged or any(map(_checks_its_steps, outer)):
             continue
-        title = type(step.estimator).__name__ + f" in {step.name!r}" * bool(step.name)
+        if hasattr(step.estimator, "fit"):
+            title = type(step.estimator).__name__ + f" in {step.name!r}" * bool(step.name)
+        else:
+            title = f"the parameter {step.name!r}"
         words.append(f"{title} ({step.advice})" if step.advice else title)
     return words
 
@@ -225,21 +249,20 @@ def _is_called_by_tool(call):
 
 def _unknown_caller(direct, estimator):
     """Return the finding about a tool that is in no table."""
-    subject = _subject(direct.f_locals)
     package = direct.f_globals["__name__"].partition(".")[0]
-    who = _name_of(subject, direct.f_code.co_name)
-    what = (
-        f"is of {package}, which skdp does not know: whatever it computes from the rows beside the "
-        "private fit, or by choosing, repeating or weighting rows, is charged nowhere. If it "
-        "passes all rows on, once each, ignore this warning"
-    )
-    seed = _sets_seed(subject, estimator)
-    if seed:
+    who = f"{_name_of(direct)} of {package}"
+    if _sets_seed(_subject(direct.f_locals), estimator):
         what = (
-            f"is of {package} and sets the seed of the noise, which whoever has the fitted model "
-            "can read: use a tool that leaves random_state=None as it is, such as VotingClassifier"
+            "sets the seed of the noise, which whoever has the fitted model can read: use a tool "
+            "that leaves random_state=None as it is, such as VotingClassifier"
         )
-    return [(direct, who, what, seed)]
+        return [(direct, who, what, True)]
+    what = (
+        "is a tool that skdp does not know. Nothing charges for what it computes from the rows "
+        "beside the private fits, nor for rows that it chooses, repeats or weights by other rows. "
+        "If it gives each row to each fit once, as it is, ignore this warning"
+    )
+    return [(direct, who, what, False)]
 
 
 def _sets_seed(subject, estimator):
@@ -256,8 +279,19 @@ def _subject(variables):
     return None if isinstance(subject, type) else subject
 
 
-def _name_of(subject, function):
-    return function if subject is None else type(subject).__name__
+def _name_of(call):
+    """Return the class whose method is called, or the function."""
+    subject = _subject(call.f_locals)
+    return call.f_code.co_name if subject is None else type(subject).__name__
+
+
+def _public_name(call, row, calls):
+    """Return the name of a tool; of the outermost of its calls where an inner one is private."""
+    name = _name_of(call)
+    if not name.startswith("_") or row is None:
+        return name
+    of_tool = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name) is row]
+    return next((n for n in map(_name_of, reversed(of_tool)) if not n.startswith("_")), name)
 
 
 def _identity(call):

@@ -1,5 +1,6 @@
 """Which other tools fit private estimators, what is wrong with it, and what to write instead."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -41,6 +42,8 @@ class KnownCaller:
     problem : callable or None, default=None
         Is given the local variables of the call and returns what is wrong with this call, ""
         if nothing is. None means that every call is as `wrong` says.
+    refusal : callable or None, default=None
+        Is given the local variables and returns why this call is refused, "" if it is not.
     functions : frozenset of str or None, default=FITS
         The functions of the module that learn from rows. None stands for all of them. A row
         whose key names a function is about that one.
@@ -52,12 +55,17 @@ class KnownCaller:
     instead: str
     refused: bool = False
     problem: Callable[[dict], str] | None = None
+    refusal: Callable[[dict], str] | None = None
     functions: frozenset[str] | None = FITS
     name: str = ""
 
     def problem_of(self, variables):
-        """Return what is wrong with a call, "" if nothing is."""
-        return self.wrong if self.problem is None else self.problem(variables)
+        """Return what is wrong with a call, "" if nothing is, and whether it is refused."""
+        refusal = "" if self.refusal is None else self.refusal(variables)
+        if refusal:
+            return refusal, True
+        problem = self.wrong if self.problem is None else self.problem(variables)
+        return problem, self.refused
 
 
 def is_private(value):
@@ -195,10 +203,15 @@ def _sampler_problem(variables):
     return f"has {', '.join(samplers)}: which rows a fit gets, and how often, depends on other rows"
 
 
+def _weighted_final_stage(variables):
+    """Return that econml would weight the rows of a private final stage, after it was charged."""
+    final = getattr(variables.get("self"), "model_final", None)
+    is_weighted = type(variables.get("self")).__name__ in ("NonParamDML", "KernelDML")
+    return "gives its private model_final a sample_weight" * (is_weighted and holds_private(final))
+
+
 def _autolog_problem(variables):
     """Return what mlflow's autologging will log; it is asked for its settings."""
-    import sys
-
     settings = sys.modules.get("mlflow.utils.autologging_utils")
     read = getattr(settings, "get_autologging_config", None)
     raw = []
@@ -331,6 +344,8 @@ CALLERS = {
         "leave it out and weight the labels: class_weight={label: weight}",
         refused=True,
     ),
+    # A study calls what the user wrote, which is looked at by itself, once for all trials.
+    "optuna": KnownCaller("", "", problem=lambda variables: "", functions=None),
     "optuna_integration": _SEARCH,
     "optuna.integration": _SEARCH,
     "sklearn_genetic": _SEARCH,
@@ -350,6 +365,7 @@ CALLERS = {
             "XLearner",
             wrong="computes its final stage, or its weights, from raw rows",
         ),
+        refusal=_weighted_final_stage,
         functions=None,
     ),
     "cleanlab": KnownCaller(
@@ -369,6 +385,7 @@ CALLERS = {
         "the released model by mlflow.sklearn.log_model",
         problem=_autolog_problem,
         functions=None,
+        name="mlflow.sklearn.autolog",
     ),
     "feature_engine": KnownCaller(
         _RAW_SCORES, "use SelectFromModel, which chooses by released coefficients", functions=None
@@ -399,6 +416,10 @@ PASSES_ON = (
     "sklearn.metrics",
     "sklearn.pipeline",
     "sklearn.utils",
+    "skrub._apply_to_cols",
+    "skrub._apply_to_each_col",
+    "skrub._apply_to_sub_frame",
+    "skrub._wrap_transformer",
 )
 
 
