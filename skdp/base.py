@@ -132,6 +132,24 @@ def dataset_of(accountant):
     return getattr(accountant, "dataset", "") or ""
 
 
+def _holds_dates(value):
+    """Say whether a parameter is or holds a pandas Timestamp without a time zone."""
+    if isinstance(value, dict):
+        return any(map(_holds_dates, value.values()))
+    if type(value) in (list, tuple):
+        return any(map(_holds_dates, value))
+    return hasattr(value, "to_datetime64") and getattr(value, "tzinfo", None) is None
+
+
+def _plain_dates(value):
+    """Return a parameter with the dates of NumPy in the place of those of pandas."""
+    if isinstance(value, dict):
+        return {key: _plain_dates(each) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain_dates, value))
+    return value.to_datetime64() if _holds_dates(value) else value
+
+
 def _composition(accountant, terms):
     """Return in words how a fit's cost adds to others."""
     if accountant is None:
@@ -255,6 +273,12 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
+
+    def __getstate__(self):
+        # skops, by which mlflow stores models, cannot make a pandas Timestamp again.
+        params = self.get_params(deep=False)
+        plain = {n: _plain_dates(value) for n, value in params.items() if _holds_dates(value)}
+        return super().__getstate__() | plain
 
     def __sklearn_clone__(self):
         _check_callers_of(self, "clone")
