@@ -643,6 +643,36 @@ def test_what_was_warned_of_is_refused_once_warnings_are_errors():
     assert spent[1:] == [spent[0]] * 2
 
 
+@pytest.mark.parametrize("is_private", [True, False])
+def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(is_private):
+    """2 candidates, 3 folds and the fit at the end charge .1 each, and 6 scores as much."""
+    asked = 1.3 if is_private else 0.7
+    for cap, enough in ((asked, True), (asked - 0.05, False)):
+        accountant = PrivacyAccountant(cap, 1e-2, ledger="memory://")
+        scoring = scorer(accountant) if is_private else "accuracy"
+        for search in (
+            GridSearchCV(classifier(accountant), GRID, scoring=scoring, cv=FOLDS),
+            RandomizedSearchCV(classifier(accountant), GRID, n_iter=2, scoring=scoring, cv=FOLDS),
+        ):
+            texts, error = happens(lambda a, s=search: s.fit(X, y), accountant)
+            if enough:
+                assert error is None
+                assert accountant.epsilon_spent == pytest.approx(asked)
+                assert is_private or f"charge epsilon {asked} in all, of {asked} left" in texts[0]
+                break
+            assert f"epsilon {asked} in all, and the budget has {cap:.6g} left" in str(error)
+            assert accountant.epsilon_spent == 0.0
+
+
+def test_a_verbose_search_says_its_price(capsys):
+    accountant = budget()
+    GridSearchCV(classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS, verbose=1).fit(
+        X, y
+    )
+    words = "GridSearchCV: its 7 fits and their scores charge epsilon 1.3 in all, of 100 left"
+    assert capsys.readouterr().out.count(words) == 1
+
+
 def test_a_fit_in_a_thread_sees_what_is_around_it_there():
     texts = []
 

@@ -11,10 +11,18 @@ import warnings
 import weakref
 
 from skdp.exceptions import RawDataWarning
-from skdp.utils._known_callers import FITS, holds_private, is_known, known_caller, passes_on
+from skdp.utils._known_callers import (
+    FITS,
+    holds_private,
+    is_known,
+    known_caller,
+    passes_on,
+    search_price,
+)
 from skdp.utils._warnings import warn_user
 
 CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblearn.pipeline")
+SEARCH = "sklearn.model_selection._search"
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
 RAW_STEPS = "has steps that learn from raw rows"
@@ -123,6 +131,7 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
         findings += _findings_of(call, row, title, occasion, skips_steps)
     if occasion == "fit" and direct is not None and _is_installed(direct):
         findings += _unknown_caller(direct, estimator)
+    price = _price_of_search(calls, occasion)
     if not findings:
         return
     text = "; ".join(dict.fromkeys(f"{who} around {name} {what}" for _, who, what, _ in findings))
@@ -133,7 +142,38 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
             f"{text}. Nothing was computed or charged: this ledger was opened with "
             "on_raw_data='raise'"
         )
+    if price:
+        text = f"{text}; {price}"
     _warn_once(text, calls[-1] if calls else direct, found_in=[call for call, *_ in findings])
+
+
+def _price_of_search(calls, occasion):
+    """Refuse a search of scikit-learn whose fits the budget cannot pay, before the first one.
+
+    Returns
+    -------
+    str
+        What its fits will charge, in words; "" if no search begins, or that is not known.
+    """
+    for call in calls if occasion == "clone" else ():
+        # Its first clone is that of its parameter: what it clones for its fits comes after it.
+        is_search = call.f_globals["__name__"] == SEARCH and call.f_code.co_name == "fit"
+        if is_search and "base_estimator" not in call.f_locals:
+            price = search_price(call.f_locals)
+            if price is None:
+                continue
+            name, (n_fits, epsilon, left) = _name_of(call), price
+            words = f"its {n_fits} fits and their scores charge epsilon {epsilon:.6g} in all"
+            if epsilon > left * (1 + 1e-9):
+                raise ValueError(
+                    f"{name}: {words}, and the budget has {left:.6g} left: give each fit a "
+                    "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
+                    "charge. Nothing was computed or charged"
+                )
+            if getattr(_subject(call.f_locals), "verbose", 0):
+                print(f"{name}: {words}, of {left:.6g} left")
+            return f"{words}, of {left:.6g} left"
+    return ""
 
 
 def _warn_once(text, outermost, found_in):

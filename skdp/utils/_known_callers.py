@@ -1,5 +1,6 @@
 """Which other tools fit private estimators, what is wrong with it, and what to write instead."""
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,6 +104,61 @@ def _splits_by_values(cv, estimator):
         # Folds that were listed beforehand are declared to be public.
         return False
     return type(cv).__name__ not in INDEX_SPLITTERS
+
+
+def search_price(variables):
+    """Return how often a search of scikit-learn fits, what that charges, and what is left.
+
+    Parameters
+    ----------
+    variables : dict
+        The local variables of its `fit`.
+
+    Returns
+    -------
+    (int, float, float) or None
+        None if the charges are not known beforehand: without an accountant, with several, where
+        charges do not add up plainly, or where candidates differ in epsilon.
+    """
+    search = variables.get("self")
+    grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
+    # Halving fits on few rows first, and drops candidates by their scores.
+    is_plain = isinstance(grid, dict) and not hasattr(search, "factor")
+    if not is_plain or any("epsilon" in name for name in grid):
+        return None
+    n_splits = _number_of_splits(search.cv, variables.get("X"))
+    if n_splits is None:
+        return None
+    n_candidates = math.prod(len(v) if hasattr(v, "__len__") else 1 for v in grid.values())
+    if not hasattr(search, "param_grid"):
+        is_finite = all(hasattr(values, "__len__") for values in grid.values())
+        n_candidates = min(search.n_iter, n_candidates) if is_finite else search.n_iter
+    estimator = search.estimator
+    parts = [estimator, *estimator.get_params().values()]
+    private = list({id(part): part for part in parts if is_private(part)}.values())
+    scorers = search.scoring.values() if isinstance(search.scoring, dict) else [search.scoring]
+    scorers = [scorer for scorer in scorers if getattr(scorer, "releases_privately", False)]
+    accountants = {id(part.accountant): part.accountant for part in (*private, *scorers)}
+    accountant = next(iter(accountants.values()), None)
+    if len(accountants) != 1 or getattr(accountant, "composition", None) != "basic":
+        return None
+    n_scores = n_candidates * n_splits
+    n_fits = n_scores + bool(search.refit)
+    epsilon = n_fits * sum(part.epsilon for part in private)
+    epsilon += n_scores * (1 + search.return_train_score) * sum(s.epsilon for s in scorers)
+    return n_fits, epsilon, accountant.epsilon_remaining
+
+
+def _number_of_splits(cv, X):
+    """Return the number of folds, None if it is not a matter of the number of rows alone."""
+    if cv is None or isinstance(cv, int):
+        return cv or 5
+    if type(cv).__name__ not in INDEX_SPLITTERS and not hasattr(cv, "n_splits"):
+        return None
+    try:
+        return cv.get_n_splits(X)
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
 def _score_problem(variables):
