@@ -162,6 +162,21 @@ REFUSED = {
         around_classifier(BaggingClassifier, n_estimators=2, n_jobs=2),
         "VotingClassifier",
     ),
+    "bagging in a pipeline": (
+        lambda accountant: make_pipeline(
+            scaler(accountant), BaggingClassifier(classifier(accountant))
+        ).fit(X, y),
+        "VotingClassifier",
+    ),
+    "bagging in a search": (
+        lambda accountant: GridSearchCV(
+            make_pipeline(scaler(accountant), BaggingClassifier(classifier(accountant))),
+            {},
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ).fit(X, y),
+        "VotingClassifier",
+    ),
     "boosting of regressors": (around_regressor(AdaBoostRegressor), "VotingRegressor"),
     "tuned threshold": (around_classifier(TunedThresholdClassifierCV, cv=3), "FixedThreshold"),
     "tuned threshold of a frozen model": (
@@ -248,6 +263,12 @@ WARNED = {
     "grid search of a plan": (
         lambda accountant: GridSearchCV(
             planned(accountant), {"dplogisticregression__C": [0.1, 1.0]}, cv=FOLDS
+        ).fit(X, y),
+        "scores of the raw rows",
+    ),
+    "grid search in a pipeline": (
+        lambda accountant: make_pipeline(
+            scaler(accountant), GridSearchCV(classifier(accountant), GRID, cv=FOLDS)
         ).fit(X, y),
         "scores of the raw rows",
     ),
@@ -435,6 +456,10 @@ PRIVATE = {
         {"dplogisticregression__C": [0.1, 1.0]},
         scoring=scorer(accountant),
         cv=FOLDS,
+    ).fit(X, y),
+    "a private search of scikit-learn in a pipeline": lambda accountant: make_pipeline(
+        scaler(accountant),
+        GridSearchCV(classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS),
     ).fit(X, y),
     "halving by a private score": lambda accountant: HalvingGridSearchCV(
         classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS, min_resources=100

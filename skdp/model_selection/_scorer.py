@@ -39,6 +39,8 @@ class DPScorer:
         self.epsilon, self.delta = check_privacy_parameters(epsilon, delta)
         self.accountant, self.random_state = accountant, random_state
         terms_of(accountant)
+        # scikit-learn's displays of curves label their axis by it.
+        self.__name__ = getattr(score, "name", type(score).__name__)
 
     def __call__(self, estimator, X, y, groups=None):
         """Charge one release and return it.

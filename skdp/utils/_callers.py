@@ -15,6 +15,7 @@ from skdp.utils._known_callers import (
     FITS,
     holds_private,
     is_known,
+    is_private,
     known_caller,
     passes_on,
     search_price,
@@ -142,9 +143,8 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
             f"{text}. Nothing was computed or charged: this ledger was opened with "
             "on_raw_data='raise'"
         )
-    if price:
-        text = f"{text}; {price}"
-    _warn_once(text, calls[-1] if calls else direct, found_in=[call for call, *_ in findings])
+    found_in = [call for call, *_ in findings]
+    _warn_once(text, calls[-1] if calls else direct, found_in, more=price and f"; {price}")
 
 
 def _price_of_search(calls, occasion):
@@ -176,8 +176,20 @@ def _price_of_search(calls, occasion):
     return ""
 
 
-def _warn_once(text, outermost, found_in):
-    """Warn, once for each call of the outermost tool; always if the user made it an error."""
+def _warn_once(text, outermost, found_in, more=""):
+    """Warn, once for each call of the outermost tool; always if the user made it an error.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong.
+    outermost : frame
+        The call of the tool that the user's code called.
+    found_in : list of frames
+        The calls in which something is wrong.
+    more : str, default=""
+        What the warning says beside, and what makes no new one.
+    """
     subject, chain = _identity(outermost)
     if _warned.chain != chain or _warned.subject() is not subject:
         known, is_complete = frozenset(), False
@@ -185,7 +197,7 @@ def _warn_once(text, outermost, found_in):
         known, is_complete = _warned.texts, _warned.is_complete
     if (is_complete or text in known) and not _is_error():
         return
-    warn_user(text, RawDataWarning, is_between=passes_on)
+    warn_user(text + more, RawDataWarning, is_between=passes_on)
     # Not before: a warning that is an error stops the next call as well.
     _warned.subject, _warned.chain = _reference(subject), chain
     _warned.texts, _warned.is_complete = known | {text}, is_complete or outermost in found_in
@@ -221,42 +233,64 @@ def _findings_of(call, row, name, occasion, skips_steps):
         steps = _raw_steps(subject, leave_out="resamples" if found else "")
     elif module == TARGETS:
         steps = _raw_steps(getattr(subject, "transformer", None))
-    elif found:
-        # Once warned of this tool, the user is not warned of the pipeline inside it.
+    elif found or occasion == "clone":
+        # The pipeline inside a tool is looked at with it: it is fitted later, and often.
         steps = _raw_steps(getattr(subject, "estimator", None))
     else:
         steps = []
     if steps:
-        words = "; ".join(steps)
-        found.append((call, name, f"{RAW_STEPS}: {words}", False))
+        words = "; ".join(text for text, _ in steps)
+        found.append((call, name, f"{RAW_STEPS}: {words}", any(refused for _, refused in steps)))
     return found
 
 
 def _raw_steps(estimator, leave_out=""):
-    """Return in words which steps, but those of a kind, learn from rows without privacy."""
-    if (
-        estimator is None
-        or isinstance(estimator, str)
-        or not _step_readers
-        or _checks_its_steps(estimator)
-    ):
+    """Return which steps, but those of a kind, learn from rows without privacy.
+
+    Returns
+    -------
+    list of (str, bool)
+        What is wrong with each, in words, and whether its fit would be refused.
+    """
+    if not hasattr(estimator, "get_params") or not _step_readers or _checks_its_steps(estimator):
         return []
-    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    words = []
+    params = estimator.get_params()
+    found = []
     for step in _step_readers[0](estimator):
-        names = step.name.split("__")
-        outer = (params.get("__".join(names[: i + 1])) for i in range(len(names) - 1))
-        # A tool with private estimators inside is judged where it calls them, and what was
-        # planned was checked.
-        is_judged = holds_private(step.estimator) or step.kind == leave_out
-        if is_judged or any(map(_checks_its_steps, outer)):
+        # Tools with private estimators inside follow. What was planned was checked.
+        is_tool = holds_private(step.estimator) or step.kind == leave_out
+        if is_tool or any(map(_checks_its_steps, _holders(step.name, params))):
             continue
+        advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
-            title = type(step.estimator).__name__ + f" in {step.name!r}" * bool(step.name)
+            found.append((_title(step.estimator, step.name) + advice, False))
         else:
-            title = f"the parameter {step.name!r}"
-        words.append(f"{title} ({step.advice})" if step.advice else title)
-    return words
+            found.append((f"the parameter {step.name!r}{advice}", False))
+    for name, part in {"": estimator, **params}.items():
+        if holds_private(part) and not is_private(part):
+            for row in filter(None, map(_row_of_class, type(part).__mro__)):
+                problem, is_refused = row.problem_of({"self": part})
+                if problem:
+                    title = _title(part, name)
+                    found.append((f"{title}, which {problem} ({row.instead})", is_refused))
+                break
+    return found
+
+
+def _holders(name, params):
+    """Yield the parameters in which a parameter stands, from its name."""
+    names = name.split("__")
+    for i in range(1, len(names)):
+        yield params.get("__".join(names[:i]))
+
+
+def _title(estimator, name):
+    return type(estimator).__name__ + f" in {name!r}" * bool(name)
+
+
+def _row_of_class(kind):
+    """Return the row of the table that is about `fit` of a class."""
+    return known_caller(kind.__module__, "fit")
 
 
 def _checks_its_steps(container):

@@ -470,6 +470,7 @@ PASSES_ON = (
     "sklearn.frozen",
     "sklearn.inspection",
     "sklearn.metrics",
+    "sklearn.model_selection._plot",
     "sklearn.pipeline",
     "sklearn.utils",
     "skrub._apply_to_cols",
