@@ -13,12 +13,18 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.compose import make_column_selector
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.base import PrivateEstimator
-from skdp.pipeline._functions import is_elementwise, rounds_elements_alone, treats_rows_alone
-from skdp.pipeline._instances import is_estimator, named_parts
+from skdp.base import PrivateEstimator, terms_of
+from skdp.pipeline._functions import (
+    has_bounded_domain,
+    is_elementwise,
+    rounds_elements_alone,
+    treats_rows_alone,
+)
+from skdp.pipeline._instances import is_estimator, named_parts, raw_callbacks
 from skdp.utils._values import FrozenValue
 
 # What each kind of step does, as `step_kind` names it.
@@ -37,10 +43,22 @@ REASONS = {
     "resamples": "fits rows that repeat, are left out or were made of other rows",
     "calibrates": "fits its last stage to raw rows",
     "cross_validates": "chooses by scores on private rows, which are raw",
-    "wrapper": "fits the estimators inside it, and how often depends on the table",
+    "wrapper": "fits the estimators inside it in a way that no plan covers",
     "unknown": "is not known, and may learn from the data without privacy",
 }
-ACCEPTED = ("private", "stateless", "frozen", "declared", "container")
+ACCEPTED = ("private", "stateless", "frozen", "declared")
+
+
+def _always(step):
+    return True
+
+
+def _on_no_value(step):
+    return ""
+
+
+def _same_width(step, d):
+    return d
 
 
 class Known(FrozenValue, kw_only=True):
@@ -58,6 +76,8 @@ class Known(FrozenValue, kw_only=True):
         What to write instead, for kinds that are not accepted.
     inner : tuple of str
         The parameters that hold the estimators that it fits.
+    fails_on : callable
+        Of an instance. In words, the value on which its fit fails, with the remedy; "" for none.
     width : callable
         Number of columns that it makes of a table with `d` columns, of (instance, d). None if it
         is not known.
@@ -70,13 +90,14 @@ class Known(FrozenValue, kw_only=True):
     """
 
     kind: str
-    condition: Callable = lambda step: True
+    condition: Callable = _always
     otherwise: str = "learns"
     advice: str = ""
     inner: tuple = ()
-    width: Callable = lambda step, d: d
+    fails_on: Callable = _on_no_value
+    width: Callable = _same_width
     sparse: str = "refused"
-    is_row_wise: Callable = lambda step: True
+    is_row_wise: Callable = _always
 
 
 class RawStep(FrozenValue, eq=False):
@@ -105,7 +126,6 @@ DECLARE = (
     "if what it makes of a row depends on that row alone, declare it by the attribute "
     "__skdp_kind__ = 'stateless' of its class; if its fit is charged, by 'private'"
 )
-PUBLIC_OR_PRIVATE = "use a private one, or name it in public_steps if what it learns is public"
 MEMORY = (
     "use None: it keeps rows on disk, in clear, and a private step that is remembered makes "
     "the same release again if no row has changed, and so tells of each"
@@ -113,6 +133,10 @@ MEMORY = (
 COLUMNS = (
     "list the columns, or choose them by make_column_selector, behind another step by "
     "pattern alone: pandas makes types of the values of what a function returns"
+)
+SELECTOR = (
+    "select columns by name or by dtype: which columns are selected by cardinality, by missing "
+    "values or by a function of one's own depends on the rows"
 )
 CALLBACKS = "it is given the rows and may keep them, or scores of them: ProgressBar keeps nothing"
 WORDS = (
@@ -135,8 +159,9 @@ FUNCTION = (
     "one of yours that makes the table an array of doubles first), or declare that yours "
     "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
 )
+FUNCTION_INSTEAD = "use a FunctionTransformer of a function that declares what it does"
+COLUMNS_INSTEAD = "choose columns by a ColumnTransformer, or before the pipeline"
 DECLARED_COMPONENTS = "declare n_components as a number: 'auto' counts rows"
-FOREST = "use DPRandomForestClassifier or DPRandomForestRegressor"
 ENSEMBLE = (
     "a row is in several fits, or several times in one, and the ensemble sets and keeps the seeds "
     "of the noise: use DPRandomForestClassifier, DPRandomForestRegressor, an additive model "
@@ -172,6 +197,13 @@ FINAL_STAGE = (
     "computes by functions of skdp.stats"
 )
 CHAIN = "use cv=None"
+FRAMES = (
+    "a data frame of what may be words takes its types from all cells, so that one changes "
+    "the others: use set_output(transform='default')"
+)
+DENSITY = "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
+LOCAL = "each transform is a charge, predictions too; no plan of fits can hold it"
+FROZEN = "name it in public_steps if what it makes of a row depends on that row alone"
 TARGETS = (
     "use a ufunc of numpy or scipy as func and inverse_func, or declare that yours treat each "
     "target by itself by their own attributes __skdp_kind__ = 'stateless'"
@@ -211,9 +243,14 @@ def has_index_folds(cv, estimator):
 
 
 def _scores_privately(search):
-    return _is_private_scorer(getattr(search, "scoring", None)) and has_index_folds(
-        search.cv, search.estimator
-    )
+    scoring = search.scoring
+    scorers = list(scoring.values()) if isinstance(scoring, dict) else [scoring]
+    if not scorers or not all(_is_private_scorer(scorer) for scorer in scorers):
+        return False
+    # The rows of a person must be in one fold.
+    if any(terms_of(scorer.accountant).unit == "person" for scorer in scorers):
+        return type(search.cv).__name__ == "PersonKFold"
+    return has_index_folds(search.cv, search.estimator)
 
 
 def _stacks_privately(stack):
@@ -239,6 +276,29 @@ def _uses_true_labels(chain):
 def _adds_in_fixed_order(hasher):
     # Where features collide, their order depends on whether other rows' are sorted.
     return hasher.input_type == "string" or np.dtype(hasher.dtype).kind in "iu"
+
+
+def _fails_on_other_labels(encoder):
+    if encoder.handle_unknown != "error":
+        return ""
+    ignoring = "use_encoded_value" if hasattr(encoder, "unknown_value") else "ignore"
+    return f"an unknown category: use handle_unknown={ignoring!r}"
+
+
+def _fails_beyond_knots(splines):
+    if splines.extrapolation != "error":
+        return ""
+    return "a value beyond the knots: use another extrapolation"
+
+
+def _fails_on_negative_numbers(sampler):
+    return "a value of -skewedness or less: bound the values before"
+
+
+def _fails_outside_domain(step):
+    if not has_bounded_domain(step.func):
+        return ""
+    return "a value that its function turns to NaN or infinity: bound the values before"
 
 
 def _hashed_width(hasher, d):
@@ -306,9 +366,12 @@ def _indicator_width(encoder, d):
 def _monomial_width(step, d):
     degree = step.degree
     low, high = degree if isinstance(degree, tuple | list) else (0, degree)
-    count = comb if step.interaction_only else lambda d, k: comb(d + k - 1, k)
     sizes = range(max(low, 1), high + 1)
-    return sum(count(d, k) for k in sizes) + bool(step.include_bias)
+    if step.interaction_only:
+        n_monomials = sum(comb(d, k) for k in sizes)
+    else:
+        n_monomials = sum(comb(d + k - 1, k) for k in sizes)
+    return n_monomials + bool(step.include_bias)
 
 
 def _spline_width(splines, d):
@@ -346,6 +409,14 @@ def _reads_words_itself(vectorizer):
     return own and plain and vectorizer.input == "content"
 
 
+def _selects_by_name_or_dtype(step):
+    return not selects_by_values(step.cols)
+
+
+def _unknown_width(step, d):
+    return None
+
+
 def _scales_by_largest(normalizer):
     # The other norms are sums, which NumPy adds by the layout and `einsum` by the number of rows.
     return normalizer.norm == "max"
@@ -357,7 +428,7 @@ def _never(step):
 
 def learns(private=None):
     """Return an entry for a class that learns, with the private class to use instead."""
-    return Known(kind="learns", advice=f"use {private}" if private else PUBLIC_OR_PRIVATE)
+    return Known(kind="learns", advice=f"use {private or 'a private one'}")
 
 
 def wrapper(*inner):
@@ -418,6 +489,8 @@ KNOWN = {
         kind="container", inner=("transformers", "remainder")
     ),
     "imblearn.pipeline.Pipeline": Known(kind="container", inner=("steps",)),
+    # Judged by what is frozen inside it, before the table is asked.
+    "sklearn.frozen.FrozenEstimator": Known(kind="opaque", advice=FROZEN),
     # Steps of scikit-learn that learn nothing, at least with some parameters.
     "sklearn.feature_extraction.FeatureHasher": Known(
         kind="stateless",
@@ -450,7 +523,10 @@ KNOWN = {
         is_row_wise=_never,
     ),
     "sklearn.kernel_approximation.SkewedChi2Sampler": Known(
-        kind="declared", width=_component_width, is_row_wise=_never
+        kind="declared",
+        fails_on=_fails_on_negative_numbers,
+        width=_component_width,
+        is_row_wise=_never,
     ),
     "sklearn.preprocessing.Binarizer": Known(kind="stateless", sparse="kept"),
     "sklearn.preprocessing.FunctionTransformer": Known(
@@ -458,6 +534,7 @@ KNOWN = {
         condition=_has_row_function,
         otherwise="unknown",
         advice=FUNCTION,
+        fails_on=_fails_outside_domain,
         width=_function_width,
         sparse="kept",
         is_row_wise=_rounds_rows_alone,
@@ -466,16 +543,24 @@ KNOWN = {
         kind="stateless", sparse="kept", is_row_wise=_scales_by_largest
     ),
     "sklearn.preprocessing.OneHotEncoder": Known(
-        kind="declared", condition=_declares_words, advice=WORDS, width=_indicator_width
+        kind="declared",
+        condition=_declares_words,
+        advice=WORDS,
+        fails_on=_fails_on_other_labels,
+        width=_indicator_width,
     ),
     "sklearn.preprocessing.OrdinalEncoder": Known(
-        kind="declared", condition=_declares_words, advice=WORDS
+        kind="declared", condition=_declares_words, advice=WORDS, fails_on=_fails_on_other_labels
     ),
     "sklearn.preprocessing.PolynomialFeatures": Known(
         kind="declared", width=_monomial_width, sparse="kept"
     ),
     "sklearn.preprocessing.SplineTransformer": Known(
-        kind="declared", condition=_declares_knots, advice="declare its knots", width=_spline_width
+        kind="declared",
+        condition=_declares_knots,
+        advice="declare its knots",
+        fails_on=_fails_beyond_knots,
+        width=_spline_width,
     ),
     "sklearn.random_projection.GaussianRandomProjection": Known(
         kind="declared",
@@ -629,6 +714,9 @@ KNOWN = {
         inner=("estimator",),
     ),
     "feature_engine": learns("DPTableVectorizer or another step of skdp"),
+    "feature_engine.creation.MathFeatures": Known(kind="unknown", advice=FUNCTION_INSTEAD),
+    "feature_engine.creation.RelativeFeatures": Known(kind="unknown", advice=FUNCTION_INSTEAD),
+    "feature_engine.selection.DropFeatures": Known(kind="unknown", advice=COLUMNS_INSTEAD),
     "feature_engine.selection": Known(
         kind="cross_validates", advice=RAW_SELECTION, inner=("estimator",)
     ),
@@ -653,6 +741,7 @@ KNOWN = {
     "mlxtend.regressor.StackingRegressor": Known(
         kind="calibrates", advice=STACKING, inner=("regressors", "meta_regressor")
     ),
+    "mlxtend.feature_selection.ColumnSelector": Known(kind="unknown", advice=COLUMNS_INSTEAD),
     "mlxtend.feature_selection": Known(
         kind="cross_validates", advice=RAW_SELECTION, inner=("estimator",)
     ),
@@ -662,10 +751,22 @@ KNOWN = {
     "pyod": learns(),
     "skopt": Known(kind="cross_validates", advice=SEARCH, inner=("estimator",)),
     "skrub": learns("DPTableVectorizer or another step of skdp"),
-    "skrub.ApplyToCols": wrapper("transformer"),
-    "skrub.ApplyToFrame": wrapper("transformer"),
-    "skrub.DropCols": Known(kind="declared", width=lambda step, d: None),
-    "skrub.SelectCols": Known(kind="declared", width=lambda step, d: None),
+    "skrub.ApplyToCols": Known(kind="container", inner=("transformer",)),
+    "skrub.ApplyToFrame": Known(kind="container", inner=("transformer",)),
+    "skrub.DropCols": Known(
+        kind="declared",
+        condition=_selects_by_name_or_dtype,
+        advice=SELECTOR,
+        width=_unknown_width,
+        sparse="kept",
+    ),
+    "skrub.SelectCols": Known(
+        kind="declared",
+        condition=_selects_by_name_or_dtype,
+        advice=SELECTOR,
+        width=_unknown_width,
+        sparse="kept",
+    ),
     "sklearn_genetic": Known(kind="cross_validates", advice=SEARCH, inner=("estimator",)),
     "tpot": Known(kind="cross_validates", advice=SEARCH),
     "tune_sklearn": Known(kind="cross_validates", advice=SEARCH, inner=("estimator",)),
@@ -676,7 +777,7 @@ UNKNOWN = Known(kind="unknown", advice=DECLARE)
 
 
 @cache
-def find_entry(module, name):
+def find_class(module, name):
     """Return the entry of the table for a class.
 
     Parameters
@@ -696,6 +797,11 @@ def find_entry(module, name):
     return next((KNOWN[key] for key in keys if key in KNOWN), UNKNOWN)
 
 
+def find_entry(estimator):
+    """Return the entry of the table for the class of an estimator, `UNKNOWN` for others."""
+    return find_class(type(estimator).__module__, type(estimator).__name__)
+
+
 def kind_by_table(estimator):
     """Return the kind of a step by its class and its parameters, and what to write instead.
 
@@ -712,13 +818,30 @@ def kind_by_table(estimator):
         A key of `REASONS`.
     advice : str
     """
-    entry = find_entry(type(estimator).__module__, type(estimator).__name__)
+    entry = find_entry(estimator)
     try:
         fulfilled = entry.condition(estimator)
     except (TypeError, ValueError, AttributeError):
         # Parameters that the condition cannot read: the class's own check refuses them.
         fulfilled = False
     return entry.kind if fulfilled else entry.otherwise, entry.advice
+
+
+def accepted_entry(estimator):
+    """Return the entry of a step that learns nothing with its parameters, None for others.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+
+    Returns
+    -------
+    Known or None
+    """
+    entry = find_entry(estimator)
+    if entry.kind not in ("stateless", "declared"):
+        return None
+    return entry if kind_by_table(estimator)[0] == entry.kind else None
 
 
 def find_raw_steps(estimator):
@@ -754,16 +877,18 @@ def find_raw_steps(estimator):
 
 
 def _add_raw_steps(estimator, name, found):
-    if not is_estimator(estimator) or isinstance(estimator, FrozenEstimator | PrivateEstimator):
+    # Some libraries' classes have a fit and no get_params.
+    is_step = is_estimator(estimator) or find_entry(estimator) is not UNKNOWN
+    if not is_step or isinstance(estimator, FrozenEstimator | PrivateEstimator):
         return
     kind, advice = vars(type(estimator)).get("__skdp_kind__"), DECLARE
     if kind is None:
         kind, advice = kind_by_table(estimator)
-    if kind not in ACCEPTED and kind not in ("wrapper", "local"):
+    if kind not in (*ACCEPTED, "container", "wrapper", "local"):
         found.append(RawStep(name, estimator, kind, advice))
     for part, value, reason in _raw_choices(estimator):
         found.append(RawStep(join_names(name, part), value, "learns", reason))
-    for part, inner in inner_parts(estimator):
+    for part, inner in (*inner_parts(estimator), *_candidates(estimator)):
         _add_raw_steps(inner, join_names(name, part), found)
 
 
@@ -771,12 +896,70 @@ def _raw_choices(estimator):
     """Yield name, value and advice of what makes a container learn or keep rows by itself."""
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
-    for part in getattr(estimator, "transformers", None) or ():
-        if callable(part[-1]) and not isinstance(part[-1], make_column_selector):
-            yield f"{part[0]}__columns", part[-1], COLUMNS
-    for callback in vars(estimator).get("_skl_callbacks", ()):
-        if type(callback).__name__ != "ProgressBar":
-            yield "callbacks", callback, CALLBACKS
+    if isinstance(estimator, ColumnTransformer):
+        for part in estimator.transformers:
+            if callable(part[-1]) and type(part[-1]) is not make_column_selector:
+                yield f"{part[0]}__columns", part[-1], COLUMNS
+        if estimator.sparse_threshold and any(makes_sparse(p) for _, p in inner_parts(estimator)):
+            yield "sparse_threshold", estimator.sparse_threshold, DENSITY
+    elif is_skrub_container(estimator) and selects_by_values(estimator.cols):
+        yield "cols", estimator.cols, SELECTOR
+    for callback in raw_callbacks(estimator):
+        yield "callbacks", callback, CALLBACKS
+
+
+def _candidates(search):
+    """Yield names and estimators that a search tries in the place of others."""
+    grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
+    if isinstance(grids, dict):
+        grids = [grids]
+    if not isinstance(grids, list | tuple):
+        return
+    for grid in grids:
+        for name, values in grid.items():
+            # Distributions may be drawn from, too.
+            if isinstance(values, list | tuple):
+                for value in values:
+                    yield f"estimator__{name}", value
+
+
+def makes_sparse(estimator):
+    """Return True if a step is known to make a sparse table of a dense one."""
+    if isinstance(estimator, Pipeline):
+        return bool(estimator.steps) and makes_sparse(estimator.steps[-1][1])
+    if isinstance(estimator, FeatureUnion):
+        return any(makes_sparse(part) for _, part in estimator.transformer_list)
+    asked = getattr(estimator, "sparse_output", None)
+    return asked is True or (asked is None and find_entry(estimator).sparse == "made")
+
+
+# Selectors of skrub that look at names and dtypes alone.
+SELECTORS = {"All", "Cols", "NameFilter"}
+DTYPE_FILTERS = {"numeric", "integer", "float", "has_dtype", "any_date", "categorical", "boolean"}
+
+
+def is_skrub_container(estimator):
+    """Return True for skrub's `ApplyToCols` and `ApplyToFrame`."""
+    return find_entry(estimator).inner == ("transformer",)
+
+
+def selects_by_values(selector):
+    """Return True if columns may be selected by what their cells hold.
+
+    Parameters
+    ----------
+    selector : str, list of str or selector of skrub
+        Selectors can be combined by operators.
+    """
+    if selector is None or isinstance(selector, str | list | tuple):
+        return False
+    kind = type(selector).__name__
+    if kind in SELECTORS:
+        return False
+    if kind == "Filter":
+        return selector.name not in DTYPE_FILTERS
+    parts = [vars(selector).get(name) for name in ("left", "right", "complement")]
+    return not any(parts) or any(selects_by_values(part) for part in parts)
 
 
 def inner_parts(estimator):
@@ -792,14 +975,15 @@ def inner_parts(estimator):
         As in `set_params`.
     part : estimator, "passthrough", "drop" or None
     """
-    entry = find_entry(type(estimator).__module__, type(estimator).__name__)
+    entry = find_entry(estimator)
     if entry is UNKNOWN:
         yield from named_parts(estimator)
         return
     for name in entry.inner:
         value = getattr(estimator, name, None)
-        if not isinstance(value, list | tuple):
+        if is_estimator(value):
             yield name, value
+        if not isinstance(value, list | tuple):
             continue
         for part in value:
             # Steps are pairs; columns stand beside some of them.

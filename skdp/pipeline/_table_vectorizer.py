@@ -27,6 +27,7 @@ from skdp.preprocessing._categories import finds_all, is_per_column
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
+from skdp.utils._output import asks_for_frame
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 NUMBERS = ("bins", "scaled")
@@ -38,11 +39,13 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     Parameters
     ----------
     binned : bool
+    sparse_output : bool, default=True
     """
 
     binned: bool
+    sparse_output: bool = True
 
-    sparse_output = by_person = True
+    by_person = True
 
     @cached_property
     def budget(self):
@@ -173,7 +176,7 @@ class DPTableVectorizer(PlannedTransformer):
     _accepts = ("categorical", "string", "allow_nan")
     _public = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
-    _may_release_nothing = _always_sparse = True
+    _may_release_nothing = True
     _of_shape_if_auto = ()
 
     def fit(self, X, y=None, *, groups=None):
@@ -252,6 +255,7 @@ class DPTableVectorizer(PlannedTransformer):
                     "give 'auto' in their place to find them"
                 )
         sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
+        sizes["sparse_output"] = self._always_sparse
         return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
 
     def _check_declared(self, shape):
@@ -288,7 +292,7 @@ class DPTableVectorizer(PlannedTransformer):
         Returns
         -------
         csr_array of shape (n_samples, n_outputs), float64
-            The norm of a row is at most 1.
+            The norm of a row is at most 1. Where `set_output` asks for a frame, it is a dense one.
         """
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
@@ -312,7 +316,14 @@ class DPTableVectorizer(PlannedTransformer):
         sizes = [group[-1] + 1 for own in groups for group in own]
         places += np.cumsum([0, *sizes[:-1]])
         ends = np.arange(len(places) + 1) * len(sizes)
-        return csr_array((values.ravel(), places.ravel(), ends), shape=(len(places), sum(sizes)))
+        shape = len(places), sum(sizes)
+        features = csr_array((values.ravel(), places.ravel(), ends), shape=shape)
+        return features if self._always_sparse else features.toarray()
+
+    @property
+    def _always_sparse(self):
+        """True unless a data frame is asked for, which takes no sparse matrix."""
+        return not asks_for_frame(self)
 
     def _parts_of_columns(self):
         parts = []
