@@ -230,7 +230,7 @@ def _findings_of(call, row, name, occasion, skips_steps):
         return found
     if module in CONTAINERS:
         # Samplers are in the row of their pipeline.
-        steps = _raw_steps(subject, leave_out="resamples" if found else "")
+        steps = _raw_steps(subject, is_calling=True, leave_out="resamples" if found else "")
     elif module == TARGETS:
         steps = _raw_steps(getattr(subject, "transformer", None))
     elif found or occasion == "clone":
@@ -244,8 +244,17 @@ def _findings_of(call, row, name, occasion, skips_steps):
     return found
 
 
-def _raw_steps(estimator, leave_out=""):
-    """Return which steps, but those of a kind, learn from rows without privacy.
+def _raw_steps(estimator, is_calling=False, leave_out=""):
+    """Return which steps learn from rows without privacy.
+
+    Parameters
+    ----------
+    estimator : object
+        A pipeline or another estimator; of anything else there are no steps.
+    is_calling : bool, default=False
+        Whether a call of it is being judged.
+    leave_out : str, default=""
+        A kind of steps that was judged already.
 
     Returns
     -------
@@ -266,7 +275,9 @@ def _raw_steps(estimator, leave_out=""):
             found.append((_title(step.estimator, step.name) + advice, False))
         else:
             found.append((f"the parameter {step.name!r}{advice}", False))
-    for name, part in {"": estimator, **params}.items():
+    # The tool that calls, if it is this one, was judged by its call.
+    parts = params if is_calling else {"": estimator, **params}
+    for name, part in parts.items():
         if holds_private(part) and not is_private(part):
             for row in filter(None, map(_row_of_class, type(part).__mro__)):
                 problem, is_refused = row.problem_of({"self": part})
