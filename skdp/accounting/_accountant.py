@@ -144,11 +144,7 @@ class PrivacyAccountant(LedgerView):
 
     def _open(self, terms):
         self._ledger.create()
-        body = asdict(terms)
-        if terms.on_raw_data == "warn":
-            # Records of ledgers that ask for nothing are as they always were.
-            del body["on_raw_data"]
-        opened = self._append(lambda state: None if state.terms else ("open", body)).terms
+        opened = self._append(lambda state: None if state.terms else ("open", asdict(terms))).terms
         if opened != terms:
             raise LedgerError(
                 f"data set {self.dataset!r} was opened with other terms: {opened}, "
