@@ -59,6 +59,10 @@ class PrivacyAccountant(LedgerView):
     missing_ids : {"error", "distinct"}, default="error"
         With unit="person", what a row is whose entry in `groups` is missing: refused, or declared
         to be the only row of a person of its own. It is part of the statement.
+    on_raw_data : {"warn", "raise"}, default="warn"
+        What happens where a tool around a private estimator computes from the raw rows what is
+        charged nowhere, as `CalibratedClassifierCV` does: a `RawDataWarning`, or a `ValueError`
+        and no charge. It is kept in the ledger.
     ledger : str or path-like, default=None
         A file, created unless it exists, on a local disk; beside it is a lock file, which
         stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
@@ -114,6 +118,7 @@ class PrivacyAccountant(LedgerView):
         unit="row",
         max_rows=1,
         missing_ids="error",
+        on_raw_data="warn",
         ledger=None,
         dataset="default",
     ):
@@ -121,7 +126,7 @@ class PrivacyAccountant(LedgerView):
             # Loaders that know no pickles make an empty object, and then set its state.
             return object.__new__(cls)
         whose = {"relation": relation, "unit": unit, "max_rows": max_rows}
-        terms = Terms(epsilon, delta, composition, rdp_order, missing_ids, **whose)
+        terms = Terms(epsilon, delta, composition, rdp_order, missing_ids, on_raw_data, **whose)
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]

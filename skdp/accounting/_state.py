@@ -28,6 +28,7 @@ class Terms(Amounts, Neighbours):
     composition: str = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
+    on_raw_data: str = checked(check_choice, default="warn", choices=("warn", "raise"))
 
     cap = Amounts.amounts
 
