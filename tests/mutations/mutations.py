@@ -96,7 +96,9 @@ MUTATIONS = [
         "accounting._laws",
         "stated",
         rules.put_for("(k, epsilon)", "(1, epsilon)"),
-        ("accounting/test_composition.py::test_a_group_pays_its_epsilon_and_gets_three_times_the_noise",),
+        (
+            "accounting/test_composition.py::test_a_group_pays_its_epsilon_and_gets_three_times_the_noise",
+        ),
         "a person of three rows gets a third of the protection that is claimed",
     ),
     Mutation(
