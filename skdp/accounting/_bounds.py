@@ -8,12 +8,16 @@ from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _pld
 from skdp.accounting import _events as ev
+from skdp.accounting._fewer import with_fewer_events
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._laws import check_neighbours, composed_zcdp, group_delta, group_event, law
 from skdp.accounting._rdp import rdp_delta, rdp_epsilon
 from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_positive, check_within
+
+# Of prices of one record in the general bound on a group.
+_GROUP_TOLERANCE = 1e-3
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
@@ -121,7 +125,7 @@ def _exact_epsilon(parts, delta_, relation):
     return _basic(parts, delta_, relation) if _is_exact(parts, relation) else None
 
 
-_BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound, "rdp": rdp_epsilon}
+_BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
 
 
 def _whole(counts, relation):
@@ -144,18 +148,22 @@ def _epsilon(counts, delta_, relation, method, tolerance):
     if any(_is_non_private(part) for part, _ in counts):
         return math.inf
     parts = _whole(counts, relation)
+    fewer = with_fewer_events(parts)
     if method == "pld":
         _require_loss_distribution(parts, relation)
-        return _pld_bound(parts, delta_, relation, tolerance)
+        return _pld_bound(parts if delta_ == 0.0 else fewer, delta_, relation, tolerance)
+    if method == "rdp":
+        return rdp_epsilon(fewer, delta_, relation)
     if method != "auto":
         return _BOUNDS[method](parts, delta_, relation)
     exact = _exact_epsilon(parts, delta_, relation) if delta_ > 0.0 else None
     if exact is not None:
         return exact
     bounds = [bound(parts, delta_, relation) for bound in _BOUNDS.values()]
+    bounds.append(rdp_epsilon(fewer, delta_, relation))
     bounds.append(_stated_and_gaussian(parts, delta_, relation))
     if delta_ > 0.0 and sum(parts.values()) > 1 and has_loss_distribution(parts, relation):
-        bounds.append(_pld.pld_epsilon(parts, delta_, relation, tolerance))
+        bounds.append(_pld.pld_epsilon(fewer, delta_, relation, tolerance))
     return min(bounds)
 
 
@@ -232,9 +240,14 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
         bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
-    is_generic = grouped is None or any(map(_is_sampled_group, ev.leaves(grouped)))
-    how = relation, method, tolerance, k
-    if is_generic and delta_ > 0.0 and not _is_generic_above(min(bounds), counts, delta_, *how):
+    # The search for a good delta of one record needs no finer prices: many of them are asked for.
+    how = relation, method, max(tolerance, _GROUP_TOLERANCE), k
+    if grouped is None:
+        is_wanted = delta_ > 0.0
+    else:
+        is_wanted = delta_ > 0.0 and any(map(_is_sampled_group, ev.leaves(grouped)))
+        is_wanted = is_wanted and not _is_generic_above(min(bounds), counts, delta_, *how)
+    if is_wanted:
         bounds.append(_generic_group_epsilon(counts, delta_, *how))
     return min(bounds)
 
@@ -246,7 +259,7 @@ def _is_generic_above(known, counts, delta_, relation, method, tolerance, k):
     multiplies by k; its own delta of the group then gives a larger one, and so on.
     """
     single = delta_ / k
-    for _ in range(6 if known < math.inf else 0):
+    for _ in range(4 if known < math.inf else 0):
         value = _epsilon(counts, single, relation, method, tolerance)
         if k * value >= known:
             return True
@@ -345,14 +358,14 @@ def _delta(counts, target, relation, method, tolerance):
         exact = _exact_delta(parts, target, relation)
         if exact is not None:
             return exact
-    best = 1.0
+    best, fewer = 1.0, with_fewer_events(parts)
     if method in ("auto", "zcdp"):
         rho, rho_delta = composed_zcdp(parts, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp", "pld"):
-        best = min(best, rdp_delta(parts, target, relation))
+        best = min(best, rdp_delta(fewer, target, relation))
     if method in ("auto", "pld") and has_loss_distribution(parts, relation):
-        best = min(best, _pld_delta(parts, target, relation, tolerance))
+        best = min(best, _pld_delta(fewer, target, relation, tolerance))
     by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _stated_and_gaussian}
     for name, bound in by_epsilon.items():
         if method in ("auto", name):

@@ -13,8 +13,15 @@ from skdp.utils._rounding import sum_up
 from skdp.utils._values import FrozenValue
 
 _MAX_CELLS = 1 << 21
+# Cells of all events together: of many different events each gets fewer.
+_MAX_TOTAL_CELLS = 1 << 24
 # Of a composition by sums of terms, which takes the square of their number.
 _DIRECT_CELLS = 1 << 13
+# Cells of a price that is asked for at a tolerance as large as this.
+_ROUGH, _MAX_ROUGH_CELLS = 1e-3, 1 << 18
+_LATTICE_CELLS = 16.0
+# Products of masses of such a composition, beyond which a finer grid is not tried.
+_MAX_PRODUCTS = 1 << 31
 # The share of delta that one release, or one convolution, may move to infinity.
 _TRIMMED = 1e-6
 _UNIT = 2.0**-53
@@ -162,15 +169,19 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
     slope = max(1.0, tilt + 1.0)
     wanted = tolerance * min(1.0, max(epsilon, 1e-2 / slope))
     step = math.sqrt(6.0 * wanted / (slope * (total + 6.0)))
+    max_cells = min(max_cells, max(_MAX_TOTAL_CELLS // len(parts), _COARSE_CELLS))
+    if tolerance >= _ROUGH:
+        max_cells = min(max_cells, _MAX_ROUGH_CELLS)
     longest = max(width, *(part.high - part.low for part in parts))
     step = max(step, longest / max_cells)
     spacings = {part.pair.spacing for part in parts} - {None}
-    if len(spacings) == 1:
+    # A lattice far finer than the step would ask for more cells than it is worth.
+    if len(spacings) == 1 and min(spacings) > step / _LATTICE_CELLS:
         spacing = spacings.pop()
         if all(part.pair.spacing and part.pair.tails is None for part in parts):
             # Atoms lie at halves of it.
             step = max(step, 0.5 * spacing)
-        step = spacing / max(1, math.ceil(spacing / step)) if spacing > 0.0 else step
+        step = spacing / max(1, math.ceil(spacing / step))
         step = max(step, longest / (2.0 * max_cells))
     return step
 
@@ -263,19 +274,21 @@ def _compose_directly(parts, step, delta):
     """
     total = sum(part.count for part in parts)
     share = _TRIMMED * delta / total
-    result, cells = None, 0
+    result, cells, products = None, 0, 0
     for part in parts:
         grid = discretise(part.pair, step, *loss_range(part.pair, share))
         count, releases = part.count, 1
         while count:
             if count & 1:
+                products += len(result.mass) * len(grid.mass) if result else 0
                 result = grid if result is None else _sum_of(result, grid, share * total)
             count >>= 1
             if count:
                 releases *= 2
+                products += len(grid.mass) ** 2
                 grid = _sum_of(grid, grid, share * releases)
             cells = max(cells, len(grid.mass), len(result.mass) if result else 0)
-            if cells > 4 * _DIRECT_CELLS:
+            if cells > 4 * _DIRECT_CELLS or products > _MAX_PRODUCTS:
                 return None
     # A mass of n releases is a sum of at most as many products as there are cells, n times over;
     # what underflows on the way is added.

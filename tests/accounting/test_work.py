@@ -1,0 +1,122 @@
+"""How much work a price takes at absurd sizes, counted in cells and products and not in time."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp.accounting import (
+    Composed,
+    DiscreteGaussian,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    SampledWithoutReplacement,
+    _fewer,
+    _pld,
+    get_epsilon,
+)
+from skdp.accounting._events import leaves
+
+# About 5 and 10 seconds of one core: cells of grids, and products of masses.
+MOST_CELLS, MOST_PRODUCTS = 1 << 26, 1 << 35
+
+
+def many(make, number):
+    return Composed(tuple(make(i) for i in range(number)))
+
+
+SIZES = {
+    "a lattice far below the step": (
+        PoissonSampled(0.5, RandomizedResponse(0.0014, 2))
+        + PoissonSampled(0.9995, PureDP(3.6)) * 38
+        + Laplace(2.2e-9) * 88,
+        2.6e-113,
+        2,
+    ),
+    "a group of 1e9 rare samples": (PoissonSampled(1e-7, DiscreteGaussian(30.0)) * 10**9, 1e-9, 3),
+    "100 events, 1e5 times each": (
+        many(lambda i: PoissonSampled(0.01 + 1e-6 * i, Gaussian(1 + i * 1e-3)) * 10**5, 100),
+        1e-6,
+        1,
+    ),
+    "1,000 events": (
+        many(lambda i: PoissonSampled(0.01 + 1e-6 * i, Laplace(0.1 + i * 1e-3)), 1000),
+        1e-6,
+        1,
+    ),
+    "rare samples at a tiny delta": (
+        PoissonSampled(4e-5, Gaussian(2.4)) * 659_021
+        + PoissonSampled(1e-5, Gaussian(2.4)) * 659_021,
+        4.7e-220,
+        1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
+    event, delta, group_size = SIZES[size]
+    work = {"cells": 0, "products": 0}
+    discretise, convolve = _pld.discretise, np.convolve
+
+    def counted(*args):
+        grid = discretise(*args)
+        work["cells"] += len(grid.mass)
+        return grid
+
+    def convolved(one, two):
+        work["products"] += len(one) * len(two)
+        return convolve(one, two)
+
+    monkeypatch.setattr(_pld, "discretise", counted)
+    monkeypatch.setattr(_pld.np, "convolve", convolved)
+    found = get_epsilon(event, delta, relation=relation, group_size=group_size)
+    assert found > 0.0
+    assert work["cells"] <= MOST_CELLS
+    assert work["products"] <= MOST_PRODUCTS
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: PoissonSampled(0.01 + 1e-6 * i, Gaussian(1 + i * 1e-3)),
+        lambda i: PureDP(1e-4 * (1 + i)) + Laplace(1e-3 * (1 + i)),
+        lambda i: SampledWithoutReplacement(1000, 10, Laplace(0.01 * (1 + i))),
+        lambda i: PoissonSampled(0.5, Composed((PureDP(1e-3 * i), PureDP(0.1)))),
+    ],
+)
+def test_thousands_of_different_events_become_few(make):
+    parts = leaves(many(make, 3000))
+    fewer = _fewer.with_fewer_events(parts)
+    assert sum(fewer.values()) == sum(parts.values())
+    if "Composed" not in str(next(iter(parts))):
+        assert len(fewer) <= _fewer.MAX_DISTINCT
+    few = leaves(many(make, 20))
+    assert _fewer.with_fewer_events(few) is few
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("method", ["auto", "pld", "rdp"])
+@pytest.mark.parametrize("group_size", [1, 2])
+def test_fewer_events_never_cost_less_and_little_more(monkeypatch, method, relation, group_size):
+    event = many(
+        lambda i: (
+            PoissonSampled(0.02 + 1e-4 * i, Gaussian(1 + 0.01 * i))
+            + PureDP(0.01 + 1e-4 * i)
+            + SampledWithoutReplacement(100, 5, Laplace(0.2 + 0.01 * i))
+            + ExponentialMechanism(0.02 + 1e-3 * i)
+        ),
+        12,
+    )
+    options = {"relation": relation, "group_size": group_size, "method": method}
+    exact = get_epsilon(event, 1.01e-6, **options)
+    monkeypatch.setattr(_fewer, "MAX_DISTINCT", 16)
+    # Another delta, as prices are cached.
+    fewer = get_epsilon(event, 1.01e-6 * (1 - 1e-9), **options)
+    assert exact * (1 - 1e-4) <= fewer <= exact * 1.3
+    assert fewer < math.inf
