@@ -16,12 +16,16 @@ from skdp._data._refusals import check_finite, column_name, in_one
 from skdp._data._tables import read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
+    NUMBERS,
     TIMES,
+    columns_in_blocks,
+    frame_blocks,
     frame_columns,
     in_memory,
     is_frame,
     label_kind_of,
     names_of,
+    of_each_type,
     types_of,
 )
 from skdp.utils._labels import ARRAY_KINDS, category_codes, is_missing, kind_of_others, label_kinds
@@ -46,12 +50,26 @@ class ColumnTable:
     label_kinds : list of {"numbers", "text", "bytes", None}, default=None
         Of each column the kind of its values, as labels, where its declared type says it; None
         asks the type of `matrix`.
+    blocks : list of FrameBlock, default=()
+        The same columns as `columns`, where several of one type stand together.
     """
 
     def __init__(
-        self, shape, matrix=None, columns=None, numeric=None, names=None, label_kinds=None
+        self,
+        shape,
+        matrix=None,
+        columns=None,
+        numeric=None,
+        names=None,
+        label_kinds=None,
+        blocks=(),
     ):
         self.shape, self.matrix, self._columns, self._names = shape, matrix, columns, names
+        self._number_blocks = [
+            block
+            for block in blocks
+            if block.values.dtype.kind in NUMBERS and len(block.columns) > 1
+        ]
         self.borders = getattr(matrix, "borders", (0, shape[0]))
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
@@ -126,11 +144,27 @@ class ColumnTable:
             What overflows is infinite.
         """
         with np.errstate(all="ignore"):
+            columns = np.asarray(columns, dtype=np.intp)
             if self.matrix is None:
-                return np.column_stack([as_numbers(self._columns[j][rows]) for j in columns])
+                return self._numeric_columns(columns, rows)
             block = self.matrix[rows]
             whole = np.array_equal(columns, np.arange(self.shape[1]))
             return as_numbers(block if whole else block[:, columns])
+
+    def _numeric_columns(self, columns, rows):
+        """Return columns of a frame in double precision, those of a block together."""
+        numbers = np.empty((len(range(*rows.indices(self.shape[0]))), len(columns)))
+        is_read = np.zeros(len(columns), dtype=bool)
+        for block in self._number_blocks:
+            places = np.full(self.shape[1], -1)
+            places[block.columns] = np.arange(len(block.columns))
+            places = places[columns]
+            is_in_block = places >= 0
+            numbers[:, is_in_block] = as_numbers(block.values[rows][:, places[is_in_block]])
+            is_read |= is_in_block
+        for k in np.flatnonzero(~is_read):
+            numbers[:, k] = as_numbers(self._columns[columns[k]][rows])
+        return numbers
 
     def values(self, column, rows):
         """Return the raw values of a column's slice of rows, an array of any type."""
@@ -200,9 +234,9 @@ class ColumnTable:
         checks = {}
         for j, categories in labels.items():
             kinds = label_kinds(categories)
-            is_numeric = self.matrix is not None and self.matrix.dtype.kind in "biuf"
-            # Of a list without labels there is nothing to say.
-            if kinds and not (is_numeric and "numbers" in kinds):
+            # Nothing to check of a list without labels, nor of a column all of whose values are of
+            # an allowed kind by its type.
+            if kinds and self._label_kinds[j] not in kinds:
                 checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
         return checks
 
@@ -378,19 +412,24 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
             known = {
                 "numeric": frame_columns(form)[1],
                 "names": names_of(form),
-                "label_kinds": [*map(label_kind_of, types_of(form))],
+                "label_kinds": of_each_type(label_kind_of, types_of(form)),
             }
         return ColumnTable(chunked.shape, chunked, **known)
     if is_frame(X):
         X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        columns, numeric = frame_columns(X)
+        blocks = frame_blocks(X)
+        columns, numeric = columns_in_blocks(blocks)
         shape = (len(X), len(columns))
         # It raises as scikit-learn does where there is no row or no column.
         check_array(np.broadcast_to(0.0, shape), estimator=estimator)
-        kinds = [*map(label_kind_of, types_of(X))]
         return ColumnTable(
-            shape, columns=columns, numeric=numeric, names=names_of(X), label_kinds=kinds
+            shape,
+            columns=columns,
+            numeric=numeric,
+            names=names_of(X),
+            label_kinds=of_each_type(label_kind_of, types_of(X)),
+            blocks=blocks,
         )
     if not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)

@@ -62,8 +62,8 @@ class Tree(FrozenValue, kw_only=True, eq=False):
 
         Parameters
         ----------
-        own : list of ndarray of shape (n_rows,)
-            The rows' cells, one array a column.
+        own : ndarray of shape (n_columns, n_rows), or list of ndarray of shape (n_rows,)
+            The rows' cells, of each column.
 
         Returns
         -------
@@ -196,9 +196,9 @@ class PrivateTrees(RawTableModel):
 
     def _scores(self, X):
         scores = []
-        for cells in self._cells(X):
-            curves = zip(self.shape_functions_, cells, strict=True)
-            own = sum(curve.values[places] for curve, places in curves)
+        for cells, parts in self._cells_and_parts(X):
+            # One after another: how `sum` adds them up depends on how many rows there are.
+            own = np.add.accumulate(parts, axis=1)[:, -1]
             scores.append(own + sum(tree.values[tree.cells(cells)] for tree in self.trees_))
         return self.intercept_ + np.concatenate(scores)
 

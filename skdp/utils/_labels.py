@@ -8,9 +8,13 @@ from numbers import Number
 
 import numpy as np
 
+from skdp.utils._frames import TIMES
+
 UNDECLARED = -1
 
 PLAIN = frozenset({bool, int, bytes})
+# The types whose own hashes and comparisons agree with those of their keys.
+BUILT_IN = PLAIN | {str, float, type(None)}
 DAY = 86_400
 EPOCH, MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 # Every unit of numpy's dates but years and months, in attoseconds.
@@ -112,6 +116,11 @@ def category_codes(values, categories, other=UNDECLARED):
     index = {None: other}
     for code, key in enumerate(_keys(categories)):
         index.setdefault(key, code)
+    cells = values.tolist()
+    if values.dtype.kind not in TIMES and BUILT_IN.issuperset(map(type, cells)):
+        # Cells of these types that are equal share their key: each is looked up once.
+        codes = {cell: index.get(label_key(cell), other) for cell in set(cells)}
+        return np.array([codes[cell] for cell in cells], dtype=np.int64)
     codes = (_found(index.get, other, key, other) for key in _keys(values))
     return np.fromiter(codes, dtype=np.int64, count=len(values))
 
@@ -162,6 +171,9 @@ def label_kinds(categories):
     set of str
         Without those of None and of what is no label.
     """
+    kind = ARRAY_KINDS.get(categories.dtype.kind)
+    if len(categories) and kind in ("text", "bytes"):
+        return {kind}
     return {kind for kind in map(_kind_of_key, _keys(categories)) if kind is not None}
 
 
@@ -244,7 +256,7 @@ def _are_plain_numbers(values):
 
 def _keys(values):
     """Return the key of each value of an array."""
-    if values.dtype.kind in "mM":
+    if values.dtype.kind in TIMES:
         # The values of an object array would be truncated or become integers.
         found, inverse = np.unique(values, return_inverse=True)
         keys = [label_key(value) for value in found]
