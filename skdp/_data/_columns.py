@@ -90,6 +90,12 @@ class ColumnTable:
         """Return the raw values of a column, as `Rows`."""
         return self.rows(partial(ColumnTable.values, column=j), 1)
 
+    def whole_column(self, j):
+        """Return all raw values of a column; those of a table in parts are read."""
+        if isinstance(self.matrix, ChunkedArray):
+            return self.column(j).whole()
+        return self.values(j, slice(0, self.shape[0]))
+
     def several(self, columns):
         """Return the raw values of some columns, as `Rows`: a block is a list of arrays."""
         return self.rows(partial(_several, columns=columns), len(columns))

@@ -9,23 +9,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._data._kinds import read_kinds
-from skdp._data._parts import row_blocks
 from skdp._data._tables import RowsAndTarget
 from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
-from skdp.gam._columns import BLOCK_ROWS, cell_reader, check_labels_served, declared_columns
+from skdp.gam._columns import cell_reader, check_labels_served, declared_columns, served_blocks
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
-from skdp.utils._sources import rows_within
 from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
 
 N_BINS = 32
 # Of interactions="auto", where there are any.
 AUTO_PAIRS = 5
-# Memory for what the terms of a block of samples add to scores.
-SERVED_BYTES = 1 << 25
 
 
 class RawTableModel(TableEstimator):
@@ -122,7 +118,7 @@ class RawTableModel(TableEstimator):
         }
         check_labels_served(self, table, labels)
         read = cell_reader(shapes, checks=True)
-        for rows in row_blocks(table, min(BLOCK_ROWS, rows_within(SERVED_BYTES, len(shapes)))):
+        for rows in served_blocks(table, len(shapes)):
             yield read(table, rows)
 
     def _cells_and_parts(self, X):

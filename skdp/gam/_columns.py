@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from skdp._data._columns import column_entries, names_for_keys
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
-from skdp._data._parts import Rows, block_size, cut, map_over, sum_over
+from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
 from skdp._data._persons import counts_of, no_counts, times_shares
 from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import level_counts
@@ -22,6 +22,7 @@ from skdp.preprocessing._binning import category_entries
 from skdp.preprocessing._categories import check_served, declared_places, is_per_column
 from skdp.utils import ChunkedArray
 from skdp.utils._labels import category_codes, is_missing
+from skdp.utils._sources import rows_within
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -217,6 +218,8 @@ def _as_date(value):
 
 
 BLOCK_ROWS = 1 << 15
+# Memory for the cells of a block of samples that are answered.
+SERVED_BYTES = 1 << 25
 # Those of a step of an exact gradient, and how many are added in a run.
 STEP_ROWS, STEP_BLOCKS = 1 << 17, 2
 # A pack has at most so many cells; where there are many rows a cell to so many of them, as far as
@@ -293,6 +296,11 @@ def cell_reader(terms, *, checks=False):
     return partial(_read_cells, terms, parts, of_numbers, bins, checks)
 
 
+def served_blocks(table, n_terms):
+    """Yield the slices of samples whose cells are read at a time."""
+    return row_blocks(table, min(BLOCK_ROWS, rows_within(SERVED_BYTES, n_terms)))
+
+
 def _read_cells(terms, parts, of_numbers, bins, checks, table, rows):
     cells = np.empty((len(parts), rows.stop - rows.start), dtype=np.int64)
     if of_numbers:
@@ -302,7 +310,8 @@ def _read_cells(terms, parts, of_numbers, bins, checks, table, rows):
     for k in sorted(set(range(len(parts))).difference(of_numbers)):
         j, kind, edges = parts[k]
         values = table.values(j, rows)
-        if checks:
+        # The kinds of labels were checked before: those of all columns together.
+        if checks and kind != "label":
             columns[kind].check(values, table.name(j))
         cells[k] = columns[kind].cells(values, edges)
     if len(parts) == len(terms):

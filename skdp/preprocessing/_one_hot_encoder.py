@@ -203,7 +203,10 @@ class DPOneHotEncoder(PlannedTransformer):
     def _kept(self):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
-        return [labels[category_codes(labels, infrequent) < 0] for labels, infrequent in pairs]
+        return [
+            labels[category_codes(labels, infrequent) < 0] if len(infrequent) else labels
+            for labels, infrequent in pairs
+        ]
 
 
 def _check_other(other):

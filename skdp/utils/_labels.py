@@ -113,9 +113,10 @@ def category_codes(values, categories, other=UNDECLARED):
         place = np.searchsorted(categories, values, sorter=order)
         codes = order[np.minimum(place, len(categories) - 1)] if len(order) else place
         return np.where(categories[codes] == values, codes, other) if len(order) else place + other
-    index = {None: other}
-    for code, key in enumerate(_keys(categories)):
-        index.setdefault(key, code)
+    keys = _keys(categories)
+    # From the last one on: of equal categories the first counts.
+    index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    index[None] = other
     cells = values.tolist()
     if values.dtype.kind not in TIMES and BUILT_IN.issuperset(map(type, cells)):
         # Cells of these types that are equal share their key: each is looked up once.
@@ -261,8 +262,30 @@ def _keys(values):
         found, inverse = np.unique(values, return_inverse=True)
         keys = [label_key(value) for value in found]
         return [keys[code] for code in inverse]
+    if values.dtype.kind == "U":
+        # Without NUL characters at their ends.
+        return values.tolist()
     # The items of long numbers are these themselves.
     return [label_key(cell) for cell in values.tolist()]
+
+
+def are_missing(values):
+    """Return which values of an array are missing, as `is_missing` says of each by itself.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows,)
+    """
+    if values.dtype.kind != "O":
+        return values != values
+    cells = values.tolist()
+    if BUILT_IN.issuperset(map(type, cells)):
+        return np.array([cell is None or cell != cell for cell in cells], dtype=bool)
+    return np.array([is_missing(cell) for cell in cells], dtype=bool)
 
 
 def _key_of_scalar(value):
