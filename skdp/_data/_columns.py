@@ -1,8 +1,6 @@
 """Tables of numeric and of categorical columns, read block by block."""
 
 from collections.abc import Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 
 import numpy as np
@@ -235,8 +233,6 @@ class ColumnTable:
 
     def _checks_of_kinds(self, labels):
         """Return a check of the values' kinds for each column that can hold values of others."""
-        if _IS_PLACEHOLDER.get():
-            return {}
         checks = {}
         for j, categories in labels.items():
             kinds = label_kinds(categories)
@@ -249,21 +245,6 @@ class ColumnTable:
     def kind_is_public(self, column):
         """Return whether the column's type alone says what kind of labels its values are."""
         return self._label_kinds[column] is not None
-
-
-# True while a method is asked for the shape and type of its answers to a row of zeros, which
-# stands for a row of any kinds of labels.
-_IS_PLACEHOLDER = ContextVar("is_placeholder", default=False)
-
-
-@contextmanager
-def placeholder_row():
-    """Check no kinds of labels inside this context: the row in hand is none of a table."""
-    token = _IS_PLACEHOLDER.set(True)
-    try:
-        yield
-    finally:
-        _IS_PLACEHOLDER.reset(token)
 
 
 def check_readable(rows):

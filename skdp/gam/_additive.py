@@ -17,6 +17,7 @@ from skdp.gam._columns import cell_reader, check_labels_served, declared_columns
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
+from skdp.preprocessing._categories import first_labels
 from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
 
 N_BINS = 32
@@ -110,16 +111,22 @@ class RawTableModel(TableEstimator):
         ndarray of shape (n_terms, n_rows), dtype int64
         """
         table, shapes = read_columns(self, X, reset=False, allow_nan=True), self.shape_functions_
-        labels = {
-            j: edges
-            for shape in shapes
-            for j, kind, edges in zip(shape.features, shape.kinds, shape.edges, strict=True)
-            if kind == "label"
-        }
-        check_labels_served(self, table, labels)
+        check_labels_served(self, table, self._served_categories())
         read = cell_reader(shapes, checks=True)
         for rows in served_blocks(table, len(shapes)):
             yield read(table, rows)
+
+    def _served_categories(self):
+        """Return the categories of each column of labels."""
+        return {
+            j: edges
+            for shape in self.shape_functions_
+            for j, kind, edges in zip(shape.features, shape.kinds, shape.edges, strict=True)
+            if kind == "label"
+        }
+
+    def _example_labels(self):
+        return first_labels(self._served_categories())
 
     def _cells_and_parts(self, X):
         """Yield the cells of a block of samples, and what each shape function adds to its scores.

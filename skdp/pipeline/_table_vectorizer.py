@@ -31,7 +31,7 @@ from skdp.gam._columns import (
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
-from skdp.preprocessing._categories import finds_all, is_per_column
+from skdp.preprocessing._categories import finds_all, first_labels, is_per_column
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
@@ -302,8 +302,7 @@ class DPTableVectorizer(PlannedTransformer):
         check_is_fitted(self)
         table = read_columns(self, X, reset=False, allow_nan=True)
         columns = list(zip(self.kinds_, self.bin_edges_, strict=True))
-        labels = {j: edges for j, (kind, edges) in enumerate(columns) if kind == "label"}
-        check_labels_served(self, table, labels)
+        check_labels_served(self, table, self._served_categories())
         read = cell_reader(
             [Term(features=(j,), kinds=(kind,), edges=(e,)) for j, (kind, e) in enumerate(columns)],
             checks=True,
@@ -320,6 +319,14 @@ class DPTableVectorizer(PlannedTransformer):
         return csr_array(
             (values.ravel(), places.ravel(), ends), shape=(len(places), features.number)
         )
+
+    def _served_categories(self):
+        """Return the categories of each column of labels."""
+        columns = enumerate(zip(self.kinds_, self.bin_edges_, strict=True))
+        return {j: edges for j, (kind, edges) in columns if kind == "label"}
+
+    def _example_labels(self):
+        return first_labels(self._served_categories())
 
     def _scaled(self, table, rows, cells):
         """Return numbers scaled to [-1, 1], and 1 for what is missing and for labels."""

@@ -12,7 +12,9 @@ from skdp.preprocessing._categories import (
     check_categories,
     check_declared,
     check_encoded,
+    encoded_categories,
     finds_all,
+    first_labels,
     plan_counts,
     position_of,
 )
@@ -196,6 +198,9 @@ class DPOneHotEncoder(PlannedTransformer):
         for column, (j, label) in zip(X.T, indicators, strict=True):
             decoded[column != 0, j] = label
         return decoded
+
+    def _example_labels(self):
+        return first_labels(encoded_categories(self))
 
     def _parts_of_columns(self):
         return [kept.tolist() for kept in self._kept()]

@@ -16,7 +16,9 @@ from skdp.preprocessing._categories import (
     check_categories,
     check_declared,
     check_encoded,
+    encoded_categories,
     finds_all,
+    first_labels,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
@@ -206,6 +208,9 @@ class DPTargetEncoder(PlannedTransformer):
                 # What is no category has the code -1, which finds the end.
                 encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
         return encoded
+
+    def _example_labels(self):
+        return first_labels(encoded_categories(self))
 
     def _parts_of_columns(self):
         if self.target_type_ == "multiclass":

@@ -10,18 +10,15 @@ from sklearn.base import clone
 
 import skdp
 from skdp._data import _columns, _histogram, _tables
-from skdp.gam import _columns as _gam_columns
-from skdp.utils import _frames
 
 # What reads, converts or checks cells.
 READERS = [
-    (_frames, "column_values"),
     (_columns, "as_numbers"),
     (_columns, "check_finite"),
     (_columns.ColumnTable, "values"),
     (_tables, "check_finite"),
-    (_gam_columns.Column, "check"),
-    (_gam_columns, "_cells_of_numbers"),
+    (_tables._containers, "as_numbers"),
+    (_tables._frames, "column_values"),
     (_histogram.Bins, "__init__"),
 ]
 FEW, MANY = 4, 40
