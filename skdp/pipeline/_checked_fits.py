@@ -7,7 +7,13 @@ from skdp.pipeline._instances import CONTAINERS
 from skdp.pipeline._parameters import PublicTable, check_parameters
 
 
-class SplitPipeline(Pipeline):
+class SplitBudget:
+    """Marks containers whose private steps were planned together, before any of them ran."""
+
+    _is_one_plan = True
+
+
+class SplitPipeline(SplitBudget, Pipeline):
     """A `Pipeline` whose fits check the parameters of all steps before the first one runs."""
 
     def fit(self, X, y=None, **params):
@@ -23,7 +29,7 @@ class SplitPipeline(Pipeline):
         return super().fit_predict(X, y, **params)
 
 
-class SplitFeatureUnion(FeatureUnion):
+class SplitFeatureUnion(SplitBudget, FeatureUnion):
     """A `FeatureUnion` whose fits check the parameters of all parts before the first one runs."""
 
     def fit(self, X, y=None, **params):
@@ -35,7 +41,7 @@ class SplitFeatureUnion(FeatureUnion):
         return super().fit_transform(X, y, **params)
 
 
-class SplitColumnTransformer(ColumnTransformer):
+class SplitColumnTransformer(SplitBudget, ColumnTransformer):
     """A `ColumnTransformer` whose fits check all parts' parameters before the first one runs."""
 
     # `fit` of a ColumnTransformer calls `fit_transform`.
