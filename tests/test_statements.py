@@ -132,6 +132,9 @@ def test_a_fit(name, unit, relation, composition, seeded):
         plan_like = model.noise_multiplier_
         weights = next(stage for stage in statement.stages if stage.name == "weights")
         assert plan_like == statement.noise_multiplier == weights.noise_multiplier
+    if name in ("additive", "pure additive", "forest"):
+        assert model.noise_multiplier_ == statement.noise_multiplier
+        assert (model.noise_multiplier_ is None) == (name == "pure additive")
 
 
 def calls(model, n_calls, unit="row"):

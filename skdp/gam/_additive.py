@@ -101,7 +101,10 @@ class RawTableModel(TableEstimator):
         terms, values, constant = run
         if len(constant) == 1:
             values, constant = [own[..., 0] for own in values], constant[0]
-        return self._attributes(terms, values, constant, plan)
+        attributes = self._attributes(terms, values, constant, plan)
+        if hasattr(plan, "noise_multiplier"):
+            attributes["noise_multiplier_"] = plan.noise_multiplier
+        return attributes
 
     def _cells(self, X):
         """Yield the cells of the shape functions, of a block of samples at a time.
@@ -254,6 +257,9 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
     ----------
     shape_functions_ : list of ShapeFunction
         A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    noise_multiplier_ : float or None
+        The scale of the noise of all steps, were they one, over what one row, or person, moves
+        their gradient by. None with delta = 0, where no gradient is noisy.
     """
 
     n_bins: int | str = "auto"

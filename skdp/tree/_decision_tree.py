@@ -176,7 +176,14 @@ class TreePlan(AdditivePlan):
 
 
 class PrivateTrees(RawTableModel):
-    """The plan of trees, and scores from `trees_` and `intercept_`."""
+    """The plan of trees, and scores from `trees_` and `intercept_`.
+
+    Attributes
+    ----------
+    noise_multiplier_ : float or None
+        The scale of the noise of all steps, were they one, over what one row, or person, moves
+        their gradient by. None with delta = 0, where no gradient is noisy.
+    """
 
     verbose: int = 0
 
@@ -233,6 +240,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         What is added to the value of a leaf.
     shape_functions_ : list of ShapeFunction
         Of each column its cells. Their values are 0: the tree alone makes scores.
+    {noise_multiplier_}
     {classes_}
     {n_features_in_}
     {feature_names_in_}
