@@ -30,7 +30,8 @@ from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
-from skdp.utils._fit_arguments import without_weights
+from skdp.utils._fit_arguments import fitted_names as fitted_names
+from skdp.utils._fit_arguments import forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 from skdp.utils._units import for_unit
@@ -94,11 +95,6 @@ def guarantee_of(estimator):
     params = estimator.get_params(deep=False)
     price = {"epsilon": params["epsilon"], "delta": params.get("delta", 0.0)}
     return Guarantee(**price, neighbours=neighbours_of(params["accountant"]))
-
-
-def fitted_names(estimator):
-    """Return the names of an estimator's fitted attributes, by sklearn's convention."""
-    return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
 
 
 def dataset_of(accountant):
@@ -309,12 +305,13 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     def _check_rows(self, rows, plan):
         """Raise `ValueError` if rows hold what a plan cannot take."""
 
-    def _rehearse(self, X, y=None, groups=None, *, n_units):
+    def _rehearse(self, X, y=None, groups=None, *, n_units=None):
         """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
         with PrivateFit(self) as fit:
             self._labels_in = labels_apart(X)
             table = fit.owned(self._read_table(X, y), groups)
-            fit.charge(self._checked_plan(table.of(n_units), fit.guarantee))
+            table = table if n_units is None else table.of(n_units)
+            fit.charge(self._checked_plan(table, fit.guarantee))
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of rows that were read."""
@@ -715,5 +712,4 @@ class PrivateFit(PrivateRelease):
         return composed_price(charges, self.terms)
 
     def _forget(self):
-        for name in fitted_names(self._estimator):
-            delattr(self._estimator, name)
+        forget_fitted(self._estimator)

@@ -18,7 +18,6 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPPCA,
@@ -398,66 +397,6 @@ def test_a_sum_that_is_cancelled_publishes_nothing_and_what_was_charged_stays(
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
-def lost_at(numbers, monkeypatch):
-    """Let the computations of these numbers fail, and return the list of all."""
-    computed = []
-
-    def compute(*calls, **options):
-        computed.append(None)
-        if len(computed) - 1 in numbers:
-            raise distributed.client.FutureCancelledError("_of_chunk", "scheduler-connection-lost")
-        return COMPUTE(*calls, **options)
-
-    monkeypatch.setattr(dask, "compute", compute)
-    return computed
-
-
-@pytest.mark.usefixtures("no_rows_here")
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        DPStandardScaler(bounds="auto"),
-        DPSGDClassifier(max_iter=2, batch_size=500),
-        DPLogisticRegression(C=0.1),
-        DPAdditiveClassifier(bounds=(0, 1)),
-    ],
-    ids=str,
-)
-def test_a_fit_goes_on_elsewhere_with_the_noise_that_it_has_drawn(estimator, table, monkeypatch):
-    X, y, _ = table
-    expected = fitted(estimator, in_memory(X), y, None)
-    computed = lost_at([], monkeypatch)
-    fitted(estimator, counted(X, HEIGHTS)[0], y, None)
-    n_sums = len(computed)
-    for numbers in ([0], [1, 2], range(0, 2 * n_sums, 2)):
-        opened, accountant = [], PrivacyAccountant(10.0, 0.1)
-
-        def reopen(opened=opened):
-            opened.append(None)
-            return counted(X, HEIGHTS)[0]
-
-        computed = lost_at(numbers, monkeypatch)
-        lazy = ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen)
-        check_the_same(fitted(estimator, lazy, y, None, accountant=accountant), expected)
-        assert len(opened) == len(computed) - n_sums > 0 and len(accountant.spends) == 1
-
-
-def test_the_rows_of_a_fold_are_found_again(table, monkeypatch):
-    X, y, _ = table
-    rows = np.flatnonzero(np.arange(N) % 3)
-    opened = []
-
-    def reopen():
-        opened.append(None)
-        return counted(X, HEIGHTS)[0]
-
-    lazy = ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen)[rows]
-    lost_at([1], monkeypatch)
-    model = DPStandardScaler(bounds=(0, 1), random_state=0)
-    check_the_same(clone(model).fit(lazy), clone(model).fit(in_memory(X)[rows]))
-    assert opened == [None]
-
-
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "rows",
@@ -479,79 +418,6 @@ def test_folds_are_those_of_the_chunks_to_the_last_bit(rows):
             check_the_same(clone(scaler).fit(held), clone(scaler).fit(other))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda X: X[:-1],
-        lambda X: X.astype(int),
-        lambda X: X[:, :-1],
-        lambda X: [X],
-        lambda X: [None],
-        lambda X: [X, None],
-        lambda X: np.roll(X, 1, axis=0).reshape(-1, 2),
-    ],
-)
-def test_another_table_is_not_what_was_lost(other, table, monkeypatch):
-    X, y, _ = table
-    heights = (1, *HEIGHTS[1:])
-
-    def reopen():
-        found = other(X[: sum(heights)])
-        lists = {1: found[0], 2: found} if isinstance(found, list) else {}
-        return lists[len(found)] if lists else dask.array.from_array(found, chunks=500)
-
-    lazy = ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen)
-    model, accountant = DPStandardScaler(bounds=(0, 1)), PrivacyAccountant(10.0, 0.1)
-    lost_at([1], monkeypatch)
-    with pytest.raises(ValueError, match="did not return the table that was lost"):
-        model.set_params(accountant=accountant).fit(lazy)
-    assert len(accountant.spends) == 1 and not hasattr(model, "privacy_")
-
-
-def test_what_dask_does_not_compute_is_not_opened_again():
-    X = np.zeros((3, 2))
-    for held, reopen in (([X], list), (dask.array.from_array(X), "tcp://elsewhere")):
-        with pytest.raises(ValueError, match="a table that dask computes"):
-            ChunkedArray(held, reopen=reopen)
-
-
-def test_a_table_that_was_lost_is_read_elsewhere_from_then_on(table, monkeypatch):
-    X, y, _ = table
-    opened = []
-
-    def reopen():
-        opened.append(counted(X, HEIGHTS)[0])
-        return opened[-1]
-
-    dead = dask.array.map_blocks(lambda block: 1 / 0, counted(X, HEIGHTS)[0], dtype=float)
-    lazy = ChunkedArray(dead, reopen=reopen)
-    folds = [lazy[np.flatnonzero(np.arange(N) % 3 != k)] for k in range(3)]
-    lost_at([0], monkeypatch)
-    scaler = DPStandardScaler(bounds=(0, 1), random_state=0).fit(folds[0])
-    for k in (1, 2):
-        clone(scaler).fit(folds[k])
-    pipe = make_pipeline(scaler, DPLogisticRegression(C=0.1, random_state=0))
-    pipe.fit(cloudpickle.loads(cloudpickle.dumps(lazy)), y)
-    np.testing.assert_array_equal(np.asarray(lazy), X)
-    np.testing.assert_array_equal(np.asarray(scaler.transform(lazy)), scaler.transform(X))
-    assert len(opened) == 1
-
-
-def test_a_table_that_is_lost_again_and_again_is_given_up(table, monkeypatch):
-    X, y, _ = table
-    opened, accountant = [], PrivacyAccountant(10.0, 0.1)
-
-    def reopen():
-        opened.append(None)
-        return counted(X, HEIGHTS)[0]
-
-    lost_at(range(1, 100), monkeypatch)
-    model = DPStandardScaler(bounds=(0, 1), accountant=accountant)
-    with pytest.raises(RuntimeError, match="cluster was lost"):
-        model.fit(ChunkedArray(counted(X, HEIGHTS)[0], reopen=reopen))
-    assert 1 < len(opened) < 5 and len(accountant.spends) == 1 and not hasattr(model, "privacy_")
-
-
 class ClosedClientError(Exception):
     pass
 
@@ -562,41 +428,8 @@ def test_what_a_chunk_raises_is_no_loss(error, table):
         raise error("a pool was shut down")
 
     lazy = dask.array.map_blocks(raising, counted(table[0], HEIGHTS)[0], dtype=float)
-    lazy = ChunkedArray(lazy, reopen=lambda: pytest.fail("a loss"))
     with pytest.raises(error, match="a pool"):
         DPStandardScaler(bounds=(0, 1)).fit(lazy)
-
-
-@pytest.mark.parametrize(
-    "other", [lambda frame: frame[list("bacd")], lambda frame: frame.astype({"a": "int32"})]
-)
-def test_columns_in_another_order_or_of_other_types_are_another_table(other, table, monkeypatch):
-    dd = pytest.importorskip("dask.dataframe")
-    frame = dd.from_pandas(pd.DataFrame(table[0], columns=list("abcd")), npartitions=3)
-    lazy = ChunkedArray(frame, reopen=lambda: other(frame))
-    lost_at([1], monkeypatch)
-    with pytest.raises(ValueError, match="did not return the table that was lost"):
-        DPStandardScaler(bounds=(0, 1)).fit(lazy)
-
-
-@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
-def test_a_client_that_was_closed_is_a_loss(table):
-    X, y, _ = table
-    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    model, opened = DPLogisticRegression(C=0.1, random_state=0), []
-    with distributed.LocalCluster(processes=False, **settings) as local:
-
-        def connect():
-            opened.append(distributed.Client(local))
-            return counted(X, HEIGHTS)[0]
-
-        lazy = ChunkedArray(connect(), reopen=connect)
-        lazy.workers.results([lazy.workers.call(0, np.copy)])
-        # Dask would compute in this process from here on.
-        opened[0].close()
-        check_the_same(model.fit(lazy, y), clone(model).fit(in_memory(X), y))
-        assert len(opened) == 2
-        opened[1].close()
 
 
 def after(n_sums, act, monkeypatch):
@@ -704,25 +537,19 @@ def test_a_client_that_is_closed_between_two_sums_is_a_loss(
 @pytest.mark.parametrize("made", ["before the client", "by one that was closed", "by another"])
 def test_the_client_that_counts_is_that_of_the_fit(made, table, connect, monkeypatch):
     X, y, _ = table
-    opened, model = [], DPStandardScaler(bounds=(0, 1), random_state=0)
-
-    def reopen():
-        opened.append(connect())
-        return on_disk(X)
-
+    model = DPStandardScaler(bounds=(0, 1), random_state=0)
     if made != "before the client":
         connect()
-    lazy = ChunkedArray(on_disk(X), reopen=reopen)
+    lazy = ChunkedArray(on_disk(X))
     current = connect()
     if made == "by one that was closed":
         connect.clients[0].close()
-    expected = fitted(model, in_memory(X), y, None)
-    check_the_same(clone(model).fit(lazy, y), expected)
-    assert opened == []
-    closed = connect.clients[0] if made == "by another" else current
-    after(1, closed.close, monkeypatch)
-    check_the_same(clone(model).fit(lazy, y), expected)
-    assert len(opened) == 1 and Disk.by_workers and all(Disk.by_workers)
+    check_the_same(clone(model).fit(lazy, y), fitted(model, in_memory(X), y, None))
+    assert Disk.by_workers and all(Disk.by_workers)
+    after(1, current.close, monkeypatch)
+    with pytest.raises(RuntimeError, match="client was closed"):
+        clone(model).fit(lazy, y)
+    assert all(Disk.by_workers)
 
 
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
@@ -831,28 +658,6 @@ def test_a_cluster_that_is_lost_publishes_nothing_and_what_was_charged_stays(n_p
             estimator.set_params(accountant=accountant).fit(lazy, y)
     assert not ENDS and len(accountant.spends) == bool(n_passes)
     assert not [name for name in vars(estimator) if name.endswith("_")]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
-@pytest.mark.parametrize("n_computed", [1, 9, 12])
-@pytest.mark.parametrize("estimator", [DPLogisticRegression(), DPAdditiveClassifier(bounds=(0, 1))])
-def test_a_fit_goes_on_on_another_cluster(estimator, n_computed, table):
-    X, y, _ = table
-    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    accountant, opened = PrivacyAccountant(10.0, 0.1), []
-
-    def connect():
-        opened.append(stack.enter_context(distributed.LocalCluster(processes=False, **settings)))
-        stack.enter_context(distributed.Client(opened[-1]))
-        return of_watched(X)
-
-    with ExitStack() as stack:
-        lazy = ChunkedArray(connect(), reopen=connect)
-        ENDS[n_computed] = partial(opened[0].loop.add_callback, opened[0].scheduler.close)
-        model = fitted(estimator, lazy, y, None, accountant=accountant)
-    assert not ENDS and len(opened) == 2 and len(accountant.spends) == 1
-    check_the_same(model, fitted(estimator, in_memory(X), y, None))
 
 
 def lazy(block, shape, dtype=float):

@@ -83,3 +83,15 @@ def test_the_chosen_candidate_has_the_first_rank(strategy):
         ranks = search.cv_results_["rank_test_score"]
         assert ranks[search.best_index_] == 1 and sorted(ranks)[0] == 1 and (ranks == 1).sum() == 1
         assert search.cv_results_["params"][int(np.argmin(ranks))] == search.best_params_
+
+
+def test_cross_val_predict_needs_as_many_classes_as_y_has_labels():
+    """As the page about natural mistakes says; scikit-learn tells the fit of no method."""
+    y = NUMBERS
+    cv = KFold(3, shuffle=True, random_state=0)
+    accountant = PrivacyAccountant(10.0, 0.1)
+    model = skdp.DPLogisticRegression(classes=[0, 1, 2], accountant=accountant)
+    assert len(cross_val_predict(model, X, y, cv=cv)) == N
+    with pytest.raises(IndexError):
+        cross_val_predict(model, X, y, cv=cv, method="predict_proba")
+    assert len(accountant.spends) == 4

@@ -68,6 +68,8 @@ def test_a_mistake_that_is_done_is_warned_of_and_costs_what_is_said(code, words,
 
 @pytest.mark.parametrize(("code", "words", "spent"), SILENT)
 def test_what_nobody_says_costs_what_is_said(code, words, spent, names):
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
     error, warned, charged = _happens(code, names)
     assert error is None
     assert warned == words

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPLogisticRegression, DPSGDClassifier
 from skdp.audit import audit_epsilon, membership_inference
-from skdp.audit._published import distinguish
+from skdp.audit._distinguish import distinguish
 from skdp.mechanisms import GaussianMechanism
 
 ATTACKS = ("loss", "shadow", "lira", "rmia")

@@ -29,27 +29,23 @@ def by_parts(method):
 
     @wraps(method)
     def answer(self, X):
-        chunked, lazy = as_chunked(X), name == "transform"
-        if chunked is None or (lazy and asks_for_frame(self)):
-            return method(self, X if chunked is None else chunked)
-        check_is_fitted(self)
-        validate_data(self, form_of(chunked), reset=False, skip_check_array=True)
-        # Whoever reads the rows needs what was released, and must not get what it was charged to.
-        bare = copy(self)
-        bare.accountant = bare.random_state = bare._skl_callbacks = None
-        if (statement := getattr(self, "privacy_", None)) is not None:
-            bare.privacy_ = replace(statement, dataset="", record="", charges=())
-        names = vars(bare).pop("feature_names_in_", None)
-        if names is not None:
-            # Blocks have no names, but parameters may call columns by them.
-            bare._labels_in = names.tolist()
-        answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
-        # The shape and type of the answers, without a look at the rows.
-        known = answers(_example_row(self, chunked))
-        shape, dtype = known.shape[1:], known.dtype
-        if lazy:
-            return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
-        return map_over(Rows(chunked, read=getitem), answers, shape=shape, dtype=dtype)
+        chunked = as_chunked(X)
+        if chunked is None:
+            return method(self, X)
+        is_lazy = name == "transform" and not asks_for_frame(self)
+        is_done = False
+        try:
+            if name == "transform" and not is_lazy:
+                made = method(self, chunked)
+            else:
+                made = _answer_by_parts(self, name, chunked, is_lazy=is_lazy)
+            is_done = True
+            return made
+        finally:
+            # Temporary files of a table that was opened here: a lazy answer reads them later. An
+            # error that is kept would keep them, by its frames.
+            if chunked is not X and not (is_lazy and is_done):
+                chunked.close()
 
     return answer
 
@@ -61,6 +57,28 @@ def _example_row(estimator, chunked):
         for j, label in getattr(estimator, "_example_labels", dict)().items():
             row[0, j] = label
     return row
+
+
+def _answer_by_parts(estimator, name, chunked, *, is_lazy):
+    """Return the answer of a method, as a table in parts if it is lazy."""
+    check_is_fitted(estimator)
+    validate_data(estimator, form_of(chunked), reset=False, skip_check_array=True)
+    # Whoever reads the rows needs what was released, and must not get what it was charged to.
+    bare = copy(estimator)
+    bare.accountant = bare.random_state = bare._skl_callbacks = None
+    if (statement := getattr(estimator, "privacy_", None)) is not None:
+        bare.privacy_ = replace(statement, dataset="", record="", charges=())
+    names = vars(bare).pop("feature_names_in_", None)
+    if names is not None:
+        # Blocks have no names, but parameters may call columns by them.
+        bare._labels_in = names.tolist()
+    answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
+    # The shape and type of the answers, without a look at the rows.
+    known = answers(_example_row(estimator, chunked))
+    shape, dtype = known.shape[1:], known.dtype
+    if is_lazy:
+        return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
+    return map_over(Rows(chunked, read=getitem), answers, shape=shape, dtype=dtype)
 
 
 def _answers(block, bare, name, dtype, of_none=None):

@@ -32,7 +32,7 @@ def _is_exact(parts, relation):
 def _single_epsilon(part, delta_, relation):
     """Least epsilon at delta of one release, RDP included where no closed form is exact."""
     bound = law(part, relation).epsilon_at(delta_)
-    if not has_loss_distribution((part,), relation):
+    if not _is_exact({part: 1}, relation):
         bound = min(bound, rdp_epsilon({part: 1}, delta_, relation))
     return bound
 
@@ -97,21 +97,28 @@ def _require_loss_distribution(parts, relation):
 
 
 def _pld_bound(parts, delta_, relation, tolerance):
+    """epsilon by privacy loss distributions, never above that by RDP.
+
+    A loss distribution can be looser than the Renyi divergences: the pair of the exponential
+    mechanism is the largest over its two-point pairs, and that of a random number of pure runs
+    is that of any release as pure. It may also have no price: beyond 1e9 releases, or where losses
+    are too large for a grid.
+    """
+    exact = _exact_epsilon(parts, delta_, relation)
+    if exact is not None:
+        return exact
+    bound = rdp_epsilon(parts, delta_, relation)
+    if delta_ == 0.0 or sum(parts.values()) == 1:
+        return min(bound, _basic(parts, delta_, relation))
+    return min(bound, _pld.pld_epsilon(parts, delta_, relation, tolerance))
+
+
+def _exact_epsilon(parts, delta_, relation):
+    """The least epsilon where the curve is known in closed form, else None."""
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
-    if sum(parts.values()) == 1 or delta_ == 0.0:
-        return _basic(parts, delta_, relation)
-    bound = _pld.pld_epsilon(parts, delta_, relation, tolerance)
-    if _has_bounded_range(parts):
-        bound = min(bound, rdp_epsilon(parts, delta_, relation))
-    return bound
-
-
-def _has_bounded_range(parts):
-    """The pair of the exponential mechanism is the largest over its two-point pairs, which
-    for many releases is looser than the largest Renyi divergence over them."""
-    return any(isinstance(part, ev.ExponentialMechanism) for part in parts)
+    return _basic(parts, delta_, relation) if _is_exact(parts, relation) else None
 
 
 _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound, "rdp": rdp_epsilon}
@@ -142,12 +149,13 @@ def _epsilon(counts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](parts, delta_, relation)
-    if delta_ > 0.0 and _is_exact(parts, relation):
-        return _pld_bound(parts, delta_, relation, tolerance)
+    exact = _exact_epsilon(parts, delta_, relation) if delta_ > 0.0 else None
+    if exact is not None:
+        return exact
     bounds = [bound(parts, delta_, relation) for bound in _BOUNDS.values()]
     bounds.append(_stated_and_gaussian(parts, delta_, relation))
-    if has_loss_distribution(parts, relation):
-        bounds.append(_pld_bound(parts, delta_, relation, tolerance))
+    if delta_ > 0.0 and sum(parts.values()) > 1 and has_loss_distribution(parts, relation):
+        bounds.append(_pld.pld_epsilon(parts, delta_, relation, tolerance))
     return min(bounds)
 
 
@@ -224,9 +232,35 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
         bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
-    if grouped is None and delta_ > 0.0:
-        bounds.append(_generic_group_epsilon(counts, delta_, relation, method, tolerance, k))
+    is_generic = grouped is None or any(map(_is_sampled_group, ev.leaves(grouped)))
+    how = relation, method, tolerance, k
+    if is_generic and delta_ > 0.0 and not _is_generic_above(min(bounds), counts, delta_, *how):
+        bounds.append(_generic_group_epsilon(counts, delta_, *how))
     return min(bounds)
+
+
+def _is_generic_above(known, counts, delta_, relation, method, tolerance, k):
+    """Return True if the general bound on a group is found to be no less than a known one.
+
+    One record's epsilon at delta / k is a lower bound on the epsilon that the general bound
+    multiplies by k; its own delta of the group then gives a larger one, and so on.
+    """
+    single = delta_ / k
+    for _ in range(6 if known < math.inf else 0):
+        value = _epsilon(counts, single, relation, method, tolerance)
+        if k * value >= known:
+            return True
+        grown = group_delta(value, single, k)
+        if grown <= delta_ * (1.0 + 1e-3):
+            return False
+        single *= delta_ / grown
+    return False
+
+
+def _is_sampled_group(part):
+    return isinstance(part, ev.SampledGroup) or (
+        isinstance(part, ev.RandomStopping) and any(map(_is_sampled_group, ev.leaves(part.event)))
+    )
 
 
 def _generic_group_epsilon(counts, delta_, relation, method, tolerance, k):
@@ -288,8 +322,14 @@ def get_delta(
     target, counts = check_within(epsilon, "epsilon", 0.0), _counts(event)
     if group_size == 1:
         return _delta(counts, target, relation, method, tolerance)
-    how = relation, method, tolerance, int(group_size)
-    return _inverted_delta(lambda d: _group_epsilon(counts, d, *how), target)
+    how = relation, method, tolerance
+    grouped, known = group_event(event, int(group_size)), 1.0
+    if grouped is not None:
+        # A delta that has underflowed is no bound that an epsilon at it would meet.
+        known = _delta(_counts(grouped), target, *how) or 1.0
+    return _inverted_delta(
+        lambda d: _group_epsilon(counts, d, *how, int(group_size)), target, known
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -299,17 +339,19 @@ def _delta(counts, target, relation, method, tolerance):
     if not counts or target == math.inf:
         return 0.0
     parts = _whole(counts, relation)
-    if method == "auto" and _is_exact(parts, relation):
-        return _pld_delta(parts, target, relation, tolerance)
+    if method == "pld":
+        _require_loss_distribution(parts, relation)
+    if method in ("auto", "pld"):
+        exact = _exact_delta(parts, target, relation)
+        if exact is not None:
+            return exact
     best = 1.0
     if method in ("auto", "zcdp"):
         rho, rho_delta = composed_zcdp(parts, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
-    if method in ("auto", "rdp"):
+    if method in ("auto", "rdp", "pld"):
         best = min(best, rdp_delta(parts, target, relation))
-    if method == "pld":
-        _require_loss_distribution(parts, relation)
-    if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
+    if method in ("auto", "pld") and has_loss_distribution(parts, relation):
         best = min(best, _pld_delta(parts, target, relation, tolerance))
     by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _stated_and_gaussian}
     for name, bound in by_epsilon.items():
@@ -318,16 +360,18 @@ def _delta(counts, target, relation, method, tolerance):
     return best
 
 
-def _pld_delta(parts, target, relation, tolerance):
+def _exact_delta(parts, target, relation):
+    """The least delta where the curve is known in closed form, else None."""
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.delta_of_mu(mu, target)
+    return law(next(iter(parts)), relation).curve()(target) if _is_exact(parts, relation) else None
+
+
+def _pld_delta(parts, target, relation, tolerance):
     if sum(parts.values()) == 1:
         return law(next(iter(parts)), relation).curve()(target)
-    bound = _pld.pld_delta(parts, target, relation, tolerance)
-    if _has_bounded_range(parts):
-        bound = min(bound, rdp_delta(parts, target, relation))
-    return bound
+    return _pld.pld_delta(parts, target, relation, tolerance)
 
 
 def _inverted_delta(epsilon_at, target, known=1.0):

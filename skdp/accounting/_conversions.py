@@ -1,10 +1,13 @@
 """Conversions from RDP and zCDP to (epsilon, delta), and between relations."""
 
 import math
+from decimal import Context, Decimal
+from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_relation, check_within
 
 # More than the operations of one formula round by, relative to the sum of its terms.
@@ -219,7 +222,7 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     Returns
     -------
     (float, float)
-        Epsilon and delta under `target`.
+        Epsilon and delta under `target`, never below the truth.
 
     Examples
     --------
@@ -232,8 +235,18 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     check_costs(epsilon=epsilon, delta=delta)
     if source == target or source == "replace_one":
         return float(epsilon), float(delta)
-    if epsilon < 700.0:
-        more = delta * math.exp(epsilon)
-    else:
-        more = math.exp(min(0.0, epsilon + math.log(delta))) if delta > 0.0 else 0.0
-    return 2.0 * epsilon, min(1.0, delta + more)
+    # Doubling a float is exact, or infinite.
+    return 2.0 * epsilon, _delta_of_two_steps(epsilon, delta)
+
+
+def _delta_of_two_steps(epsilon, delta):
+    """Return (1 + e^epsilon) delta, at most 1, rounded up once."""
+    if delta == 0.0 or epsilon == 0.0:
+        return min(1.0, 2.0 * delta)
+    if epsilon > 750.0:
+        # e^750 times the least positive float is above 1.
+        return 1.0
+    # `Decimal.exp` is correctly rounded, so that the next number up is above it.
+    context = Context(prec=60)
+    growth = Fraction(context.next_plus(context.exp(Decimal(epsilon))))
+    return float_up(min(Fraction(1), (1 + growth) * Fraction(delta)))

@@ -497,6 +497,25 @@ class Repeated(_Listed):
 
 
 _KINDS = {kind.__name__: kind for kind in _Listed.__subclasses__()}
+
+
+class SampledGroup(FrozenValue, Event):
+    """A Poisson-sampled event for a group of records that change together.
+
+    It exists to be priced and is never written to a ledger, which keeps the event of one record.
+
+    Parameters
+    ----------
+    event : PoissonSampled
+        Gaussian or Laplace noise relative to the contribution of one record.
+    size : int
+        The largest number of records of the group.
+    """
+
+    event: PoissonSampled
+    size: int
+
+
 ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
 

@@ -298,7 +298,8 @@ def group_event(event, k):
 
     Additive noise moves by k times as much; pure DP and bounded range add up along the path
     of k changes; zCDP with delta = 0 grows by k^2 (Bun and Steinke 2016); (epsilon, delta)
-    becomes (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
+    becomes (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)); Poisson-sampled noise becomes
+    mixtures of shifted noise (`_mixtures`).
     """
     if k == 1:
         return event
@@ -414,9 +415,16 @@ def _group_rdp(part, order, relation, k):
         return math.inf
     if grouped is not None:
         return law(grouped, relation).divergence(order)
-    # Mironov (2017), proposition 2: a group of 2^c at order a costs 3^c r(2^c a), for a >= 2.
+    return general_group_renyi(law(part, relation).divergence, order, k)
+
+
+def general_group_renyi(divergence, order, k):
+    """Renyi divergence of a group of k records from that of one (Mironov 2017, proposition 2).
+
+    A group of 2^c at an order a >= 2 costs 3^c r(2^c a).
+    """
     c = math.ceil(math.log2(k))
-    return 3.0**c * law(part, relation).divergence(2.0**c * max(order, 2.0))
+    return 3.0**c * divergence(2.0**c * max(order, 2.0))
 
 
 def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -> float:

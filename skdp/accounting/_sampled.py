@@ -15,7 +15,18 @@ from scipy.special import ndtr
 from skdp.accounting import _divergences as div
 from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import delta_of_mu
-from skdp.accounting._laws import ROUND_OFF, Law, group_event, law, law_of, scaled, stated, up_to
+from skdp.accounting._laws import (
+    ROUND_OFF,
+    Law,
+    general_group_renyi,
+    group_event,
+    law,
+    law_of,
+    scaled,
+    stated,
+    up_to,
+)
+from skdp.accounting._mixtures import gaussian_renyi, has_mixture, mixtures
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
 
@@ -230,12 +241,23 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     epsilon = math.nextafter(epsilon * UP, math.inf) if epsilon > 0.0 else 0.0
     delta = sum_up([(rate, inner.delta)])
     is_gaussian = isinstance(inside, ev.Gaussian)
+    record = ev.merged(e.event)
+    one_record = replace(e, event=record) if is_poisson else e
+    # One replaced record is a group of one; Gaussian noise has closed forms of its own below.
+    is_mixture = is_replaced and isinstance(record, ev.Laplace) and has_mixture(one_record, 1)
+
+    def grouped(k):
+        is_known = is_poisson and has_mixture(one_record, k)
+        return ev.SampledGroup(one_record, k) if is_known else None
+
     # Over the contribution of one record, of which a replacement moves two.
     record_sigma = 2.0 * inside.noise_multiplier if is_gaussian else math.nan
 
     def pairs():
         if is_replaced and is_gaussian:
             return (_poisson_gaussian_replaced(record_sigma, rate),)
+        if is_mixture:
+            return tuple(each.pair() for each in mixtures(one_record, 1, relation))
         (pair,) = inner.pairs()
         if is_replaced or not is_poisson:
             return (_replace_curve(pair, rate),)
@@ -261,6 +283,8 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
 
     def curve():
         whole = inner.curve()
+        if is_mixture:
+            return up_to(epsilon, mixtures(one_record, 1, relation)[0].delta)
 
         def sampled(at):
             if at > 30.0:
@@ -284,4 +308,37 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     else:
         # Sampling does not fit zCDP: what it costs without, or what epsilon does.
         known = Law(epsilon=epsilon, rho=min(inner.rho, div.pure_rho(epsilon)), renyi=renyi)
-    return replace(known, grouped=lambda k: None, pairs=inner.pairs and pairs, curve=curve)
+    return replace(known, grouped=grouped, pairs=inner.pairs and pairs, curve=curve)
+
+
+@law_of.register
+def _sampled_group(e: ev.SampledGroup, relation):
+    group, one = mixtures(e.event, e.size, relation), law(e.event, relation)
+    epsilon = sum_up([(e.size, one.epsilon)])
+
+    def pairs():
+        return tuple(each.pair() for each in group)
+
+    def general(order):
+        # Mironov (2017), proposition 2, which needs no mixture.
+        return general_group_renyi(one.divergence, order, e.size)
+
+    def renyi():
+        if epsilon < math.inf:
+            whole = stated(epsilon).renyi()
+            return div.pair_renyi(pairs(), lambda order: min(whole(order), general(order)))
+        shift = (2 if relation == "replace_one" else 1) * e.size
+        slope = 0.5 * (shift / group[0].noise.sigma) ** 2 * UP
+        return gaussian_renyi(group, lambda order: min(slope * order, general(order)))
+
+    def curve():
+        return up_to(epsilon, lambda at: max(each.delta(at) for each in group))
+
+    return Law(
+        epsilon=epsilon,
+        # k^2 times the rho of one record holds for a group (Bun and Steinke 2016).
+        rho=min(e.size**2 * one.rho * UP, div.pure_rho(epsilon)),
+        pairs=pairs,
+        renyi=renyi,
+        curve=curve,
+    )

@@ -35,9 +35,9 @@ def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.
     Parameters
     ----------
     true_positives, n_in : int
-        How often the test said "in" in so many runs with the record.
+        Number of runs with the record in which the test said "in", and number of these runs.
     false_positives, n_out : int
-        How often it said "in" in so many runs without.
+        The same for the runs without the record.
     delta : float, default=0.0
         The delta of the claim.
     confidence : float, default=0.95
@@ -191,7 +191,7 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
 
 
 def success_bound(without, epsilon, delta=0.0):
-    """Return how often an attack can succeed that succeeds so often without the row.
+    """Return the largest probability of success of an attack, given that without the row.
 
     Differential privacy bounds what a row's presence adds to any attack: on its membership (the
     true-positive rate by the false-positive rate), on an attribute (the share of values that are
@@ -255,9 +255,9 @@ def clopper_pearson(hits, n, confidence):
 
 
 def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, error):
-    """Return the epsilons that frequencies of tests certify, each by itself; may be below 0.
+    """Return the epsilon that the frequencies of each test certify; it may be below 0.
 
-    Either "in" is the event or "out" is, with the worlds' parts exchanged.
+    The event is "in", or "out" with the two worlds exchanged.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _runs(true_positives, n_in, false_positives, n_out):
 
 
 def _binomial_tail(correct, guesses, canaries, epsilon, delta):
-    """Return theorem 5.2's bound on the chance of so many right guesses (Steinke et al. 2023)."""
+    """Return the bound of theorem 5.2 on the tail of the right guesses (Steinke et al. 2023)."""
     p = 1.0 / (1.0 + math.exp(-epsilon))
     tail = binom.sf(correct - 1, guesses, p)
     i = np.arange(1, correct + 1)
@@ -334,7 +334,7 @@ def _binomial_tail(correct, guesses, canaries, epsilon, delta):
 
 
 def _recursion_rejects(correct, guesses, canaries, least, p):
-    r"""Say whether so many right guesses have a chance below p under a trade-off function.
+    r"""Return True if a trade-off function gives these right guesses a chance below p.
 
     Let W be the number of right guesses and :math:`r_i`, :math:`h_i` be 1/m times the expected
     numbers of right and of wrong guesses on the event :math:`W \ge i`. For one canary and

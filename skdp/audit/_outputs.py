@@ -1,4 +1,4 @@
-"""What an attacker reads off a fitted estimator about a row."""
+"""Clones that an auditor fits, and the statistics of a row that an attacker reads off a model."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from skdp.base import UNACCOUNTED, neighbours_of, relation_of
 from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue
 
-# Models that answer 0 or 1 are as sure as this.
+# Probabilities of 0 and 1 count as this and as one minus this.
 LEAST_PROBABILITY = 1e-6
 
 
@@ -41,18 +41,18 @@ def _replaced(value, instead):
 
 
 def relation_in(estimator):
-    """Return the relation of the estimator's ledger, add/remove without one."""
+    """Return the relation of the estimator's accountant, add/remove without one."""
     return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def parameter(estimator, name):
-    """Return a parameter of an estimator, or of the first in it that has one; None without."""
+    """Return a parameter of an estimator, or of the first nested one that has it; None without."""
     params = estimator.get_params().items()
     return next((v for n, v in params if n.rpartition("__")[2] == name and v is not None), None)
 
 
-class Nobody(NotCopied, FrozenValue):
-    """Stands for an accountant whose relation it keeps; what is charged to it is in no ledger."""
+class NullAccountant(NotCopied, FrozenValue):
+    """An accountant without a ledger, with the relation and the unit of another one."""
 
     terms: Terms
 
@@ -64,21 +64,21 @@ class Nobody(NotCopied, FrozenValue):
 
 
 def without_accountant(estimator):
-    """Return a clone that charges nobody: what an auditor refits is not released.
+    """Return a clone that charges no ledger, because what an auditor fits is not released.
 
     Its noise is still that of the relation and the unit of its accountant.
     """
     estimator = clone(estimator)
     params = estimator.get_params()
-    nobody = {name: _replaced(value, _nobody) for name, value in params.items()}
-    return estimator.set_params(**{n: v for n, v in nobody.items() if v is not params[n]})
+    replaced = {name: _replaced(value, _null_accountant) for name, value in params.items()}
+    return estimator.set_params(**{n: v for n, v in replaced.items() if v is not params[n]})
 
 
 def shadow(estimator, seed=None):
-    """Return a clone that charges nobody and has a seed of its own, if the estimator has one.
+    """Return a clone that charges no ledger and has another seed, if the estimator has one.
 
     If all shadows had the target's seed, their noise would be the target's and hide nothing.
-    Without a seed each fit draws fresh noise.
+    With `seed=None` each fit draws fresh noise.
     """
     estimator = without_accountant(estimator)
     held = [name for name, value in estimator.get_params().items() if value is not None]
@@ -87,7 +87,7 @@ def shadow(estimator, seed=None):
 
 
 def halves(n_rows, n_models, random):
-    """Return which rows each model is fitted to: half of them, each row in half of the models."""
+    """Return masks of the rows of each model: half of the rows, each row in half of the models."""
     masks = np.zeros((n_models, n_rows), dtype=bool)
     for i in range(0, n_models, 2):
         masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
@@ -95,13 +95,13 @@ def halves(n_rows, n_models, random):
     return masks
 
 
-def _nobody(accountant):
+def _null_accountant(accountant):
     terms = replace(UNACCOUNTED, **vars(neighbours_of(accountant)))
-    return None if terms == UNACCOUNTED else Nobody(terms)
+    return None if terms == UNACCOUNTED else NullAccountant(terms)
 
 
 def fit_persons(estimator, X, y, groups):
-    """Fit an estimator to rows, with their persons if there are some and it takes them."""
+    """Fit an estimator to rows, and pass it the persons if it accepts them."""
     if groups is None:
         return estimator.fit(X, y)
     with config_context(enable_metadata_routing=True):
@@ -111,7 +111,7 @@ def fit_persons(estimator, X, y, groups):
 
 
 def per_row_statistic(estimator, X, y, access):
-    """Return one number a row, the larger the better the model knows the row.
+    """Return one number a row, which is larger if the model was fitted to the row.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def per_row_statistic(estimator, X, y, access):
 
 
 def _log_odds(estimator, X, y):
-    # A model that never saw a label gives it no chance.
+    # A label that is none of the model's classes has probability 0.
     codes = category_codes(y, np.asarray(estimator.classes_))
     rows, known = np.arange(len(codes)), codes >= 0
     if hasattr(estimator, "predict_proba"):
@@ -167,7 +167,7 @@ def _residual_norm(estimator, X, y):
     """
     if len(estimator.classes_) <= 2 or not hasattr(estimator, "predict_proba"):
         return expit(-_log_odds(estimator, X, y))
-    # A label that the model never saw is none of its classes.
+    # A label that is none of the model's classes has no column.
     codes = category_codes(y, np.asarray(estimator.classes_))
     truth = codes[:, None] == np.arange(len(estimator.classes_))
     return np.linalg.norm(estimator.predict_proba(X) - truth, axis=1)

@@ -1,4 +1,4 @@
-"""Tables that differ in what an attacker looks for, of any container that an audit takes."""
+"""Neighboring tables, and tables with canaries, in any container that an audit accepts."""
 
 from contextlib import suppress
 from numbers import Real
@@ -14,7 +14,7 @@ from skdp.utils._values import FrozenValue
 
 
 def as_table(X):
-    """Return a frame as it is, a sparse table as CSR, numbers as float64 and others as objects.
+    """Return a frame unchanged, a sparse table as CSR, numbers as float64 and others as objects.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def as_table(X):
 
 
 def append_row(table, row):
-    """Return a table with a row below, in its container.
+    """Return a table with a further last row, in the same container.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def append_row(table, row):
     row, names = list(row), list(table.columns)
     columns = [[*column_of(table, place), value] for place, value in enumerate(row)]
     for column in columns:
-        # A whole number stays one where a column holds these alone.
+        # A whole number stays an integer in a column of integers.
         kind, value = type(column[0]), column[-1]
         is_whole = isinstance(value, float) and value.is_integer()
         if is_whole and issubclass(kind, int) and kind(value) == value:
@@ -65,7 +65,7 @@ def append_row(table, row):
 
 
 def append_columns(table, numbers):
-    """Return a table with columns of numbers at its right, in its container.
+    """Return a table with further columns of numbers, in the same container.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def append_columns(table, numbers):
 
 
 def coordinates(table):
-    """Return a table as numbers; a text becomes the share of rows with another text.
+    """Return a table as numbers; a text becomes the fraction of rows with another text.
 
     A missing value becomes the column's mean.
 
@@ -111,20 +111,20 @@ def coordinates(table):
 
 
 def numeric_columns(table):
-    """Say of each column of a table whether all its values are numbers or missing."""
+    """Return a mask of the columns whose values are all numbers or missing."""
     if issparse(table):
         return np.full(table.shape[1], True)
     return np.array([is_numeric(column_of(table, j)) for j in range(table.shape[1])])
 
 
 def null_row(table, places):
-    """Return zeros, and where a column holds no numbers its value in the row at a place."""
+    """Return a row of zeros; a column without numbers has its value in the row at its place."""
     columns = enumerate(numeric_columns(table))
     return [0.0 if is_number else column_of(table, j)[places[j]] for j, is_number in columns]
 
 
 def is_numeric(values):
-    """Say whether all values are numbers or missing.
+    """Return True if all values are numbers or missing.
 
     Parameters
     ----------
@@ -143,51 +143,57 @@ def column_of(table, place):
 
 
 def _holds(kind, value):
-    """Say whether a column's type is kept where a value comes into it.
+    """Return True if a column of a type can hold a value.
 
-    A fraction turns whole numbers into floats, in both worlds.
+    A fraction turns integers into floats, in both tables.
     """
     if isinstance(kind, np.dtype) and kind.kind in "iu":
         return isinstance(value, Real) and float(value).is_integer()
     return not isinstance(kind, np.dtype) or kind.kind != "b" or isinstance(value, bool | np.bool_)
 
 
-# The short rows' length, as a part of the longest row's.
+# Length of the short rows of `worst_case_tables`, as a fraction of the largest allowed one.
 SHORT = 0.01
+# A canary that must be clipped is this many times as large as what the estimator declares.
+FAR = 10.0
 
 
-class Worlds(FrozenValue, eq=False):
-    """Two neighbouring tables."""
+class NeighboringTables(FrozenValue, eq=False):
+    """Two neighboring tables: one with the canary as its last row, and the other.
+
+    An audit repeats the canary's row for every row of its unit.
+    """
 
     X_in: object
     y_in: np.ndarray
     X_out: object
     y_out: np.ndarray
 
+    @property
+    def is_removal(self):
+        """True if the table without the canary is shorter."""
+        return len(self.y_in) > len(self.y_out)
 
-def canary_worlds(X, y, canary, relation, replacement=None):
-    """Return a table with a canary and the same without it.
+
+def canary_tables(X, y, canary, relation, replacement=None):
+    """Return a table with a canary and the same table without it.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-    canary : tuple of (row, label), or None
-        None takes a long row in the direction in which the table varies least, with the label
-        that is rarer.
+    canary : tuple of (row, label)
     relation : {"add_remove", "replace_one"}
-        Under "replace_one" the other table holds the canary with another label in its place.
+        Under "replace_one" the other table holds the canary with another label instead.
     replacement : tuple of (row, label), or None
-        What the other table holds in its place instead.
+        The row of the other table, if it is to be a row of its own choice.
 
     Returns
     -------
-    Worlds
+    NeighboringTables
     """
     X, y = as_table(X), np.asarray(y)
-    labels, counts = np.unique(y, return_counts=True)
-    if canary is None:
-        canary = long_row(X), labels[np.argmin(counts)]
+    labels = np.unique(y)
     pool, targets, n = append_row(X, canary[0]), np.append(y, canary[1]), len(y)
     if replacement is None and relation == "replace_one":
         replacement = canary[0], labels[-1] if labels[-1] != canary[1] else labels[0]
@@ -197,17 +203,41 @@ def canary_worlds(X, y, canary, relation, replacement=None):
         pool, targets = append_row(pool, replacement[0]), np.append(targets, replacement[1])
         outside = np.append(outside, n + 1)
     tables = (take_rows(pool, inside), targets[inside], take_rows(pool, outside), targets[outside])
-    return Worlds(*tables)
+    return NeighboringTables(*tables)
 
 
-def long_row(X):
-    """Return a row as long as the longest in the direction in which a table varies least.
+def default_canaries(estimator, X, y):
+    """Return the canaries that an audit tries where none is given, as (row, label) pairs.
+
+    Both have the rarer label and lie in the direction in which the table varies least. One is as
+    long as the longest row. The other, which a private estimator must shorten, is ten times as long
+    as that or as `data_norm`, whichever is longer.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    """
+    X = as_table(X)
+    labels, counts = np.unique(y, return_counts=True)
+    label = labels[np.argmin(counts)]
+    row, far_row = max_norm_row(X), max_norm_row(X, declared_norm(estimator), FAR)
+    return [(row, label)] if row == far_row else [(far_row, label), (row, label)]
+
+
+def max_norm_row(X, norm=None, factor=1.0):
+    """Return a row of the largest norm in the direction in which a table varies least.
 
     Where a column holds no numbers it is the rarest of the column's values.
 
     Parameters
     ----------
     X : table, as `as_table` returns it
+    norm : float, default=None
+        A norm that is used if it is larger than that of the longest row.
+    factor : float, default=1.0
+        Multiplies the norm.
 
     Returns
     -------
@@ -218,63 +248,122 @@ def long_row(X):
     if numeric.any():
         squares = np.einsum("ij,ij->i", numbers[:, numeric], numbers[:, numeric])
         spread = np.where(numeric, np.var(numbers, axis=0), np.inf)
-        row[int(np.argmin(spread))] = float(np.sqrt(np.max(squares)))
+        longest = float(np.sqrt(np.max(squares)))
+        row[int(np.argmin(spread))] = factor * max(longest, norm or 0.0)
     return row
 
 
-def worst_case_worlds(estimator, n_samples, relation):
-    """Return neighbours that move a linear model's optimum nearly as far as one row can.
+def declared_norm(estimator):
+    """Return the `data_norm` that an estimator declares as a number, or None."""
+    norm = parameter(estimator, "data_norm")
+    return float(norm) if _is_number(norm) else None
 
-    Many short rows fix the sign of the first weight and hardly curve the objective; one row of
-    the full norm has the other label. The second feature is there only to be estimated.
+
+def _is_number(value):
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def _declared_pair(estimator, name):
+    """Return a parameter that declares a range as two numbers, or None."""
+    value = parameter(estimator, name)
+    is_pair = isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (2,)
+    return tuple(map(float, value)) if is_pair and all(map(_is_number, value)) else None
+
+
+def _declared_reach(estimator):
+    """Return the largest value of the first column that is not clipped, 1 if none is declared.
+
+    It is negative if the end of `bounds` that is farther from 0 is.
+    """
+    norm, bounds = declared_norm(estimator), _declared_pair(estimator, "bounds")
+    if norm is not None:
+        return norm
+    return 1.0 if bounds is None else max(bounds, key=abs)
+
+
+def worst_case_tables(estimator, n_samples, relation):
+    """Return pairs of neighbors that move a linear model's optimum about as far as one row can.
+
+    Many short rows fix the sign of the first weight and hardly curve the objective. The canary has
+    the other label and the largest allowed norm in one pair. In the other pairs it is ten times as
+    long, or its target is as far outside of the range that is declared, so that an estimator that
+    does not clip is moved ten times as far. The second feature is there only to be estimated.
+    Under "replace_one" the other table holds the canary with the usual label, or its opposite
+    where an estimator has no target.
 
     Parameters
     ----------
     estimator : estimator
-        With a parameter `data_norm`, 1 without.
+        Its `data_norm`, or a pair of `bounds`, is the norm of the canary; 1 without them.
     n_samples : int
     relation : {"add_remove", "replace_one"}
 
     Returns
     -------
-    Worlds
+    list of NeighboringTables
+        Those that an estimator might refuse come first.
     """
-    norm = parameter(estimator, "data_norm")
-    norm = norm if isinstance(norm, float | int) else 1.0
-    ends = parameter(estimator, "classes" if is_classifier(estimator) else "target_bounds")
-    free = (0.0, 1.0) if is_regressor(estimator) else (0, 1)
-    low, *_, high = free if ends is None else ends
-    X = np.zeros((n_samples, 2))
-    X[:-1, 0] = SHORT * norm
-    X[-1, 0] = norm
-    # A short row of each label, so that every table has both.
-    X[0] = 0.0, SHORT * norm
-    y = np.full(n_samples, high)
-    y[0] = y[-1] = low
-    if relation == "add_remove":
-        return Worlds(X, y, X[:-1], y[:-1])
-    return Worlds(X, y, X, np.where(np.arange(n_samples) < n_samples - 1, y, high))
+    reach = _declared_reach(estimator)
+    low, high, far_target = _target_ends(estimator)
+    has_target = is_classifier(estimator) or is_regressor(estimator)
+
+    def pair(value, label):
+        # A short row of the canary's label is in both tables, so that these have both labels.
+        X = np.zeros((n_samples, 2))
+        X[:-1, 0] = SHORT * reach
+        X[0] = 0.0, SHORT * reach
+        X[-1, 0] = value
+        has_label = np.zeros(n_samples, dtype=int)
+        has_label[0] = has_label[-1] = 1
+        targets = np.array([high, label])
+        y = targets[has_label]
+        if relation == "add_remove":
+            return NeighboringTables(X, y, X[:-1], y[:-1])
+        X_out = X.copy()
+        if has_target:
+            has_label[-1] = 0
+        else:
+            X_out[-1, 0] = -value
+        return NeighboringTables(X, y, X_out, targets[has_label])
+
+    pairs = [pair(FAR * reach, low)]
+    if far_target is not None:
+        pairs.append(pair(reach, far_target))
+    return [*pairs, pair(reach, low)]
 
 
-def with_as_many_rows(worlds):
-    """Return the same with a second copy of the most usual row in the canary's place.
+def _target_ends(estimator):
+    """Return two labels or targets, and a target beyond the declared ones, or None."""
+    if not is_regressor(estimator):
+        classes = parameter(estimator, "classes") if is_classifier(estimator) else None
+        low, *_, high = (0, 1) if classes is None else classes
+        return low, high, None
+    ends = _declared_pair(estimator, "target_bounds")
+    if ends is None:
+        return 0.0, 1.0, None
+    low, high = ends
+    return low, high, high - FAR * (high - low)
+
+
+def with_as_many_rows(tables):
+    """Return the same with a second copy of the most central row instead of the canary.
 
     Parameters
     ----------
-    worlds : Worlds
+    tables : NeighboringTables
         A table with a canary as its last row and the same without it.
 
     Returns
     -------
-    Worlds
+    NeighboringTables
         A removal and an addition apart.
     """
-    X, y = worlds.X_out, worlds.y_out
-    rows = np.append(np.arange(len(y)), usual_row(X))
-    return Worlds(worlds.X_in, worlds.y_in, take_rows(X, rows), y[rows])
+    X, y = tables.X_out, tables.y_out
+    rows = np.append(np.arange(len(y)), central_row(X))
+    return NeighboringTables(tables.X_in, tables.y_in, take_rows(X, rows), y[rows])
 
 
-def usual_row(X):
+def central_row(X):
     """Return the position of the row that is nearest to the mean.
 
     Parameters
@@ -285,24 +374,24 @@ def usual_row(X):
     return int(np.argmin(np.linalg.norm(numbers - numbers.mean(axis=0), axis=1)))
 
 
-def other_tables(worlds):
-    """Return two tables of the larger one's size, of one repeated row, and its neighbour.
+def other_tables(tables):
+    """Return two tables of the larger one's size, of one repeated row, and its neighbor.
 
     A number that is the same in all fits to these and to the larger table follows from the number
     of rows alone.
 
     Parameters
     ----------
-    worlds : Worlds
+    tables : NeighboringTables
 
     Returns
     -------
     list of tuple of (X, y)
     """
-    n, near = len(worlds.y_in), with_as_many_rows(worlds)
-    rows = (np.full(n, n - 1), np.full(n, usual_row(worlds.X_out)))
-    same = [(take_rows(worlds.X_in, each), _other_targets(worlds.y_in)) for each in rows]
-    return [*same, (near.X_out, near.y_out)]
+    n, neighbor = len(tables.y_in), with_as_many_rows(tables)
+    repeated = (np.full(n, n - 1), np.full(n, central_row(tables.X_out)))
+    same = [(take_rows(tables.X_in, rows), _other_targets(tables.y_in)) for rows in repeated]
+    return [*same, (neighbor.X_out, neighbor.y_out)]
 
 
 def _other_targets(y):
@@ -316,14 +405,14 @@ def _other_targets(y):
 
 
 class Canaries(FrozenValue, eq=False):
-    """A table with canaries, each in it, or with its own label in it, by the fall of a coin.
+    """A table with canaries; a coin decides for each one whether it is in, or with which label.
 
     Parameters
     ----------
     X, y : table and ndarray
-        What is fitted.
+        What the estimator is fitted to.
     rows : table of n_canaries + 1 rows
-        The canaries, and a row with nothing in their columns.
+        The canaries, and a row with zeros in their columns.
     labels : ndarray of shape (n_canaries,)
         The labels with which canaries are in the table where their coins say so.
     coins : ndarray of bool, shape (n_canaries,)
@@ -345,7 +434,7 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     y : array-like of shape (n_samples,)
     n_canaries : int
     norm : float
-        Of a canary.
+        Norm of a canary.
     relation : {"add_remove", "replace_one"}
         Whether a coin decides that the canary is in the table, or with which of two labels.
     random : RandomState

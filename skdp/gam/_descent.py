@@ -130,7 +130,7 @@ class Schedule(FrozenValue, kw_only=True):
 
 
 def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, after_step=None):
-    """Return the mean of the last iterates.
+    """Return the mean of the last iterates, and the penalty that they were found with.
 
     Parameters
     ----------
@@ -146,6 +146,13 @@ def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, a
         Asked after half of the steps, with the mean of their second half, for a stronger penalty.
     after_step : callable, default=None
         Told how many steps were taken.
+
+    Returns
+    -------
+    weights : ndarray
+        As `start`.
+    strength : float
+        The penalty of the last steps.
     """
     weights = ahead = start
     n_steps, half = schedule.n_steps, schedule.n_steps // 2
@@ -168,7 +175,7 @@ def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, a
             early = early + weights
         if after_step is not None:
             after_step(number + 1)
-    return mean / averaged
+    return mean / averaged, schedule.strength
 
 
 # Of epsilon: what b has at least, what the Jacobian may cost; the rest is that of the output noise.
@@ -280,7 +287,7 @@ class PerturbedObjective(FrozenValue, kw_only=True):
             # Many more steps than noisy ones: ten times the root of the condition number.
             schedule = Schedule(bend=smoothness, strength=self.strength, quiet=math.exp(5.0))
             for _ in range(ROUNDS):
-                weights = descend(gradient, schedule, weights, math.inf, averaged=1)
+                weights, _ = descend(gradient, schedule, weights, math.inf, averaged=1)
                 reached = np.linalg.norm(gradient(weights) + self.strength * weights)
                 if reached <= tolerance * max(1.0, np.linalg.norm(weights) / radius):
                     return weights

@@ -15,6 +15,8 @@ from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import PackedCells, Term, cells_of
+from skdp.gam._evidence import explained_by_chance, least_strength, penalty_by_evidence
+from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.utils._fit_progress import tell_steps
 from skdp.utils._units import ALL_ONCE, UnitText
@@ -35,6 +37,15 @@ LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
 # With delta = 0 a range has 16 cells, however large noise is.
 FEWEST_HALVINGS = 4
+# The variance of targets, for numbers: at most so much of the budget, no more than leaves noise of
+# one so manieth of the rows in a value that a row moves by 1, and at least the last.
+VARIANCE_SHARE = 0.05, 30.0, FREE_SHARE
+# How often the check subtracts what chance explains. It sees moves of scores that are cut at half
+# of their usual size: a normal variable has P(|N| < 1/2) = .383 of its variance in common with
+# itself, cut like that. The rest is for columns that are not independent of each other.
+TIMES_CHANCE = 0.5
+# The degrees of freedom of numbers' weights are at most this part of the rows.
+MOST_DEGREES = 0.25
 # The grid of residuals where their sums need not be exact.
 EXACT_ENOUGH = 2.0**-200
 IN_STEPS = UnitText(lambda unit: f"all {unit}s, in every step")
@@ -58,6 +69,14 @@ class AdditivePlan(ColumnsPlan):
     declared_pairs: list = ()
     n_chosen: int = 0
     signs: tuple = ()
+
+    @property
+    def finds_variance(self):
+        """Whether the evidence chooses the penalty, which needs the variance of the targets.
+
+        It does for numbers with delta > 0. Leaves of several trees are too dependent for it.
+        """
+        return not self.budget.pure and isinstance(self.task, NumberTask)
 
     even = property(lambda self: not self.budget.pure)
 
@@ -94,6 +113,7 @@ class AdditivePlan(ColumnsPlan):
         return (
             *self._stages_of_columns,
             *stages_of(self.centre),
+            *(stages_of(self.variance) if self.finds_variance else ()),
             *steps,
             self._steps_stage("weights", "steps"),
             *stages_of(self.checking, "check of the weights"),
@@ -140,6 +160,8 @@ class AdditivePlan(ColumnsPlan):
                 raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
             self._choice_noise(len(self.columns)).check_size(largest * len(self.columns))
         self.centre.check_size(self.task.n_outputs)
+        if self.finds_variance:
+            self.variance.check_size(1)
         self.checking.check_size(3)
 
     @property
@@ -207,6 +229,7 @@ class AdditivePlan(ColumnsPlan):
             for stage, most, ratio, least in (
                 ("centre", *self.task.centre_share, self.task.least_centre_share),
                 ("check", *check, FREE_SHARE),
+                *((("variance", *VARIANCE_SHARE),) if self.finds_variance else ()),
             )
         }
         rest, left = self.column_shares, 1.0 - math.fsum(shares.values())
@@ -219,6 +242,13 @@ class AdditivePlan(ColumnsPlan):
         """What releases the scores that the model begins at."""
         mechanism = partial(self.budget.mechanism, self.shares["centre"])
         return self.task.centre(self.n_rows, self._moved, mechanism)
+
+    @cached_property
+    def variance(self):
+        """What releases the variance of the targets around the centre."""
+        return self.task.variance(
+            self.n_rows, self._moved, partial(self.budget.mechanism, self.shares["variance"])
+        )
 
     @cached_property
     def checking(self):
@@ -255,6 +285,9 @@ class AdditivePlan(ColumnsPlan):
         terms = self._counted(self._found(table, source, persons), table, source, persons)
         cells = self._cells(terms, table, targets, shares_of(persons))
         centre = self.task.begin(self.centre.run(targets, source, persons))
+        variance = None
+        if self.finds_variance:
+            variance = self.variance.run(targets, float(centre[0]), source, persons)
         residuals = partial(_residuals, self.task, centre)
         layout = self._main_layout(terms)
         start, joined = self._joined(terms, cells, layout, residuals, source)
@@ -263,10 +296,20 @@ class AdditivePlan(ColumnsPlan):
             start = None if start is None else KEPT * joint.moved_from(layout, start)
             layout, cells = joint, _blocks.extended(cells, joined)
             terms = [*terms, *(each.term(terms, self.n_rows) for each in joined)]
-        weights = self._descent(
-            cells, layout, residuals, source, share=self.shares["steps"], start=start, told=True
+        weights, strength = self._descent(
+            cells,
+            layout,
+            residuals,
+            source,
+            share=self.shares["steps"],
+            start=start,
+            variance=variance,
+            told=True,
         )
-        tables = layout.tables(weights * self._kept(cells, layout, residuals, weights, source))
+        if not self.finds_variance:
+            strength = self._final_strength(layout, weights)
+        kept = self._kept(cells, layout, residuals, weights, strength, source)
+        tables = layout.tables(weights * kept)
         values = [tables[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
         return terms, values, centre + tables[-1][0]
 
@@ -283,19 +326,19 @@ class AdditivePlan(ColumnsPlan):
         """Return weights to start from, if there are, and what several columns do together."""
         if not self.n_chosen:
             return None, [_blocks.pair_of(terms, places) for places in self.declared_pairs]
-        start = self._descent(cells, layout, residuals, source, share=self.shares["first"])
+        start, _ = self._descent(cells, layout, residuals, source, share=self.shares["first"])
         return start, self._chosen(terms, cells, layout, residuals, start, source)
 
-    def _kept(self, cells, layout, residuals, weights, source):
-        """Return the share of weights that explains more than chance; see `Check`."""
-        check = Check(
-            1,
-            1.0,
-            self.task.clip,
-            self._chance(layout, self._final_strength(layout, weights)),
-            self.task.least_kept,
-            self.task.null_decrease_factor,
-        )
+    def _kept(self, cells, layout, residuals, weights, strength, source):
+        """Return the share of weights that explains more than chance; see `Check`.
+
+        `strength` is the penalty that they were fitted with, None for the first one.
+        """
+        if self.finds_variance:
+            chance, times = explained_by_chance(layout, strength) / self.n_rows, TIMES_CHANCE
+        else:
+            chance, times = self._chance(layout, strength), self.task.null_decrease_factor
+        check = Check(1, 1.0, self.task.clip, chance, self.task.least_kept, times)
         # Their mean square is about that of the scores.
         moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
         small = _descent.Scores.at(weights, cells, layout), residuals, check.units(moved)
@@ -325,6 +368,8 @@ class AdditivePlan(ColumnsPlan):
             return self._objective(layout.weights_sum, size, bend, share)
         asked = self._steps_noise(1, 1, share).scale / self.task.spread
         strength = max(asked, bend / _descent.CONDITION, LEAST_STRENGTH)
+        if self.finds_variance:
+            strength = max(strength, least_strength(layout, MOST_DEGREES * self.n_rows))
         return _descent.Schedule(bend=bend, strength=strength, quiet=strength / asked)
 
     def _final_strength(self, layout, weights):
@@ -358,7 +403,7 @@ class AdditivePlan(ColumnsPlan):
             response = 1.0 / (bends + problem.strength)
         else:
             start = np.zeros(layout.size)
-            response = _descent.descend(lambda w: bends * w - 1.0, problem, start, math.inf)
+            response, _ = _descent.descend(lambda w: bends * w - 1.0, problem, start, math.inf)
         # Where there are about as many cells as rows it says nothing: the check takes it for less.
         return min(self.task.overlap * float(moments @ response) / self.n_rows, LARGEST_CHANCE)
 
@@ -381,26 +426,44 @@ class AdditivePlan(ColumnsPlan):
         share = 1.0 - self.shares["steps"] * (1.0 - taken / n_steps)
         return get_epsilon(self.budget.event_of(share), self.delta)
 
-    def _descent(self, cells, layout, residuals, source, *, share, start=None, told=False):
+    def _descent(
+        self, cells, layout, residuals, source, *, share, start=None, variance=None, told=False
+    ):
+        """Return the weights, and the penalty that they were found with."""
         problem = self._problem(layout, share)
         # Where sums are not exact a longer block rounds more, for which there is more noise.
         rows = cells if self.budget.pure else cells.in_steps(self.task.n_outputs)
         gradient = partial(_descent.residual_sums, rows, layout, residuals)
         if self.budget.pure:
             gradient = partial(gradient, step=EXACT_ENOUGH)
-            return problem.run(lambda w: gradient(w) + problem.strength * layout.ties(w), source)
+            weights = problem.run(lambda w: gradient(w) + problem.strength * layout.ties(w), source)
+            return weights, problem.strength
         start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start
         noise = self._steps_noise(start.size, problem.n_steps, share)
         draws = noise.draw(problem.n_steps, source.stream())
         step = _descent.residual_grid(self.task.clip, self.n_rows)
         n_steps, spent_after = problem.n_steps, partial(self.spent_after, n_steps=problem.n_steps)
+        if variance is None:
+
+            def penalty(weights):
+                return self._evident_strength(layout, weights, problem, noise.scale)
+
+        else:
+            penalty = partial(
+                penalty_by_evidence,
+                layout,
+                schedule=problem,
+                variance=variance,
+                step_noise=noise.scale,
+                noise=self._steps_noise(1, 1, share).scale,
+            )
         return _descent.descend(
             lambda weights: noise.add(gradient(weights, step), next(draws)),
             problem,
             start,
             # No optimum is farther: its loss would exceed that of zero weights.
             math.sqrt(2.0 * self.n_rows * self.task.largest_loss / problem.strength),
-            penalty=lambda weights: self._evident_strength(layout, weights, problem, noise.scale),
+            penalty=penalty,
             after_step=tell_steps(n_steps, n_steps, spent_after) if told else None,
         )
 

@@ -5,10 +5,14 @@ import math
 import numpy as np
 from scipy.special import expit
 
+from skdp._data._parts import Rows, sum_over
+from skdp._data._persons import shares_of
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._numbers import HuberLoss
 from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._row_wise import row_norms, row_softmax, row_sums
+from skdp.utils._sums import exact_sum
 from skdp.utils._values import FrozenValue
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
@@ -164,6 +168,55 @@ class MultinomialTask(_OfClasses, kw_only=True):
         return p / row_sums(p)[:, np.newaxis]
 
 
+class VarianceOfTargets(MechanismPlan, eq=True):
+    """The noisy mean of squared distances of targets from a number that was released.
+
+    A distance is clipped to `clip`, so that a row's square lies between 0 and `clip` squared: by
+    so much it moves their sum.
+
+    Parameters
+    ----------
+    n_rows : int
+    clip : float
+    mechanism : LaplaceMechanism or GaussianMechanism
+        Of the sum of squares.
+    """
+
+    n_rows: int
+    clip: float
+    mechanism: object
+
+    released = "the variance of targets"
+
+    def run(self, targets, centre, source, persons=None):
+        """Return the variance, at least about the noise in it and at most the clip's square.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_rows,)
+        centre : float
+            It was released.
+        source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
+
+        Returns
+        -------
+        float
+        """
+        rows, along = Rows(targets[:, np.newaxis]), (shares_of(persons),)
+        known = (centre, self.clip, self.n_rows)
+        total = sum_over(rows, _add_squares, np.zeros(1), *known, along=along)
+        variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
+        least = self.mechanism.deviation(1) / self.n_rows
+        return float(np.clip(variance, min(least, self.clip**2), self.clip**2))
+
+
+def _add_squares(total, targets, shares, centre, clip, n_rows):
+    squares = np.clip(targets - centre, -clip, clip) ** 2
+    total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, shares=shares)
+
+
 class NumberTask(FrozenValue, kw_only=True):
     """The squared loss on targets in [-1, 1], with residuals clipped to 1/4."""
 
@@ -177,7 +230,8 @@ class NumberTask(FrozenValue, kw_only=True):
     largest_loss, largest_score = 0.5, 1.0
     main_share, has_pairs = 0.5, True
     least_kept = 0.0
-    # No evidence raises the penalty: subtracted once, columns of noise cost up to .15 of R².
+    # Where no evidence raises the penalty (trees, and delta = 0): subtracted once, columns of noise
+    # cost up to .15 of R².
     null_decrease_factor = 2.0
     centre_share = 0.6, 60.0
     # With less than 5 % the mean's standard deviation stays at 1/120 of the range at every
@@ -188,6 +242,13 @@ class NumberTask(FrozenValue, kw_only=True):
         """Return the plan of the noisy mean of targets."""
         moved = float(rows_moved)
         return MeanCentre(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
+
+    def variance(self, n_rows, rows_moved, mechanism):
+        """Return the plan of the noisy variance of targets around a centre."""
+        moved = self.clip**2 * float(rows_moved)
+        return VarianceOfTargets(
+            n_rows=n_rows, clip=self.clip, mechanism=mechanism(l1=moved, l2=moved)
+        )
 
     def begin(self, centre):
         """Return the score of a centre."""

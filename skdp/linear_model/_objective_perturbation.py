@@ -11,6 +11,7 @@ made exact by a small noise on the weights (Iyengar et al. 2019). Every step is 
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -206,6 +207,9 @@ def log_jacobian(problem, C):
     return rank * math.log1p(C * problem.curvature_trace / rank)
 
 
+# Two minimizations over noise multipliers take more time than the rest of a small fit. Folds,
+# trials and audits plan for the same public numbers again and again.
+@lru_cache(maxsize=256)
 def automatic_C(problem, weights_norm, guarantee):
     """Return the C for which `expected_excess` is least without an extra quadratic term."""
 

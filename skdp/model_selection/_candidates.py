@@ -1,12 +1,9 @@
 """The candidates of a search, whose private steps share one budget, and what it tells meanwhile."""
 
-from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cached_property
-from warnings import catch_warnings
 
 import numpy as np
-from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import validate_data
@@ -21,6 +18,7 @@ from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
+from skdp.pipeline._trial import quiet, told_by_params
 from skdp.utils._chunked import form_of
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
@@ -28,42 +26,6 @@ from skdp.utils._values import FrozenValue
 
 # What a search sets itself, from its own total.
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
-
-
-def told_by_params(model):
-    """Return the parameters that make a model print something at each fit."""
-    return {name: value for name, value in fitted_params(model, "verbose").items() if value}
-
-
-def quiet(model):
-    """Take from a clone what would see rows or count fits: callbacks and `verbose`.
-
-    Parameters
-    ----------
-    model : estimator
-        A clone.
-
-    Returns
-    -------
-    estimator
-        The same.
-    """
-    told = told_by_params(model).items()
-    model.set_params(**{name: False if isinstance(value, bool) else 0 for name, value in told})
-    for part in (model, *fitted_params(model).values()):
-        if hasattr(part, "set_callbacks"):
-            part.set_callbacks()
-    return model
-
-
-@contextmanager
-def silence():
-    """Keep the warnings of fits, and joblib's progress, which would count them.
-
-    What a warning says can be private, and so can the number of warnings.
-    """
-    with catch_warnings(action="ignore"), parallel_config(verbose=0):
-        yield
 
 
 class Candidate(FrozenValue):

@@ -6,95 +6,20 @@ from functools import partial
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Allowance
-from skdp.accounting._state import NotCopied
-from skdp.model_selection._candidates import Rows, silence
+from skdp.model_selection._candidates import Rows
 from skdp.noise import uniform_integers
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._verified import verified
+from skdp.pipeline._trial import silence, trial_of
 from skdp.utils._dask import Run
 from skdp.utils._values import FrozenValue
-
-
-class _Reader(NotCopied, TransformerMixin, BaseEstimator):
-    """Stands for a step in a trial: it reads rows as the step does before its charge.
-
-    A private step's output is not known before its charge, so a table without columns comes out
-    of it. The steps behind it are given the columns alone that bypass private steps.
-
-    Parameters
-    ----------
-    name : str
-        The step's name.
-    estimator : estimator
-    n_units : int
-        The number of rows, or of persons, that the fit is planned for.
-    is_private : bool
-    is_behind : bool
-        True if a private step stands before it, so that some of its columns are missing.
-    """
-
-    def __init__(self, name, estimator, n_units, is_private, is_behind):
-        # scikit-learn keeps what `set_output` was told among the attributes.
-        vars(self).update(vars(estimator))
-        self.name, self.estimator, self.n_units = name, estimator, n_units
-        self.is_private, self.is_behind = is_private, is_behind
-        self.made = None
-
-    def fit(self, X, y=None, **params):
-        self.made = np.empty((X.shape[0], 0))
-        # A table of one dimension is for the step itself to refuse.
-        if len(X.shape) == 2 and not X.shape[1]:
-            return self
-        if not self.is_private:
-            self._transform_rest(X, y)
-        # What an estimator of somebody else's does before its charge is not known.
-        elif of_skdp(self.estimator) and not self.is_behind:
-            self.estimator._rehearse(X, y, n_units=self.n_units, **params)
-        elif of_skdp(self.estimator) and hasattr(self.estimator, "_read_table"):
-            # Its parameters were checked; of the columns that are there it reads the cells.
-            clone(self.estimator)._read_table(X, y)
-        return self
-
-    def _transform_rest(self, X, y):
-        """Do what a step that learns nothing does, with the columns that bypass private steps."""
-        lists = (list, tuple, dict, np.ndarray)
-        by_column = any(isinstance(v, lists) for v in self.estimator.get_params().values())
-        # A list of one entry a column is for all columns.
-        if verified(self.estimator) and not by_column:
-            step = clone(self.estimator)
-            if hasattr(step, "set_output"):
-                step.set_output(transform="default")
-            self.made = step.fit_transform(X, y)
-
-    def transform(self, X):
-        return self.made
-
-    def get_feature_names_out(self, input_features=None):
-        # Names must differ where several steps' tables are joined.
-        return np.asarray([f"{self.name} {j}" for j in range(self.made.shape[1])], dtype=object)
-
-    def get_metadata_routing(self):
-        return self.estimator.get_metadata_routing()
-
-
-class _Unread(NotCopied, TransformerMixin, BaseEstimator):
-    """Stands for a `ColumnTransformer` behind a private step: its columns are not there yet."""
-
-    def fit(self, X, y=None, **params):
-        return self
-
-    def transform(self, X):
-        return np.empty((X.shape[0], 0))
 
 
 def rehearse(plan, rows):
@@ -156,40 +81,8 @@ def _try(fit, rows, n_units):
             check_is_fitted(step.estimator)
     model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
     private = {step.name for step in fit.pipeline.steps}
-    params = {"": model} | model.get_params()
-    parts = {}
-    for step in steps:
-        is_behind = bool(private.intersection(step.before))
-        # What a step of somebody else's, behind a private one, makes of a part of its columns
-        # is not known.
-        if step.name in private or (is_behind and is_estimator(step.estimator)):
-            estimator = params[step.name]
-            is_private = step.name in private
-            parts[step.name] = _Reader(step.name, estimator, n_units, is_private, is_behind)
-    unread = _column_transformers_behind(params, steps, private)
-    model = parts[""] if "" in parts else model.set_params(**_outside(parts, unread), **unread)
     with silence(), parallel_config("sequential"):
-        rows.fit(model)
-
-
-def _column_transformers_behind(params, steps, private):
-    """Return what stands for each column transformer that a private step is before."""
-    unread = {}
-    for name, part in params.items():
-        if isinstance(part, ColumnTransformer):
-            inside = [step for step in steps if step.name.startswith(f"{name}__")]
-            if inside and all(private.intersection(step.before) for step in inside):
-                unread[name] = _Unread()
-    return _outside(unread, unread)
-
-
-def _outside(parts, replaced):
-    """Return the parts that are in none of the containers that are replaced."""
-    return {
-        name: part
-        for name, part in parts.items()
-        if not any(name.startswith(f"{outer}__") for outer in replaced)
-    }
+        rows.fit(trial_of(model, steps, private, n_units))
 
 
 class Outcome(FrozenValue):

@@ -6,6 +6,7 @@ from skdp._data._tables import indexable_table, read_numeric_target, read_target
 from skdp.base import PrivateRelease, terms_of
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._scores import bounded_score
+from skdp.utils._dask import in_one_run
 from skdp.utils._validation import check_privacy_parameters
 
 
@@ -37,6 +38,7 @@ class DPScorer:
         self.accountant, self.random_state = accountant, random_state
         terms_of(accountant)
 
+    @in_one_run
     def __call__(self, estimator, X, y, groups=None):
         """Charge one release and return it.
 

@@ -1,20 +1,61 @@
-"""What a pipeline learns without privacy, pays for twice, and costs."""
+"""The check of a pipeline: steps that are not private, redundant charges, and the cost."""
 
 from dataclasses import asdict, replace
 
 from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer
 
 from skdp.base import terms_of
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._kinds import REASONS, is_private
+from skdp.pipeline._functions import is_elementwise
+from skdp.pipeline._instances import is_estimator
+from skdp.pipeline._known import REASONS, find_entry, inner_parts
 from skdp.pipeline._parameters import PublicTable, find_refusals
 from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
-from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
+
+# What a finding is called, by the kind of a step.
+PROBLEMS = {
+    "local": "local",
+    "opaque": "not checkable",
+    "learns": "not private",
+    "not_row_wise": "not row-wise",
+    "resamples": "resampled rows",
+    "calibrates": "raw last stage",
+    "wrapper": "not checkable",
+    "unknown": "unknown",
+}
+# Kinds of steps in which others are fitted.
+NESTING = ("cross_validates", "wrapper", "resamples", "calibrates", "unknown")
+PUBLIC = ", or name it in public_steps if what it learns is public"
+PRIVATE_PARTS = "; public_steps cannot excuse it, because private steps are inside"
+PUBLIC_PARTS = "name it and the steps inside it in public_steps if what they learn is public"
+UNPLANNED = (
+    "no plan of fits can hold it and public_steps cannot excuse it: give the private estimators "
+    "inside it their epsilon and accountant, and fit it without split_budget, so that each of its "
+    "fits is charged"
+)
+NULLS = (
+    "one null in a column of whole numbers of polars or Arrow makes all its cells floats before "
+    "the function is called: use validate=True, which refuses nulls, or columns of floats"
+)
+PRODUCTS = (
+    "it multiplies matrices: use a function of your own that computes each row's products by "
+    "np.multiply(X, weights, order='C').sum(axis=1), in a FunctionTransformer, and declare it by "
+    "its attribute __skdp_kind__ = 'stateless'"
+)
+ROW_WISE_REMEDIES = {
+    "Normalizer": "use Normalizer(norm='max'), or the data_norm of the private step",
+    "FunctionTransformer": (
+        "use a function of scipy.special, such as log1p or expm1, which takes one number at a "
+        "time, or one of your own that begins with X = np.array(X, order='C') and declares itself "
+        "by its attribute __skdp_kind__ = 'stateless'"
+    ),
+}
 
 
 class Finding(FrozenValue):
@@ -25,8 +66,9 @@ class Finding(FrozenValue):
     step : str
         The step's name.
     problem : str
-        "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
-        "local", "not checkable", "not row-wise", "declared public", "no accountant",
+        "not private", "unknown", "resampled rows", "raw last stage", "raw scores",
+        "stratified folds", "folds not by person", "paid twice", "local", "not checkable",
+        "not row-wise", "declared public", "no accountant",
         "several accountants", "may fail after the charge", "wrong parameter", which a fit would
         refuse, or "assumes of the table", which is what the verdict assumes of it.
     message : str
@@ -68,7 +110,7 @@ class StepCost(Cost, kw_only=True):
 
 
 class PipelineCheck(PrintedDocument, FrozenValue):
-    """What `check_pipeline` found; iterating gives the findings, printing gives all.
+    """The result of `check_pipeline`; iterating gives the findings, printing gives all.
 
     Parameters
     ----------
@@ -139,7 +181,7 @@ class PipelineCheck(PrintedDocument, FrozenValue):
 
 
 def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
-    """Say what a pipeline learns without privacy, what it pays for twice, and what it costs.
+    """Report which steps of a pipeline are not private, redundant charges, and the cost.
 
     Nothing is fitted to data.
 
@@ -220,139 +262,51 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
 
 
 def _may_charge(step):
-    """Say whether a step may charge what cannot be known.
-
-    So may an estimator that is not skdp's or was changed, a search, which may try others, and one
-    whose transforms are charged.
-    """
-    estimator = step.estimator
-    if step.kind not in ("learns", "wrapper") or not hasattr(estimator, "fit"):
-        return step.kind in ("cross_validates", "local")
-    return not (of_skdp(estimator) or sklearn_name(estimator)) or is_changed(estimator)
+    """Return True if a step may charge what cannot be known: fits of others, or each transform."""
+    return step.kind == "local" or step.kind in NESTING and step.kind != "wrapper"
 
 
 def _look_inside(pipe, prefix, n_features, before=()):
     """Yield the steps, also those in wrappers; how often these fit them is not known."""
     for step in find_steps(pipe, n_features, prefix, before):
         yield step
-        if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
+        if step.kind in NESTING and is_estimator(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
-            for name, inner in named_parts(step.estimator):
+            for name, inner in inner_parts(step.estimator):
                 inside = _look_inside(inner, step.parameter(name), width, step.before)
                 yield from (replace(part, fits=None) for part in inside)
 
 
 def _finding(step):
-    if step.kind == "local":
-        message = "each transform is a charge, predictions too; no plan of fits can hold it"
-        return Finding(step.title, "local", message)
-    if step.kind in ("wrapper", "opaque"):
-        remedy = "name it in public_steps if what it makes of a row depends on that row alone"
-        if step.kind == "wrapper":
-            remedy = "name it and the steps inside it in public_steps if what they learn is public"
-        if step.kind == "wrapper" and holds_private(step.estimator):
-            remedy = (
-                "public_steps cannot excuse it, because private steps are inside: give these their "
-                "epsilon and accountant and fit it unplanned, or use its estimators by themselves"
-            )
-        return Finding(step.title, "not checkable", f"{REASONS[step.kind]}; {remedy}")
+    """Return what is wrong with a step that is not accepted, and what to write instead."""
     name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
-    if step.kind == "not_row_wise":
-        part = getattr(step.estimator, "estimator", step.estimator)
-        remedy = ROW_WISE_REMEDIES.get(type(part).__name__, PRODUCTS)
+    message = f"{name} {REASONS[step.kind]}; {step.advice}"
+    if step.kind == "local":
+        message = step.advice
+    elif step.kind == "not_row_wise":
         message = f"{name} {REASONS['not_row_wise']}, because of the person as the unit or of "
-        message += f"count='noisy'; {remedy}"
-        return Finding(step.title, "not row-wise", message)
-    message = f"{name} {REASONS['learns']}"
-    return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
+        message += f"count='noisy'; {_row_wise_remedy(step.estimator)}"
+    elif step.kind == "wrapper":
+        message = f"{name} {REASONS['wrapper']}; {UNPLANNED}"
+        if not holds_private(step.estimator):
+            message = f"{name} {REASONS['wrapper']}; {PUBLIC_PARTS}"
+    elif step.kind in ("learns", "unknown") and is_estimator(step.estimator):
+        excuse = PRIVATE_PARTS if holds_private(step.estimator) else PUBLIC
+        message += excuse
+    return Finding(step.title, PROBLEMS[step.kind], message)
 
 
-FRAMES = (
-    "a data frame of what may be words takes its types from all cells, so that one changes "
-    "the others: use set_output(transform='default')"
-)
-COLUMNS = (
-    "list the columns, or choose them by make_column_selector, behind another step by "
-    "pattern alone: pandas makes types of the values of what a function returns"
-)
-WORDS = (
-    "declare its categories as lists of words, without min_frequency and max_categories; "
-    "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
-    "nothing for them: scikit-learn's keep them in the column's type, which one missing value "
-    "changes, so that the fitted encoder tells of it"
-)
-NULLS = (
-    "one null in a column of whole numbers of polars or Arrow makes all its cells floats before "
-    "the function is called: use validate=True, which refuses nulls, or columns of floats"
-)
-# By the names of classes, and of the parameters by which a container looks at values.
-REMEDIES = {
-    "sparse_threshold": (
-        "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
-    ),
-    "set_output": FRAMES,
-    "memory": (
-        "use None: it keeps rows on disk, in clear, and a private step that is remembered makes "
-        "the same release again if no row has changed, and so tells of each"
-    ),
-    "FeatureHasher": (
-        "it adds colliding numbers in an order that other rows decide, so that their sum may round "
-        "differently: use input_type='string', or an integer dtype"
-    ),
-    "OneHotEncoder": WORDS,
-    "OrdinalEncoder": WORDS,
-    "SplineTransformer": "declare its knots",
-    "SimpleImputer": (
-        "use DPSimpleImputer, which charges nothing with strategy='constant'; SimpleImputer "
-        "keeps a number in the column's type, which one missing value changes, and is accepted "
-        "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
-    ),
-    "FunctionTransformer": (
-        "use a ufunc of numpy or scipy without kw_args (np.clip and np.nan_to_num only in "
-        "one of yours that makes the table an array of doubles first), or declare that yours "
-        "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
-    ),
-}
-
-
-PRODUCTS = (
-    "it multiplies matrices: use a function of your own that computes each row's products by "
-    "np.multiply(X, weights, order='C').sum(axis=1), in a FunctionTransformer, and declare it by "
-    "its attribute __skdp_kind__ = 'stateless'"
-)
-ROW_WISE_REMEDIES = {
-    "Normalizer": "use Normalizer(norm='max'), or the data_norm of the private step",
-    "FunctionTransformer": (
-        "use a function of scipy.special, such as log1p or expm1, which takes one number at a "
-        "time, or one of your own that begins with X = np.array(X, order='C') and declares itself "
-        "by its attribute __skdp_kind__ = 'stateless'"
-    ),
-}
-
-
-def _remedy(step):
-    estimator = step.estimator
-    if not is_estimator(estimator):
-        return REMEDIES.get(step.name.rpartition("__")[2], COLUMNS)
-    if is_changed(estimator):
-        return "the instance has a method or callbacks of its own, which no class was verified with"
-    if infers_types(estimator):
-        return FRAMES
-    other = "use a private one, or name it in public_steps if what it learns is public"
-    if is_private(estimator):
-        other = (
-            "it was not verified; if its fit is charged, declare on its own class "
-            "__skdp_kind__ = 'private'"
-        )
-    return REMEDIES.get(type(estimator).__name__, other)
+def _row_wise_remedy(estimator):
+    part = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    return ROW_WISE_REMEDIES.get(type(part).__name__, PRODUCTS)
 
 
 def _of_cross_validator(step, steps):
     if step.kind != "cross_validates":
         return
-    message = "its scores, and what is chosen by them, are raw; use skdp.model_selection"
+    message = f"its scores, and what is chosen by them, are raw; {step.advice}"
     yield Finding(step.title, "raw scores", message)
-    cv, inner = step.params["cv"], step.params.get("estimator", step.estimator)
+    cv, inner = step.params.get("cv"), step.params.get("estimator", step.estimator)
     private = [other for other in steps if step.holds(other) and other.kind == "private"]
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
     by_person = any(terms_of(other.params["accountant"]).unit == "person" for other in private)
@@ -384,14 +338,25 @@ def _by_values(steps):
     charged = False
     for step in steps:
         part = step.estimator.estimator if step.kind == "frozen" else step.estimator
-        if turned_by_nulls(part):
+        if _is_turned_by_nulls(part):
             yield Finding(step.title, "assumes of the table", NULLS)
-        if charged and fails_on(part):
+        if charged and find_entry(part).fails_on(part):
             message = "what was fitted before it stays charged if its fit raises on "
-            yield Finding(step.title, "may fail after the charge", message + fails_on(part))
+            message += find_entry(part).fails_on(part)
+            yield Finding(step.title, "may fail after the charge", message)
         charged = charged or step.kind in ("private", "local")
         for inside in steps_of_search(step):
             yield from _by_values(inside)
+
+
+def _is_turned_by_nulls(estimator):
+    """Return True if a function is given cells in a type that one null may decide.
+
+    Functions that are declared to treat rows alone do what their owner says.
+    """
+    if not isinstance(estimator, FunctionTransformer) or estimator.validate:
+        return False
+    return estimator.func is not None and is_elementwise(estimator.func, estimator.kw_args)
 
 
 def _accountants(private):

@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data._kinds import container_kinds
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
-from skdp.pipeline._verified import verified
+from skdp.pipeline._known import accepted_entry
 from skdp.utils._chunked import form_of
 from skdp.utils._frames import is_frame
 from skdp.utils._output import asks_for_frame
@@ -96,7 +96,7 @@ def output_form(estimator, form, n_columns_out):
         return form
     if not is_estimator(estimator):
         return replace(form, names=(), kinds=(), is_sparse=False)
-    found = verified(estimator)
+    found = accepted_entry(estimator)
     is_search = is_estimator(estimator.get_params(deep=False).get("estimator"))
     if is_search or not (of_skdp(estimator) or found is not None):
         return UNKNOWN_FORM
@@ -174,5 +174,5 @@ def refuses_sparse(estimator):
         return False
     if of_skdp(estimator):
         return not get_tags(estimator).input_tags.sparse
-    found = verified(estimator)
+    found = accepted_entry(estimator)
     return found is not None and found.sparse == "refused"

@@ -1,7 +1,5 @@
 """Functions whose value for a row depends on that row alone."""
 
-import builtins
-import sys
 from functools import partial
 
 import numpy as np
@@ -24,13 +22,10 @@ ROUNDED_ONCE = {
         "radians reciprocal rint sign signbit sqrt subtract trunc"
     ).split()
 }
-# Of exactly these classes a value holds no other.
-PLAIN = {type(None), bool, int, float, complex, str, bytes, range, type(...)}
-PLAIN |= {np.random.RandomState, np.random.Generator}
 
 
 def is_elementwise(function, arguments=None):
-    """Say whether a function is known to act on each element: numpy's and scipy's, by name.
+    """Return True if a function is known to act on each element: numpy's and scipy's, by name.
 
     Parameters
     ----------
@@ -56,7 +51,7 @@ def is_elementwise(function, arguments=None):
 
 
 def treats_rows_alone(function, arguments=None):
-    """Say whether what a function returns for a row is known to depend on that row alone.
+    """Return True if a function is known to compute each row from that row alone.
 
     Known are functions that act on each element, and those that declare it by an attribute
     ``__skdp_kind__ = "stateless"``. `functools.wraps` copies that attribute to another function,
@@ -96,7 +91,7 @@ def rounds_elements_alone(function):
 
 
 def has_bounded_domain(function):
-    """Say whether a function turns some finite numbers to NaN or infinity."""
+    """Return True if a function turns some finite numbers to NaN or infinity."""
     given, tried = (), np.array([[-1e4], [-2.0], [0.0], [0.5], [2.0], [1e4]])
     while type(function) is partial:
         function, given = function.func, (*function.args, *given)
@@ -107,39 +102,9 @@ def has_bounded_domain(function):
             return False
 
 
-def is_plain(value):
-    """Say whether a value is data, or a type, of Python, numpy or pandas through and through.
-
-    A subclass of float can take over an operation with the table; a function keeps what it saw.
-    """
-    kind, pandas = type(value), sys.modules.get("pandas")
-    if kind is slice:
-        return is_plain((value.start, value.stop, value.step))
-    if kind is np.ndarray:
-        return not value.dtype.hasobject or is_plain(value.ravel().tolist())
-    if hasattr(kind, "to_numpy") and _is_own(kind, pandas):
-        frame = pandas.DataFrame(value)
-        known = all(isinstance(t, np.dtype) or _is_own(type(t), pandas) for t in frame.dtypes)
-        return known and is_plain(frame.to_numpy(dtype=object))
-    if kind in (list, tuple, set, frozenset, dict):
-        return all(map(is_plain, [*value, *(value.values() if kind is dict else ())]))
-    if isinstance(value, type):
-        return _is_own(value, builtins, np)
-    number = isinstance(value, np.generic) and _is_own(kind, np)
-    named = isinstance(value, np.dtype) or value is getattr(pandas, "NA", None)
-    return kind in PLAIN or number or named
-
-
-def _is_own(kind, *libraries):
-    """Say whether a class is one that a library exports: its own word is not taken for it."""
-    return any(getattr(library, kind.__name__, None) is kind for library in libraries)
-
-
 def _is_constant(value):
-    """Say whether a value is a number, or one a column, so that rows cannot differ by it."""
-    if not is_plain(value):
-        return False
+    """Return True for a number, or numbers one a column, so that rows cannot differ by it."""
     if value is None or isinstance(value, str | bool | int | float | np.number):
         return True
-    plain = type(value) in (list, tuple, np.ndarray)
-    return plain and np.ndim(value) <= 1 and np.asarray(value).dtype.kind in "buif"
+    is_list = isinstance(value, list | tuple | np.ndarray)
+    return is_list and np.ndim(value) <= 1 and np.asarray(value).dtype.kind in "buif"

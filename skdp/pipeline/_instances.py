@@ -1,52 +1,36 @@
-"""What an instance adds to its class, and what scikit-learn makes of its output."""
+"""Parameters and parts of estimators, and the settings of their output."""
 
 import sys
-from inspect import signature
 
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.pipeline._verified import sklearn_name
 from skdp.utils._output import asks_for_frame
-
-# Containers whose fits were read, and those of skdp that only check parameters before such a fit.
-CONTAINERS = {Pipeline, FeatureUnion, ColumnTransformer}
 
 
 def is_estimator(value):
-    """Say whether a value is an estimator and not a class or a word."""
+    """Return True if a value is an estimator and not a class or a word."""
     return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def of_skdp(estimator):
-    """Say whether an estimator's class is one that skdp exports, and no subclass of it."""
+    """Return True if an estimator's class is one that skdp exports, and no subclass of it."""
     kind = type(estimator)
     return vars(sys.modules["skdp"]).get(kind.__name__) is kind
 
 
-def is_changed(estimator):
-    """Say whether an instance has methods of its own, or callbacks that are given the rows.
+def sklearn_name(value):
+    """Return the name of the class of a value if scikit-learn defines it, "" for others."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
 
-    Its own is what is neither a parameter nor, by its name, private or a result.
-    """
-    kind = type(estimator)
-    own = dict(getattr(estimator, "__dict__", {}))
-    callbacks = own.pop("_skl_callbacks", [])
-    # ScoringMonitor keeps raw scores.
-    progress = type(callbacks) is list and all(sklearn_name(c) == "ProgressBar" for c in callbacks)
-    config = own.get("_sklearn_output_config", {})
-    if not progress or any(map(is_changed, callbacks)) or type(config) is not dict:
-        return True
-    # A subclass may take fewer parameters than its base stores.
-    parameters = {*signature(kind.__init__).parameters, *getattr(kind, "__dataclass_fields__", ())}
-    return any(
-        name.startswith("__")
-        or hasattr(kind, name)
-        or (callable(own[name]) and not name.startswith("_") and not name.endswith("_"))
-        for name in set(own) - parameters
-    )
+
+def raw_callbacks(estimator):
+    """Return the callbacks of an estimator that may keep rows, or scores of them."""
+    callbacks = getattr(estimator, "_skl_callbacks", ())
+    return [callback for callback in callbacks if sklearn_name(callback) != "ProgressBar"]
 
 
 def named_parts(estimator):
@@ -90,7 +74,7 @@ def with_params(estimator, params):
 
 
 def infers_types(estimator):
-    """Say whether its output is made a data frame whose types follow from all of its cells.
+    """Return True if its output is made a data frame whose types follow from all of its cells.
 
     pandas and polars look at objects: one number among words turns the column.
     """
@@ -98,7 +82,7 @@ def infers_types(estimator):
 
 
 def gives_numbers(estimator):
-    """Say whether what a step makes is known to be no objects or words: only skdp's are."""
+    """Return True if the output of a step is known to be numbers: only that of skdp's steps is."""
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind = type(estimator)

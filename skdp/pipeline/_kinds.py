@@ -1,4 +1,4 @@
-"""What a step of a pipeline learns from the table, at whose cost, and how wide a table it makes."""
+"""The kinds of steps, by what they learn from the table, and the form of their output."""
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
@@ -8,37 +8,31 @@ from sklearn.utils import get_tags
 
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
-from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._verified import verified
+from skdp.pipeline._instances import infers_types, is_estimator, of_skdp
+from skdp.pipeline._known import (
+    ACCEPTED,
+    DECLARE,
+    FRAMES,
+    FROZEN,
+    LOCAL,
+    REASONS,
+    accepted_entry,
+    kind_by_table,
+)
 
-REASONS = {
-    "private": "its fit is charged",
-    "local": "each row's transform is charged, in predictions too",
-    "stateless": "learns nothing",
-    "frozen": "was fitted before and is not fitted again",
-    "opaque": "was fitted before, and what it makes of a row may depend on other rows",
-    "declared": "learns nothing beyond what its parameters declare",
-    "learns": "learns from the data without privacy",
-    "not_row_wise": (
-        "may round a row by how many rows stand beside it, and their number is private here"
-    ),
-    "wrapper": "fits the estimators inside it in ways that cannot be checked",
-    "cross_validates": "chooses by scores on private rows, which are raw",
-}
-# What a step is by its class and parameters. That it is "not_row_wise" matters behind some only.
-KINDS = tuple(kind for kind in REASONS if kind != "not_row_wise")
-ACCEPTED = ("private", "stateless", "frozen", "declared")
+# What an attribute `__skdp_kind__` may say. Containers are looked into, and that a step is
+# "not_row_wise" matters behind some steps only.
+KINDS = tuple(kind for kind in REASONS if kind not in ("not_row_wise", "container"))
 
 
 def is_private(estimator):
-    """Say whether an estimator has what every private one has: a price and an accountant."""
+    """Return True if an estimator has what every private one has: a price and an accountant."""
     names = estimator.get_params(deep=False) if is_estimator(estimator) else {}
     return {"epsilon", "accountant"} <= set(names)
 
 
 def plans_its_fit(estimator):
-    """Say whether a private estimator says beforehand what its fit releases.
+    """Return True if a private estimator says beforehand what its fit releases.
 
     Its ``plan_fit`` is that of the class whose `fit` runs, or of one derived from that. A search
     is planned by its epsilon and delta.
@@ -50,10 +44,11 @@ def plans_its_fit(estimator):
 
 
 def step_kind(estimator):
-    """Say what an estimator learns from the table, and at whose cost.
+    """Return the kind of a step, by what it learns from the table and whether that is charged.
 
-    What was verified is known by its exact class and its parameters. A class of your own says
-    what it is by an attribute ``__skdp_kind__``, one of `KINDS`; subclasses do not inherit it.
+    Classes of scikit-learn and other libraries are known by their names and parameters. A class of
+    your own says what it is by an attribute ``__skdp_kind__``, one of the kinds below except
+    "container"; subclasses do not inherit it.
 
     - "private" is an estimator of skdp with parameters `epsilon` and `accountant`; "local"
       moreover releases in `transform`, as its tag ``non_deterministic`` says,
@@ -63,9 +58,15 @@ def step_kind(estimator):
       `sklearn.preprocessing.Normalizer`; or is "passthrough",
     - "declared" is one of scikit-learn's whose parameters leave it nothing to learn but the
       table's width, as ``OneHotEncoder(categories=[["a", "b"]])``,
-    - "cross_validates" has a parameter `cv`, "wrapper" has estimators as parameters,
-    - "learns" is everything else, so also every unknown estimator, and one told by `set_output`
-      to make a frame that is not of skdp's numbers, because pandas infers types from all cells.
+    - "container" is a `Pipeline`, `ColumnTransformer` or `FeatureUnion`, whose steps count,
+    - "learns" learns from the data without privacy, as a `sklearn.preprocessing.StandardScaler`;
+      so is a step told by `set_output` to make a frame that is not of skdp's numbers, because
+      pandas infers types from all cells,
+    - "resamples" fits rows that repeat or depend on others, as a `BaggingClassifier`,
+    - "calibrates" fits its last stage to raw rows, as a `CalibratedClassifierCV`,
+    - "cross_validates" chooses by raw scores, as a `GridSearchCV` without a private scorer,
+    - "wrapper" learns no more than the estimators inside it, as a `SelectFromModel`,
+    - "unknown" is everything else.
 
     Parameters
     ----------
@@ -91,31 +92,43 @@ def step_kind(estimator):
     >>> step_kind(OneHotEncoder()), step_kind(OneHotEncoder(categories=[["no", "yes"]]))
     ('learns', 'declared')
     """
-    if estimator is None or (type(estimator) is str and estimator in ("passthrough", "drop")):
-        return "stateless"
+    return judge_step(estimator)[0]
+
+
+def judge_step(estimator):
+    """Return the kind of a step, see `step_kind`, and what to write instead of it.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+
+    Returns
+    -------
+    kind : str
+    advice : str
+        For kinds that are not accepted.
+    """
+    if estimator is None or (isinstance(estimator, str) and estimator in ("passthrough", "drop")):
+        return "stateless", ""
     declared = vars(type(estimator)).get("__skdp_kind__")
     if declared is not None and declared not in KINDS:
         raise ValueError(f"__skdp_kind__ must be one of {KINDS}, got {declared!r}")
     if declared in ("private", "local") and not is_private(estimator):
         raise ValueError(f"{estimator!r} says it is {declared} but has no epsilon to set")
-    if is_changed(estimator):
-        return "learns"
     if declared is not None:
-        return declared
+        return declared, DECLARE
     if type(estimator) is FrozenEstimator:
-        return _frozen_kind(estimator.estimator)
+        kind = _frozen_kind(estimator.estimator)
+        return kind, LOCAL if kind == "local" else FROZEN
     if of_skdp(estimator) and is_private(estimator):
         if get_tags(estimator).non_deterministic:
-            return "local"
-        return "learns" if infers_types(estimator) else "private"
-    found = verified(estimator)
-    if found is not None:
-        return "learns" if infers_types(estimator) else found.kind
-    if not is_estimator(estimator):
-        return "learns"
-    if "cv" in estimator.get_params(deep=False):
-        return "cross_validates"
-    return "wrapper" if any(is_estimator(part) for _, part in named_parts(estimator)) else "learns"
+            return "local", LOCAL
+        kind, advice = "private", ""
+    else:
+        kind, advice = kind_by_table(estimator)
+    if kind in ACCEPTED and infers_types(estimator):
+        return "learns", FRAMES
+    return kind, advice
 
 
 def _frozen_kind(estimator):
@@ -123,12 +136,9 @@ def _frozen_kind(estimator):
     parts = held(estimator)
     charged = {step_kind(part) for part in parts if is_private(part)}
     if charged - {"private"}:
-        return "local" if "local" in charged else "learns"
-    if len(parts) != 1 or step_kind(estimator) not in ("private", "stateless", "declared"):
-        return "opaque"
-    # A result that is no plain data can take over an operation with the table.
-    results = vars(estimator).keys() - estimator.get_params(deep=False).keys() - {"privacy_"}
-    return "frozen" if all(is_plain(vars(estimator)[name]) for name in results) else "opaque"
+        return "local" if "local" in charged else "unknown"
+    accepted = step_kind(estimator) in ("private", "stateless", "declared")
+    return "frozen" if accepted and len(parts) == 1 else "opaque"
 
 
 def held(value):
@@ -171,10 +181,10 @@ def output_width(estimator, n_features):
         return n_features
     if step_kind(estimator) not in ("private", "stateless", "declared"):
         return None
-    found = verified(estimator)
+    entry = accepted_entry(estimator)
     params = estimator.get_params(deep=False)
-    if found is not None:
-        return found.width(params, n_features)
+    if entry is not None:
+        return entry.width(estimator, n_features)
     if not (of_skdp(estimator) and plans_its_fit(estimator)):
         return None
     if isinstance(estimator, OneToOneFeatureMixin):
@@ -191,7 +201,7 @@ def output_width(estimator, n_features):
 
 
 def sparsity(estimator):
-    """Say how what a step makes may be sparse, and so its density be compared with a threshold.
+    """Return whether the output of a step may be sparse, so that its density can be compared.
 
     Parameters
     ----------
@@ -218,10 +228,27 @@ def sparsity(estimator):
     if of_skdp(estimator):
         refuses = not get_tags(estimator).input_tags.sparse
         return "made" if estimator._always_sparse else "refused" if refuses else "dense"
-    found = verified(estimator)
-    if found is None:
+    entry = accepted_entry(estimator)
+    if entry is None:
         # What is excused may be sparse for one table and dense for its neighbour.
         return "made"
     # A known function is given the frame itself.
-    as_it_is = type(estimator) is FunctionTransformer and params["validate"] is False
-    return "made" if found.sparse == "kept" and not as_it_is else found.sparse
+    as_it_is = isinstance(estimator, FunctionTransformer) and params["validate"] is False
+    return "made" if entry.sparse == "kept" and not as_it_is else entry.sparse
+
+
+def is_row_wise(estimator):
+    """Return True if a step's cells depend on their own rows alone, to the last bit.
+
+    skdp's own estimators do. A class or a function that declares what it is by ``__skdp_kind__``
+    is taken at its word.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step that is stateless, declared or frozen.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    entry = accepted_entry(estimator)
+    return entry is None or bool(entry.is_row_wise(estimator))

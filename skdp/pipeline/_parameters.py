@@ -13,11 +13,10 @@ from skdp._data._tables import target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, form_of_table, refuses_sparse
-from skdp.pipeline._instances import fitted_params, is_estimator, with_params
+from skdp.pipeline._instances import fitted_params, is_estimator, sklearn_name, with_params
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._verified import sklearn_name
 from skdp.utils._output import check_output_setting
 from skdp.utils._values import FrozenValue
 

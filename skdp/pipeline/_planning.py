@@ -14,7 +14,8 @@ from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp
-from skdp.pipeline._kinds import REASONS, plans_its_fit
+from skdp.pipeline._kinds import plans_its_fit
+from skdp.pipeline._known import REASONS
 from skdp.pipeline._steps import find_steps, unaccepted
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -315,16 +316,18 @@ def plan_pipeline(
 
 
 def _reason(step):
-    """Return why a step is not accepted."""
-    if step.kind == "learns" and step.name.rpartition("__")[2] == "sparse_threshold":
-        return (
-            f"step {step.title!r} publishes whether an exact count of stored entries is above a "
-            "limit: use sparse_threshold=0"
-        )
-    return (
-        f"step {step.title!r} {REASONS[step.kind]}; take a private one, or name it in public_steps "
-        "if what it learns is public"
-    )
+    """Return why a step is not accepted, and what to write instead."""
+    reason = f"step {step.title!r} {REASONS[step.kind]}"
+    if not is_estimator(step.estimator):
+        # A parameter by which a container learns.
+        return f"{reason}: {step.advice}"
+    if step.kind == "wrapper":
+        return f"{reason}: use the estimators inside it by themselves, or fit it without a plan"
+    if step.kind in ("learns", "unknown"):
+        return f"{reason}: {step.advice}, or name it in public_steps if what it learns is public"
+    if step.kind in ("resamples", "calibrates", "cross_validates"):
+        return f"{reason}: {step.advice}"
+    return f"{reason}; take a private one, or name it in public_steps if what it learns is public"
 
 
 def _check_shares(steps, shares):

@@ -1,4 +1,4 @@
-"""What the private steps of a pipeline cost, one by one and together, and which to no purpose."""
+"""The cost of the private steps of a pipeline, one by one and together, and redundant charges."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 
 class Cost(FrozenValue, kw_only=True):
-    """What one fit of a step costs, and how often a fit of the whole fits it.
+    """The cost of one fit of a step, and how often a fit of the whole pipeline fits it.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Cost(FrozenValue, kw_only=True):
 
 
 class Price(Cost, kw_only=True):
-    """What fits of a private step cost, and where they are charged.
+    """The cost of the fits of a private step, and where they are charged.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""The steps of a pipeline, whatever is nested in what."""
+"""The steps of a pipeline, however they are nested."""
 
+import sys
 from dataclasses import replace
 from inspect import signature
 from numbers import Integral
@@ -10,21 +11,29 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, joined_form, output_form
-from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import (
-    CONTAINERS,
+    gives_numbers,
     infers_types,
-    is_changed,
-    is_estimator,
     of_skdp,
+    raw_callbacks,
     with_params,
 )
-from skdp.pipeline._kinds import ACCEPTED, held, is_private, output_width, sparsity, step_kind
-from skdp.pipeline._verified import is_row_wise
+from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, output_width, sparsity
+from skdp.pipeline._known import (
+    ACCEPTED,
+    CALLBACKS,
+    COLUMNS,
+    DENSITY,
+    FRAMES,
+    MEMORY,
+    SELECTOR,
+    is_skrub_container,
+    join_names,
+    selects_by_values,
+)
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-STEPS = ("steps", "transformer_list", "transformers")
 REMAINDER = "the remaining columns"
 
 
@@ -60,11 +69,12 @@ class Place(FrozenValue, kw_only=True):
 
     def inside(self, part, **given):
         """Return the place of a part of what stands here."""
-        return replace(self, name=_join(self.name, part), **given)
+        return replace(self, name=join_names(self.name, part), **given)
 
-    def choice(self, *part, by):
+    def choice(self, *part, by, advice):
         """Return a step for what a container learns from the table."""
-        return Step(name=_join(self.name, *part), estimator=by, kind="learns", fits=self.fits)
+        name = join_names(self.name, *part)
+        return Step(name=name, estimator=by, kind="learns", advice=advice, fits=self.fits)
 
 
 class Step(Place, kw_only=True):
@@ -75,18 +85,25 @@ class Step(Place, kw_only=True):
     estimator : estimator, "passthrough", "drop" or None
     kind : str
         As `step_kind` says.
+    advice : str, default=""
+        What to write instead, if the kind is not accepted.
     **place
         As of `Place`.
     """
 
     estimator: object
     kind: str
+    advice: str = ""
 
-    # Its own parameters.
-    params = property(lambda self: self.estimator.get_params(deep=False))
+    @property
+    def params(self):
+        """The parameters of the estimator itself."""
+        return self.estimator.get_params(deep=False)
 
-    # The name, or the class of a single estimator.
-    title = property(lambda self: self.name or type(self.estimator).__name__)
+    @property
+    def title(self):
+        """The name, or the class of a single estimator."""
+        return self.name or type(self.estimator).__name__
 
     @property
     def hides_number_of_rows(self):
@@ -99,17 +116,20 @@ class Step(Place, kw_only=True):
 
     def parameter(self, name):
         """Return the name by which `set_params` of the whole knows a parameter of the step."""
-        return _join(self.name, name)
+        return join_names(self.name, name)
 
     def fitted_in(self, model):
         """Return what stands in the step's place once the whole is fitted."""
         for part in filter(None, self.name.split("__")):
             # A ColumnTransformer fits clones of its parameters, and none for no columns.
-            model = (model.get_params() | getattr(model, "named_transformers_", {}))[part]
+            fitted = getattr(model, "named_transformers_", {})
+            if is_skrub_container(model) and hasattr(model, "transformer_"):
+                fitted = {"transformer": model.transformer_}
+            model = (model.get_params() | fitted)[part]
         return model
 
     def holds(self, other):
-        """Say whether another step stands in this one."""
+        """Return True if another step stands in this one."""
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
@@ -166,10 +186,6 @@ def _with_private_number_of_rows(steps):
     ]
 
 
-def _join(*names):
-    return "__".join(filter(None, names))
-
-
 def _walk(estimator, place, found):
     """Add the steps that stand at a place to those that were found before.
 
@@ -179,45 +195,90 @@ def _walk(estimator, place, found):
         What the next step is given. The last name in its `before` is that of what makes its
         whole table.
     """
-    if not _is_as_made(estimator):
-        step = Step(estimator=estimator, kind=step_kind(estimator), **vars(place))
+    for callback in raw_callbacks(estimator):
+        found.append(place.choice("callbacks", by=callback, advice=CALLBACKS))
+    kind, advice = judge_step(estimator)
+    if kind != "container":
+        step = Step(estimator=estimator, kind=kind, advice=advice, **vars(place))
         found += [step, *_refused_by_search(step)]
         width = output_width(estimator, place.n_features)
         form = output_form(estimator, place.form, width)
         return replace(place, n_features=width, before=(*place.before, place.name), form=form)
     if isinstance(estimator, Pipeline):
-        # A release that a memory makes again tells that no row has changed.
-        remembers, after = estimator.memory is not None, place
-        if remembers:
-            found.append(place.choice("memory", by="memory"))
-        for part, inner in estimator.steps:
-            given = {"n_features": after.n_features, "before": after.before, "form": after.form}
-            fits = None if remembers else place.fits
-            after = _walk(inner, place.inside(part, **given, fits=fits), found)
-        return after
-    if isinstance(estimator, FeatureUnion):
-        parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
+        return _walk_pipeline(estimator, place, found)
+    if is_skrub_container(estimator):
+        return _walk_skrub_container(estimator, place, found)
+    return _walk_side_by_side(estimator, place, found)
+
+
+def _walk_pipeline(pipe, place, found):
+    """Do what `_walk` does for a `Pipeline`."""
+    # A release that a memory makes again tells that no row has changed.
+    remembers = pipe.memory is not None
+    if remembers:
+        found.append(place.choice("memory", by="memory", advice=MEMORY))
+    fits = None if remembers else place.fits
+    after = place
+    for part, inner in pipe.steps:
+        given = {"n_features": after.n_features, "before": after.before, "form": after.form}
+        after = _walk(inner, place.inside(part, **given, fits=fits), found)
+    return after
+
+
+def _walk_side_by_side(container, place, found):
+    """Do what `_walk` does for a `FeatureUnion` or a `ColumnTransformer`."""
+    threshold = None
+    if isinstance(container, FeatureUnion):
+        parts = [(inner, place.inside(part)) for part, inner in container.transformer_list]
     else:
-        parts = list(_of_columns(estimator, place))
-        for part, _, columns in estimator.transformers:
+        threshold = container.sparse_threshold
+        parts = list(_of_columns(container, place))
+        for part, _, columns in container.transformers:
             if _is_by_values(columns, place.before):
-                found.append(place.choice(part, "columns", by=columns))
+                found.append(place.choice(part, "columns", by=columns, advice=COLUMNS))
     # The frame that is made of the parts may take its types from values.
-    if infers_types(estimator):
-        found.append(place.choice("set_output", by="set_output"))
+    if infers_types(container):
+        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
     first = len(found)
-    made = [_walk(inner, inside, found) for inner, inside in parts]
-    widths = [part.n_features for part in made]
-    threshold = getattr(estimator, "sparse_threshold", None)
+    outputs = [_walk(inner, inside, found) for inner, inside in parts]
+    inner_steps = found[first:]
+    if threshold is not None and _density_decides(container, place, inner_steps):
+        found.append(place.choice("sparse_threshold", by=threshold, advice=DENSITY))
+    widths = [output.n_features for output in outputs]
     names = [inside.name.rpartition("__")[2] for _, inside in parts]
-    form = joined_form(estimator, names, [part.form for part in made], threshold)
+    return replace(
+        place,
+        n_features=None if None in widths else sum(widths),
+        before=(*place.before, *(step.name for step in inner_steps), place.name),
+        form=joined_form(container, names, [output.form for output in outputs], threshold),
+    )
+
+
+def _walk_skrub_container(container, place, found):
+    """Do what `_walk` does for an `ApplyToCols` or `ApplyToFrame` of skrub."""
+    cols = container.cols
+    if selects_by_values(cols) or selects_by_values(getattr(container, "exclude_cols", None)):
+        found.append(place.choice("cols", by=cols, advice=SELECTOR))
+    # It tells its transformer to make a frame.
+    if not gives_numbers(container.transformer):
+        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
+    # A selector may select nothing. Versions of skrub that have ApplyToFrame fit a clone for each
+    # column in ApplyToCols.
+    is_sure = isinstance(cols, str | list | tuple) or type(cols).__name__ in ("All", "Cols")
+    is_by_column = hasattr(sys.modules.get("skrub"), "ApplyToFrame")
+    if type(container).__name__ == "ApplyToCols" and is_by_column:
+        is_sure = False
+    inside = place.inside(
+        "transformer",
+        n_features=None,
+        columns=str(cols),
+        fits=place.fits if is_sure else None,
+        form=UNKNOWN_FORM,
+    )
+    first = len(found)
+    _walk(container.transformer, inside, found)
     before = (*place.before, *(step.name for step in found[first:]), place.name)
-    if isinstance(estimator, ColumnTransformer) and _density_decides(
-        estimator, place, found[first:]
-    ):
-        found.append(place.choice("sparse_threshold", by=estimator.sparse_threshold))
-    width = None if None in widths else sum(widths)
-    return replace(place, n_features=width, before=before, form=form)
+    return replace(place, n_features=None, before=before, form=UNKNOWN_FORM)
 
 
 def with_dense_columns(pipe, public_steps=()):
@@ -253,7 +314,7 @@ def steps_of_search(step):
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
-    name, every = _join(step.name, "estimator"), ({}, *search._candidate_params())
+    name, every = join_names(step.name, "estimator"), ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
     by_person = step.hides_number_of_rows
     return [find_steps(each, None, name, step.before, by_person=by_person) for each in tried]
@@ -263,7 +324,7 @@ def _refused_by_search(step):
     """Return what a private search would refuse; its own price covers what is private in it."""
     refused = {}
     for inside in steps_of_search(step):
-        public = [_join(step.name, "estimator", part) for part in step.estimator.public_steps]
+        public = [join_names(step.name, "estimator", part) for part in step.estimator.public_steps]
         refused |= {part.name: part for part in unaccepted(inside, public)}
     return list(refused.values())
 
@@ -279,30 +340,14 @@ def unaccepted(steps, public_steps=()):
         # What is frozen is not fitted, and not charged again.
         is_charged = step.kind != "opaque" and holds_private(step.estimator)
         named = {step.name, step.title} & set(public_steps)
-        return named and not (step.kind == "local" or is_charged)
+        return named and not (step.kind in ("local", "resamples") or is_charged)
 
     return [step for step in steps if step.kind not in ACCEPTED and not is_excused(step)]
 
 
 def holds_private(estimator):
-    """Say whether an estimator, or one that it holds at any depth, is charged."""
+    """Return True if an estimator, or one that it holds at any depth, is charged."""
     return any(map(is_private, held(estimator)))
-
-
-def _is_as_made(container):
-    """Say whether a container has no methods of its own and all but its steps is plain data."""
-    if type(container) not in CONTAINERS or is_changed(container):
-        return False
-    # The memory is judged where it is used.
-    params = container.get_params(deep=False) | {"memory": None}
-    lists = [params.pop(name) for name in STEPS if name in params]
-    parts = [part for named in lists if type(named) in (list, tuple) for part in named]
-    if not all(type(part) in (list, tuple) for part in lists + parts):
-        return False
-    # Every other one is a name, or chosen columns, between which stands an estimator.
-    words = [word for part in parts for word in part[::2]]
-    words += params.values()
-    return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
 
 def _of_columns(transformer, place):
@@ -316,7 +361,7 @@ def _of_columns(transformer, place):
         try:
             places = chosen_places(columns, width, place.form)
         except ValueError as error:
-            raise ValueError(f"step {_join(place.name, part)!r}: columns: {error}") from None
+            raise ValueError(f"step {join_names(place.name, part)!r}: columns: {error}") from None
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
         # Of a table of unknown width only the first column is sure to be there.
@@ -338,15 +383,15 @@ def _of_columns(transformer, place):
 
 
 def _is_by_values(columns, before):
-    """Say whether columns are chosen by values, or by types that a step may have made of them."""
-    if type(columns) is not make_column_selector or is_changed(columns):
+    """Return True if columns are chosen by values, or by types that a step may have made."""
+    if type(columns) is not make_column_selector:
         return callable(columns)
     by_type = columns.dtype_include is not None or columns.dtype_exclude is not None
     return by_type and bool(before)
 
 
 def _density_decides(transformer, place, steps):
-    """Say whether a ColumnTransformer may compare its density with its threshold.
+    """Return True if a ColumnTransformer may compare its density with its threshold.
 
     It keeps the answer as `sparse_output_`: an exact count of what is stored, above or below a
     limit. What is "kept" is so of a sparse matrix alone, which has no names of columns, and
@@ -362,7 +407,7 @@ def _density_decides(transformer, place, steps):
 
 
 def are_names(columns):
-    """Say whether columns are chosen by name, which only a data frame has."""
+    """Return True if columns are chosen by name, which only a data frame has."""
     if isinstance(columns, slice):
         return any(isinstance(end, str) for end in (columns.start, columns.stop))
     values = [] if callable(columns) else np.atleast_1d(np.asarray(columns, object))

@@ -35,6 +35,7 @@ from skdp.preprocessing._categories import finds_all, first_labels, is_per_colum
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
+from skdp.utils._output import asks_for_frame
 from skdp.utils._validation import check_choice, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -47,11 +48,13 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     Parameters
     ----------
     binned : bool
+    sparse_output : bool, default=True
     """
 
     binned: bool
+    sparse_output: bool = True
 
-    sparse_output = by_person = True
+    by_person = True
 
     @cached_property
     def budget(self):
@@ -182,7 +185,7 @@ class DPTableVectorizer(PlannedTransformer):
     _accepts = ("categorical", "string", "allow_nan")
     _public = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
-    _may_release_nothing = _always_sparse = True
+    _may_release_nothing = True
     _of_shape_if_auto = ()
 
     def fit(self, X, y=None, *, groups=None):
@@ -261,6 +264,7 @@ class DPTableVectorizer(PlannedTransformer):
                     "give 'auto' in their place to find them"
                 )
         sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
+        sizes["sparse_output"] = self._always_sparse
         return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
 
     def _check_declared(self, shape):
@@ -297,7 +301,7 @@ class DPTableVectorizer(PlannedTransformer):
         Returns
         -------
         csr_array of shape (n_samples, n_outputs), float64
-            The norm of a row is at most 1.
+            The norm of a row is at most 1. Where `set_output` asks for a frame, it is a dense one.
         """
         check_is_fitted(self)
         table = read_columns(self, X, reset=False, allow_nan=True)
@@ -316,9 +320,9 @@ class DPTableVectorizer(PlannedTransformer):
             if self.counts_ is None:
                 values[rows] *= self._scaled(table, rows, cells)[:, features.columns]
         ends = np.arange(len(places) + 1) * len(features.columns)
-        return csr_array(
-            (values.ravel(), places.ravel(), ends), shape=(len(places), features.number)
-        )
+        shape = len(places), features.number
+        encoded = csr_array((values.ravel(), places.ravel(), ends), shape=shape)
+        return encoded if self._always_sparse else encoded.toarray()
 
     def _served_categories(self):
         """Return the categories of each column of labels."""
@@ -342,6 +346,11 @@ class DPTableVectorizer(PlannedTransformer):
         inside = (2.0 * scaled[:, ranged] - low - high) / (high - low)
         scaled[:, ranged] = np.where(cells[ranged].T, 1.0, np.clip(inside, -1.0, 1.0))
         return scaled
+
+    @property
+    def _always_sparse(self):
+        """True unless a data frame is asked for, which takes no sparse matrix."""
+        return not asks_for_frame(self)
 
     def _parts_of_columns(self):
         parts = []

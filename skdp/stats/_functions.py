@@ -15,6 +15,7 @@ from skdp.stats._bounds import BoundsPlan
 from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, check_bins
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import check_rows, release, shaped
+from skdp.utils._dask import in_one_run
 from skdp.utils._docstrings import documented, entries
 from skdp.utils._validation import is_auto
 
@@ -122,7 +123,7 @@ def _statistic(function):
     own.sort(key=lambda each: (each.kind, each.name != "delta"))
     function.__signature__ = shown.replace(parameters=own)
     parts = entries(ChoiceTerms, Terms, BoundedTerms, ColumnTerms, MomentTerms, kind)
-    return documented(**parts)(function)
+    return in_one_run(documented(**parts)(function))
 
 
 def _release_columns(name, a, plan, chosen, gaps="raise", /, *, bounds="auto", axis=None, **terms):

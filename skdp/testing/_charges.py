@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from skdp import mechanisms
 from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
-from skdp.audit._outputs import Nobody
+from skdp.audit._outputs import NullAccountant
 from skdp.audit._published import as_matrix, observe
 from skdp.base import UNACCOUNTED, fitted_names
 from skdp.exceptions import BudgetExceededError, SeededNoiseWarning
@@ -48,7 +48,7 @@ def check_charge_before_touch(case):
     The table is overwritten while the charge is made; the result must be that of a release
     from the new table with the same noise.
     """
-    charges, book = [], Nobody.charge
+    charges, book = [], NullAccountant.charge
 
     def charge(nobody, event, **terms):
         charges.append(event)
@@ -57,8 +57,8 @@ def check_charge_before_touch(case):
 
     with quiet_seeds():
         expected = case.release(case.other_X, random_state=0)
-        with patch.object(Nobody, "charge", charge):
-            result = case.release(random_state=0, accountant=Nobody(UNACCOUNTED))
+        with patch.object(NullAccountant, "charge", charge):
+            result = case.release(random_state=0, accountant=NullAccountant(UNACCOUNTED))
     assert len(charges) == 1, f"one release made {len(charges)} charges"
     words = "something was computed from the data before the charge"
     np.testing.assert_array_equal(result, expected, words)

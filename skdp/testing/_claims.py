@@ -9,7 +9,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.accounting import PrivacyAccountant, convert_relation, get_epsilon
 from skdp.audit._bounds import epsilon_from_rates
-from skdp.audit._published import as_matrix, distinguish, observe
+from skdp.audit._distinguish import distinguish
+from skdp.audit._published import as_matrix, observe
 from skdp.testing._case import N_FEATURES, N_ROWS, Case, must_raise, quiet_seeds, takes_categories
 
 FALSE_ALARM = 1e-6

@@ -164,13 +164,13 @@ class TreePlan(AdditivePlan):
     depth: int
     n_bins: int = N_BINS
 
-    n_trees, main_share = 1, 0.0
+    n_trees, main_share, finds_variance = 1, 0.0, False
     _choice_shares = {"first": CURVES_SHARE}
 
     _most_joint_cells = property(lambda self: self.n_trees << self.depth)
 
     def _joined(self, terms, cells, layout, residuals, source):
-        curves = self._descent(cells, layout, residuals, source, share=self.shares["first"])
+        curves, _ = self._descent(cells, layout, residuals, source, share=self.shares["first"])
         curves = layout.tables(curves)
         return None, [grown_tree(terms, [curves[j] for j in range(len(terms))], self.depth)]
 

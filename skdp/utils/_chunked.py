@@ -11,7 +11,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.utils import _sources
-from skdp.utils._dask import DaskRows, DaskTable
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, names_of, objects
 from skdp.utils._sources import Parts, Source, moved_by, opened, parts_of, path_parts, table_parts
 
@@ -31,16 +30,11 @@ class ChunkedArray:
     chunks : sequence, or a table that is one already
         A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
         whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
-        group), a pyarrow dataset, a polars LazyFrame (a chunk is a slice of it), a dask array or
-        DataFrame, a checkpointed Spark DataFrame (a chunk is a partition); in a sequence also
-        frames in memory, of numbers. Numbers, and in tables whose schema declares types also
-        strings and categories; all of the same width, and those with names of columns with the same
-        ones in the same order. The rows of the first come first.
-    reopen : callable, default=None
-        Of a table that dask computes: called if its cluster is lost, it returns the table on
-        another one, which dask uses from then on. A fit asks again for the sum that was
-        interrupted, and keeps the noise that it has drawn. To pass it is to declare that the rows
-        are the same.
+        group), a pyarrow dataset, a polars LazyFrame (a chunk is a row group of the file to which
+        it is written), a dask array or DataFrame, a checkpointed Spark DataFrame (a chunk is a
+        partition); in a sequence also frames in memory, of numbers. Numbers, and in tables whose
+        schema declares types also strings and categories; all of the same width, and those with
+        names of columns with the same ones in the same order. The rows of the first come first.
 
     Attributes
     ----------
@@ -58,8 +52,7 @@ class ChunkedArray:
     ------
     ValueError
         If there is no chunk, or one is not a table of the common width, of numbers or declared
-        labels, or there are more than 2**24 of them; or if a lazy table could give other rows each
-        time it is read.
+        labels, or there are more than 2**24 of them.
     OSError
         If a file cannot be read.
 
@@ -67,9 +60,12 @@ class ChunkedArray:
     -----
     Pickling keeps paths as paths and copies arrays. Slices of rows with step 1 return an array
     of these rows; converting the whole to an array loads it. Rows by their sorted numbers, and
-    columns by theirs, are tables in parts again, whose rows are read when they are needed. Rows
-    cannot be taken by number where their places depend on values: of a filtered LazyFrame, or of
-    files in several folders.
+    columns by theirs, are tables in parts again, whose rows are read when they are needed. Rows of
+    files in several folders cannot be taken by number, as their places depend on values.
+
+    polars writes the rows of a LazyFrame once, to a temporary Parquet file that only its owner can
+    read. The file is removed by `close`, at the end of a ``with`` statement, and when nothing
+    refers to the table, or to one that was made of it, any more.
 
     Examples
     --------
@@ -87,7 +83,7 @@ class ChunkedArray:
 
     ndim = 2
 
-    def __init__(self, chunks, *, reopen=None):
+    def __init__(self, chunks):
         paths = chunks if isinstance(chunks, list | tuple) else [chunks]
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)
@@ -96,13 +92,7 @@ class ChunkedArray:
             parts = None if whole is None else whole._parts
         if parts is None and (_is_path(chunks) or is_frame(chunks)):
             raise ValueError("chunks must be a sequence of arrays, frames and paths, got one")
-        parts = parts or _all_parts(chunks)
-        if reopen is not None:
-            if parts.table is None or not callable(reopen):
-                raise ValueError("reopen is a function that returns a table that dask computes")
-            table = DaskTable(parts.table.array, parts.table.columns, partial(_table_again, reopen))
-            parts = table_parts(table, parts.form)
-        self._set(parts)
+        self._set(parts or _all_parts(chunks))
 
     def _set(self, parts):
         sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
@@ -126,6 +116,23 @@ class ChunkedArray:
     @classmethod
     def _of(cls, parts):
         return cls.__new__(cls)._set(parts)
+
+    def close(self):
+        """Remove the temporary files that were written for the table, which cannot be read then.
+
+        Files that were given by their paths stay, and so do those of another table of which this
+        one was made, by rows or columns or by a transform.
+        """
+        self.forget()
+        for source in self._sources:
+            if isinstance(source.temporary, _sources.TemporaryTable):
+                source.temporary.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self.close()
 
     def __len__(self):
         return self.shape[0]
@@ -264,7 +271,7 @@ class ChunkedArray:
         cuts = enumerate(np.split(rows, np.searchsorted(rows, self.borders[1:-1])))
         cuts = [(i, own - self.borders[i]) for i, own in cuts if len(own) or not len(rows)]
         if parts.table is not None:
-            return self._of(table_parts(DaskRows(parts.table, cuts), parts.form))
+            return self._of(table_parts(parts.table.rows(cuts), parts.form))
         views = []
         for i, own in cuts:
             source, shape = self._sources[i], (len(own), self.shape[1])
@@ -287,10 +294,6 @@ def _in_memory(value):
     if isinstance(value, list | tuple):
         return [_in_memory(each) for each in value]
     return np.asarray(value) if isinstance(value, ChunkedArray) else value
-
-
-def _table_again(reopen):
-    return getattr(getattr(as_chunked(reopen()), "_parts", None), "table", None)
 
 
 def _mapped_file(path, written):

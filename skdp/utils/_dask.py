@@ -2,26 +2,23 @@
 
 import re
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, wraps
 from itertools import pairwise
-from threading import RLock
 from traceback import clear_frames, format_exception_only
 
 from skdp.utils._frames import checked_blocks
 from skdp.utils._workers import Beside, added, called
 
 # What dask raises for a sum that was asked for, or that its client cannot ask for; and where
-# another client, or none, is asked for what one has.
+# another client, or none, is asked for what one has. Compared by name, as only distributed has the
+# classes, which may not be installed.
 LOSSES = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
 ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were created by another)"
-# So often in a row a sum is asked for.
-MOST_CLUSTERS = 4
 MESSAGE_LOG = "recent_message_log"
 LOST = (
     "the dask cluster was lost before it had computed a sum: it ended, its client was closed, or "
     "what was persisted there is asked of another client, or of none. Nothing is published. What "
-    "the fit had charged stays charged, as noise may have been drawn: a new fit is a new charge. A "
-    "table ChunkedArray(..., reopen=...) goes on elsewhere, a few times"
+    "the fit had charged stays charged, as noise may have been drawn: a new fit is a new charge"
 )
 RUN = ContextVar("run", default=None)
 
@@ -37,6 +34,9 @@ def _client():
 class Run:
     """The sums of a fit, which one cluster computes; a context that lets go of what is held there.
 
+    The temporary files of tables that are opened in the context are removed at its end, whether
+    the fit succeeds or fails.
+
     Without the client of its first sum dask would go on in this process. A run within another one
     is on the same cluster, also in another thread, if it is told the outer one. In another process
     it is a new run.
@@ -50,6 +50,7 @@ class Run:
         outer = outer or RUN.get()
         # The client, or None, once a sum was asked for.
         self._client, self._held = outer._client if outer else [], {}
+        self._temporary = []
 
     def __reduce__(self):
         return Run, ()
@@ -63,13 +64,19 @@ class Run:
             # An error that is kept has the frames of dask, and these have what was asked for.
             clear_frames(traceback)
         self._held.clear()
+        # Not left to the last reference: an error that is kept has frames that refer to the table.
+        for temporary in self._temporary:
+            temporary.remove()
+        self._temporary.clear()
 
-    def client_of(self, opened_by):
-        """Return the client for a table: that which opened it last, the run's if that is closed."""
-        if opened_by and not _is_closed(opened_by):
-            self._client[:] = [opened_by]
-        elif not self._client:
-            self._client[:] = [_client() or opened_by]
+    def remove_at_exit(self, temporary):
+        """Remove a temporary file when the fit ends."""
+        self._temporary.append(temporary)
+
+    def client(self):
+        """Return the client of the first sum, or None if there was none."""
+        if not self._client:
+            self._client[:] = [_client()]
         return self._client[0]
 
     def once(self, make, *of):
@@ -81,119 +88,79 @@ class Run:
         return self._held[key][0]
 
 
+def in_one_run(function):
+    """Make a function that reads a table a `Run`, so that it leaves no temporary file behind.
+
+    Not for functions that return a lazy table.
+    """
+
+    @wraps(function)
+    def read(*args, **kwargs):
+        with Run():
+            return function(*args, **kwargs)
+
+    return read
+
+
 def _is_closed(client):
     return getattr(client, "status", None) in ("closing", "closed")
 
 
 class DaskTable:
-    """A dask array of known chunks, and the same one elsewhere when its cluster was lost.
+    """A dask array of known chunks.
 
     Parameters
     ----------
     array : dask array of shape (n_rows, n_columns)
         Whose blocks are what it says.
-    columns : list or None
-        Names and types of the columns, where they have some.
-    reopen : callable, default=None
-        Returns such a table, on another cluster.
-
-    Attributes
-    ----------
-    columns : as the parameter
-    at : (dask array, Client or None, dask array)
-        The array, what was dask's client when it was opened, if it can be opened again, and the
-        array that would be lost.
     """
 
-    def __init__(self, array, columns, reopen=None):
-        self.at = array, _client() if reopen else None, array
-        # Folds of a table are taken from it while it may be opened again.
-        self.columns, self._reopen, self._lock = columns, reopen, RLock()
+    def __init__(self, array):
+        self.array = array
 
-    def __reduce__(self):
-        return DaskTable, (self.array, self.columns, self._reopen)
+    def rows(self, chosen):
+        """Return the table of some rows, those of a chunk in one.
 
-    array = property(lambda self: self.at[0], doc="The array where it is now.")
+        Parameters
+        ----------
+        chosen : list of (int, ndarray of int)
+            Of chunks the number, and which rows.
+        """
+        from dask.array import concatenate
+
+        blocks = [self.array.blocks[number][rows] for number, rows in chosen]
+        return DaskTable(checked_blocks(concatenate(blocks)))
 
     def computed(self, asked):
-        """Return what dask computes, and ask for all of it anew where a cluster was lost.
+        """Return what dask computes.
 
         Parameters
         ----------
         asked : callable
             Returns what is to be computed, of the run, the array and its client.
-        """
-        from dask import compute
-
-        run = RUN.get() or Run()
-        for _ in range(MOST_CLUSTERS):
-            array, client, whole = self.at
-            client = run.client_of(client)
-            try:
-                if _is_closed(client):
-                    raise RuntimeError(LOST)
-                return list(compute(*asked(run, array, client), scheduler=client))
-            except Exception as error:
-                what = format_exception_only(error)[0]
-                if not (_is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what)):
-                    raise
-                self.open_again(whole)
-            finally:
-                # A client keeps its last messages: of batches, the numbers of all their rows.
-                if log := getattr(getattr(client, "scheduler_comm", None), MESSAGE_LOG, None):
-                    log.clear()
-        raise RuntimeError(LOST)
-
-    def open_again(self, lost):
-        """Open the table elsewhere, unless that was done since an array was lost.
 
         Raises
         ------
         RuntimeError
-            If nobody said how.
-        ValueError
-            If what was opened is another table.
+            If the cluster is lost: the fit fails, and what was charged stays charged.
         """
-        with self._lock:
-            if self._reopen is None:
+        from dask import compute
+
+        run = RUN.get() or Run()
+        client = run.client()
+        try:
+            if _is_closed(client):
                 raise RuntimeError(LOST)
-            if self.array is lost:
-                other = self._reopen()
-                if other is None or other._form() != self._form():
-                    raise ValueError("reopen did not return the table that was lost")
-                self.at = other.array, _client(), other.array
-
-    def _form(self):
-        return self.array.chunks[0], self.array.shape, self.array.dtype, self.columns
-
-
-class DaskRows(DaskTable):
-    """Some rows of a table, wherever that is, those of a chunk in one.
-
-    Parameters
-    ----------
-    table : DaskTable
-    rows : list of (int, ndarray of int)
-        Of chunks the number, and which rows.
-    """
-
-    def __init__(self, table, rows):
-        self._table, self._rows, self._lock, self._of = table, rows, RLock(), None
-        self.open_again = table.open_again
-
-    def __reduce__(self):
-        return DaskRows, (self._table, self._rows)
-
-    @property
-    def at(self):
-        from dask.array import concatenate
-
-        with self._lock:
-            array, *opened = self._table.at
-            if self._of is not array:
-                chosen = [array.blocks[number][rows] for number, rows in self._rows]
-                self._of, self._own = array, checked_blocks(concatenate(chosen))
-            return self._own, *opened
+            return list(compute(*asked(run, self.array, client), scheduler=client))
+        except Exception as error:
+            what = format_exception_only(error)[0]
+            if _is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what):
+                raise RuntimeError(LOST) from error
+            raise
+        finally:
+            # A client keeps its last messages: of batches, the numbers of all their rows.
+            if log := getattr(getattr(client, "scheduler_comm", None), MESSAGE_LOG, None):
+                log.clear()
 
 
 class DaskWorkers:

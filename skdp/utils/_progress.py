@@ -5,7 +5,7 @@ import sys
 from joblib import Parallel
 
 
-def run_jobs(jobs, *, n_jobs, verbose, what, n):
+def run_jobs(jobs, *, n_jobs, verbose, what, n, n_done=0):
     """Run joblib's delayed calls and return their results.
 
     Parameters
@@ -18,7 +18,9 @@ def run_jobs(jobs, *, n_jobs, verbose, what, n):
     what : str
         Who counts what: ``"audit_epsilon: {} of {} fits"``.
     n : int
-        How many there are.
+        How many there are, with those of earlier calls that the same line counts.
+    n_done : int, default=0
+        How many of them earlier calls ran.
 
     Returns
     -------
@@ -31,12 +33,12 @@ def run_jobs(jobs, *, n_jobs, verbose, what, n):
 
     def tell():
         if shown:
-            print(f"\r{what.format(len(results), n)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{what.format(n_done + len(results), n)}", end="", file=sys.stderr, flush=True)
 
     tell()
     for result in Parallel(n_jobs=n_jobs, verbose=verbose or 0, return_as="generator")(jobs):
         results.append(result)
         tell()
-    if shown:
+    if shown and n_done + len(results) == n:
         print(file=sys.stderr)
     return results

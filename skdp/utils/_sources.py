@@ -7,38 +7,22 @@ tables, or a path, is here.
 
 import os
 import re
+import shutil
+import tempfile
+import weakref
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from skdp.utils import _frames
-from skdp.utils._dask import DaskTable, DaskWorkers
+from skdp.utils._dask import RUN, DaskTable, DaskWorkers
 from skdp.utils._values import FrozenValue
 
-# So much is decoded at a time; polars decodes more of a file than the slice that it is asked for.
+# So much is decoded at a time; a row group of the file to which a LazyFrame is written has so many
+# times as many rows.
 SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
 READ_BYTES = 1 << 16
-# In a polars plan, names of columns and strings, files, and exponents; and the other words that
-# leave every row, and the order of rows, as they are. A name that holds a quote is printed as it
-# is: what then stands between two quotes begins as no name does, with what follows a quote.
-NAMED = r'"(?![),.:;\]}]|\s\W)(?:[^"\n()[\]{}]|\([^"\n()[\]{}]*\)|\[[^"\n()[\]{}]*\])*"'
-SCANNED, EXPONENT = r"SCAN \[([^]\n]*)\]", r"(?<=\d)e-?\d+"
-IN_PLACE = set(
-    "DF Parquet Ipc SCAN PROJECT COLUMNS ESTIMATED ROWS FROM SELECT WITH_COLUMNS SLICE "
-    "offset len UNION HCONCAT PLAN END maintain_order true col alias cast strict_cast dyn int "
-    "float lit negate not when then otherwise is_null is_not_null is_nan is_not_nan is_in "
-    "is_between fill_null abs sign log log1p exp sqrt pow clip round floor ceil is_finite sin cos "
-    "tanh is_infinite coalesce min_horizontal max_horizontal sum_horizontal v Float32 Float64 Int8 "
-    "Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Boolean".split()
-)
-# Steps of a dask frame's plan, or what they are derived from, that work cell by cell on the
-# columns of one frame, or make one. (Not all that dask calls elementwise do: `Eval` does not.)
-DASK_IN_PLACE = set(
-    "Binop Unaryop Projection Drop Assign AsType RenameFrame ColumnsSetter ToFrame Abs Round Clip "
-    "Between Isin IsNa NotNull Fillna Where Mask FromPandas FromDelayed DelayedsExpr FromMap "
-    "Partitions ArrowStringConversion".split()
-)
 
 
 class Source(FrozenValue, eq=False):
@@ -56,6 +40,8 @@ class Source(FrozenValue, eq=False):
         Whether that holds rows, so that it is not to be sent.
     folders : frozenset of str
         Where its files lie.
+    temporary : TemporaryTable, default=None
+        The file that was written for it, which is removed when nothing refers to it any more.
     """
 
     name: str
@@ -64,6 +50,7 @@ class Source(FrozenValue, eq=False):
     open: object
     in_memory: bool = False
     folders: frozenset = frozenset()
+    temporary: object = None
 
     @classmethod
     def view(cls, sources, read, shape, dtype):
@@ -249,7 +236,17 @@ def moved_by(folders):
     return several if len(set(folders) - {frozenset()}) > 1 else ""
 
 
-def _dataset_parts(dataset, key=None):
+def _dataset_parts(dataset, key=None, temporary=None):
+    """Return the `Parts` of a dataset of Parquet files.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    key : callable, default=None
+        By which its files are sorted; None leaves them in the dataset's order.
+    temporary : TemporaryTable, default=None
+        The only file, where it was written for the table.
+    """
     form = dataset.schema.empty_table()
     # pandas and dask write the index as columns, and read none of these as one.
     index = (form.schema.pandas_metadata or {}).get("index_columns", ())
@@ -271,12 +268,15 @@ def _dataset_parts(dataset, key=None):
             )
         if len(fragment.row_groups) < fragment.metadata.num_row_groups:
             moved = "of a file not all row groups are read: their values may say which"
-        written, folder = _written(fragment), folders_of([fragment.path])
+        written = _written(fragment)
+        # The directory of a temporary file does not mean that values divide the table.
+        folders = frozenset() if temporary else folders_of([fragment.path])
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
             batches = partial(_batches, fragment, written, group.id, names)
-            opening = partial(Decoded, fragment.path, batches, shape, dtypes)
-            sources.append(Source(fragment.path, shape, dtype, opening, folders=folder))
+            opening = partial(Decoded, fragment.path, batches, shape, dtypes, temporary)
+            owned = {"folders": folders, "temporary": temporary}
+            sources.append(Source(fragment.path, shape, dtype, opening, **owned))
     return Parts(sources=tuple(sources), form=form, moved=moved)
 
 
@@ -308,8 +308,10 @@ def _batches(fragment, written, group, names):
 class Decoded(Lazy):
     """Rows that can be decoded from the first on only; the last of them are kept."""
 
-    def __init__(self, name, frames, shape, dtypes):
+    def __init__(self, name, frames, shape, dtypes, temporary=None):
         super().__init__(shape, common_type(dtypes))
+        # A temporary file is there as long as something refers to it.
+        self._temporary = temporary
         self._name, self._open, self._dtypes = name, frames, dtypes
         self._frame = self._frames = None
 
@@ -339,50 +341,80 @@ class Decoded(Lazy):
                 self._first, self._frame = last, next(self._frames, None)
                 if self._frame is None:
                     self._frames = None
-                    raise ValueError(f"{self._name} has changed since it was first opened")
+                    raise ValueError(
+                        f"{self._name} has changed, or was removed, since it was first opened"
+                    )
                 if last + len(self._frame) == self.shape[0]:
                     # What decodes takes more memory than what is decoded.
                     self._frames = iter(())
         return out
 
 
+class TemporaryTable:
+    """A Parquet file of raw rows that only its owner can read, in a directory of its own.
+
+    It is removed by `remove`, with the last reference to this object, or when the process ends. A
+    copy in another process, which a pickle makes, is the path alone and removes nothing.
+
+    Attributes
+    ----------
+    path : str
+    remove : callable
+        Removes file and directory; may be called again.
+    """
+
+    def __init__(self):
+        # mkdtemp makes a directory of mode 0700.
+        directory = tempfile.mkdtemp(prefix="skdp-rows-")
+        self.path = os.path.join(directory, "rows.parquet")
+        self.remove = weakref.finalize(self, _remove_directory, directory, os.getpid())
+        # polars writes into the file that is there, and would create one that others can read.
+        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def __reduce__(self):
+        return str, (self.path,)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _remove_directory(directory, process):
+    # A forked process has a copy of the reference, and must not take the rows from its parent.
+    if os.getpid() == process:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def _polars_parts(frame):
-    from polars import len as n_rows_of
+    """Return the `Parts` of a LazyFrame, whose rows polars writes to a file once.
 
-    form, plan = frame.head(0).collect(), frame.explain(optimized=False)
-    dtypes = read_as(form.columns, form.dtypes)
-    rest = re.sub(f"{NAMED}|{SCANNED}|{EXPONENT}", "", plan)
-    words = set(re.findall(r"[^\W\d]\w*", rest))
-    # Where a row is left out, places and numbers of rows depend on values.
-    others = words - IN_PLACE - {"FILTER"} or ("FILTER" in words and words & {"len", "HCONCAT"})
-    if '"' in rest:
-        others = ["names, or strings, that hold a quote or an open bracket or begin like a step"]
-    if others:
-        raise ValueError(
-            f"the plan of this LazyFrame has {', '.join(sorted(others))}, and its rows, or their "
-            "order, could be others each time they are read, or with one row's values: write it "
-            "to a file by sink_parquet, and give that"
-        )
-    files = [file for scan in re.findall(SCANNED, plan) for file in scan.split(", ")]
-    is_told = all(re.search(r"^[^*]*\.(parquet|pq|ipc|arrow|feather)$", file) for file in files)
-    folders = folders_of(files)
-    moved = moved_by(folders) if is_told else "polars does not name all of its files"
-    moved = "its plan has FILTER" if "FILTER" in words else moved
-    n_rows, width = frame.select(n_rows_of()).collect().item(), len(form.columns)
-    size, dtype, sources = SLICES_OF_POLARS * slice_rows(width), common_type(dtypes), []
-    for start in range(0, max(n_rows, 1), size):
-        shape = min(size, n_rows - start), width
-        batches = partial(_collected, frame.slice(start, shape[0]), shape)
-        opening = partial(Decoded, "a LazyFrame", batches, shape, dtypes)
-        # A plan may hold a whole table; and polars has threads of its own.
-        sources.append(Source("a LazyFrame", shape, dtype, opening, True, folders))
-    return Parts(sources=tuple(sources), form=form, moved=moved)
+    A plan that shuffles, samples or sorts may yield other rows, or another order, each time it is
+    computed. The rows of the file are the table.
+    """
+    from pyarrow.dataset import dataset
 
-
-def _collected(frame, shape):
-    rows = frame.collect()
-    if len(rows) == shape[0]:
-        yield rows
+    schema = frame.collect_schema()
+    # Columns of types that are not read are refused before anything is written.
+    dtypes = read_as(schema.names(), schema.dtypes())
+    width = len(dtypes)
+    temporary = TemporaryTable()
+    try:
+        n_rows = SLICES_OF_POLARS * slice_rows(width)
+        frame.sink_parquet(temporary.path, row_group_size=n_rows, maintain_order=True)
+        parts = _dataset_parts(dataset(temporary.path, format="parquet"), temporary=temporary)
+    except BaseException:
+        temporary.remove()
+        raise
+    if (run := RUN.get()) is not None:
+        run.remove_at_exit(temporary)
+    if not parts.sources:
+        # A file without rows has no row group.
+        shape, dtype = (0, width), common_type(dtypes)
+        empty = Source("a LazyFrame", shape, dtype, partial(np.empty, shape, dtype))
+        parts = replace(parts, sources=(empty,))
+    return parts
 
 
 def _array_parts(X):
@@ -395,8 +427,7 @@ def _array_parts(X):
 
 def dask_parts(array, form=None):
     """Return the `Parts` of a dask array of known chunks, of numbers or of objects."""
-    columns = None if form is None else _frames.declared(form)
-    return table_parts(DaskTable(_frames.checked_blocks(array), columns), form)
+    return table_parts(DaskTable(_frames.checked_blocks(array)), form)
 
 
 def table_parts(table, form):
@@ -417,42 +448,10 @@ def _computed(table, number):
 def _frame_parts(frame):
     types = list(frame.dtypes)
     dtypes = read_as(list(frame.columns), types)
-    plan = list(frame.expr.walk()) if hasattr(frame, "expr") else [frame]
-    steps = {type(step).__name__ for step in plan if not _stays_in_place(step)}
-    if steps:
-        raise ValueError(
-            f"the plan of this dask frame has {', '.join(sorted(steps))}, and its rows, or their "
-            "places, could depend on values or be others each time they are read. FromPandas sorts "
-            "rows by their index: make the frame with sort=False. Of other steps call persist(), "
-            "or write files by to_parquet, and give what is held or read; give an array as one"
-        )
     # What is missing has no place in the types that numpy would choose.
     read = partial(_partition, _frames.declared(frame), dtypes)
     array = frame.map_partitions(read, meta=np.empty((0, len(types)), common_type(dtypes)))
-    parts = dask_parts(array.compute_chunk_sizes(), frame._meta)
-    folders = folders_of(file for step in plan for file in _files(step))
-    return replace(parts, sources=tuple(replace(each, folders=folders) for each in parts.sources))
-
-
-def _files(step):
-    """Return the files that a step of a dask frame's plan reads, as far as dask says."""
-    found = getattr(step, "_dataset_info", {"all_files": ()})
-    return found["ds"].files if "ds" in found else [each.path for each in found["all_files"]]
-
-
-def _stays_in_place(step):
-    """Say whether a step of a dask frame's plan leaves rows as they are, as far as dask says."""
-    kinds = [kind.__name__ for kind in type(step).__mro__]
-    if "ReadParquet" in kinds:
-        return step.operand("filters") is None and not moved_by(folders_of(_files(step)))
-    if "FromPandas" in kinds and step.sort:
-        index = step.operand("frame").index
-        return type(index).__name__ == "RangeIndex" and index.is_monotonic_increasing
-    if "FromGraph" in kinds:
-        # What is held; other graphs may hold any task.
-        held = step.operand("layer").values()
-        return all(hasattr(each, "iloc") or type(each).__name__ == "Future" for each in held)
-    return not DASK_IN_PLACE.isdisjoint(kinds)
+    return dask_parts(array.compute_chunk_sizes(), frame._meta)
 
 
 def _partition(declared, dtypes, part):

@@ -244,7 +244,7 @@ def _places_hint(y):
     return (
         "; scikit-learn's cross_val_predict replaces labels by 0, 1, ... before a fit if its "
         "method is predict_proba, predict_log_proba or decision_function: declare "
-        "classes=[0, 1, ...] there, one for each label of y"
+        "classes=[0, 1, ...] there, one for each label of y and no more"
     )
 
 

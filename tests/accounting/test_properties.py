@@ -140,12 +140,46 @@ def test_auto_is_the_least(event, d, relation):
         assert auto <= other
 
 
-@EXAMPLES
-@given(curves, deltas, relations)
-def test_no_curve_is_above_its_own_renyi_bound(event, d, relation):
-    eps = get_epsilon(event, d, relation=relation, method="rdp")
-    assume(eps < 300.0)
-    assert no_more(get_epsilon(event, d, relation=relation, method="pld"), eps)
+pure_runs = st.builds(
+    lambda event, count, mean, shape: RandomStopping(event * count, mean, shape),
+    pure,
+    st.integers(1, 5),
+    st.floats(1.0, 50.0),
+    st.sampled_from([-0.5, 0.0, 1.0, 3.0, math.inf]),
+)
+counts = st.floats(0.0, 12.0).map(lambda x: int(10.0**x))
+anything = st.lists(st.tuples(st.one_of(with_curve, pure_runs), counts), min_size=1, max_size=3)
+anything = anything.map(lambda items: Composed(tuple(event * count for event, count in items)))
+
+
+@settings(EXAMPLES, max_examples=60)
+@given(anything, st.one_of(deltas, st.just(1e-200)), relations, st.sampled_from([1, 1, 2, 3]))
+def test_pld_is_never_above_rdp(event, d, relation, size):
+    options = {"relation": relation, "group_size": size}
+    eps = get_epsilon(event, d, method="rdp", **options)
+    assert get_epsilon(event, d, method="pld", **options) <= eps * (1 + 1e-12)
+    if size == 1 and eps < 300.0:
+        delta_ = get_delta(event, eps, method="rdp", **options)
+        assert get_delta(event, eps, method="pld", **options) <= delta_ * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        RandomStopping(ExponentialMechanism(0.2), mean=4.0, shape=0.5) * 9,
+        RandomStopping(RandomizedResponse(0.3, 3) * 5, mean=20.0),
+        PureDP(1e-6) * 10**10,
+        Gaussian(1e-40) + PureDP(0.1),
+        ExponentialMechanism(0.1) * 50,
+        PoissonSampled(1e-3, Gaussian(1.0)) * 10**11,
+    ],
+)
+def test_pld_is_no_more_than_rdp_where_it_has_no_price_or_a_loose_pair(event):
+    rdp_price = get_epsilon(event, 1e-5, method="rdp")
+    assert rdp_price < math.inf
+    assert get_epsilon(event, 1e-5, method="pld") <= rdp_price
+    delta_ = get_delta(event, 1.0, method="rdp")
+    assert get_delta(event, 1.0, method="pld") <= delta_
 
 
 @EXAMPLES

@@ -21,6 +21,7 @@ from skdp.accounting import (
     RandomStopping,
     SampledWithoutReplacement,
     calibrate,
+    convert_relation,
     gaussian_delta,
     gdp_to_delta,
     gdp_to_epsilon,
@@ -34,6 +35,8 @@ from skdp.accounting import (
     zcdp_to_epsilon,
 )
 from skdp.accounting._bounds import METHODS
+from skdp.accounting._events import leaves
+from skdp.accounting._pld import pld_epsilon
 
 TINY = [
     kind(value)
@@ -210,7 +213,9 @@ def test_hardly_any_noise_costs_what_it_must():
 def test_losses_beyond_every_grid_have_a_price(noise):
     event = Gaussian(noise) + PureDP(0.1)
     for relation in ("add_remove", "replace_one"):
-        assert get_epsilon(event, 1e-5, method="pld", relation=relation) == math.inf
+        assert pld_epsilon(leaves(event), 1e-5, relation, 1e-4) == math.inf
+        found = get_epsilon(event, 1e-5, method="pld", relation=relation)
+        assert found == get_epsilon(event, 1e-5, method="rdp", relation=relation)
     assert 0.49 / noise**2 < get_epsilon(event, 1e-5) < math.inf
     accountant = PrivacyAccountant(1.0, 1e-5, composition="pld", ledger="memory://")
     assert not accountant.can_afford(event)
@@ -398,3 +403,43 @@ def test_small_losses_of_a_large_epsilon(method, rate):
             delta = float(probability * largest / 100)
             found = get_epsilon(PoissonSampled(rate, PureDP(eps)) * count, delta, method=method)
             assert probability * -mpmath.expm1(found - largest) <= delta
+
+
+def exponential_between(x):
+    """Rational numbers below and above e^x, by the series and a bound on its rest."""
+    terms = 260 if x > 1e-3 else 10
+    x, term, total = Fraction(x), Fraction(1), Fraction(0)
+    for n in range(terms):
+        total += term
+        term *= x / (n + 1)
+    return total, total + term / (1 - x / (terms + 1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_relation_is_the_least_float_above_the_exact_rational(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(15):
+        epsilon = float(rng.choice([1e-300, 1e-17, 10.0 ** rng.uniform(-8, 1.7)]))
+        delta = float(10.0 ** rng.uniform(-300, -1))
+        doubled, grown = convert_relation(epsilon, delta, "add_remove", "replace_one")
+        below, above = exponential_between(epsilon)
+        assert Fraction(doubled) == 2 * Fraction(epsilon)
+        assert Fraction(grown) >= min(Fraction(1), (1 + above) * Fraction(delta)) or grown == 1.0
+        assert Fraction(math.nextafter(grown, 0.0)) < (1 + below) * Fraction(delta)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "expected"),
+    [
+        (0.0, 1e-6, (0.0, 2e-6)),
+        (0.0, 0.7, (0.0, 1.0)),
+        (3.0, 0.0, (6.0, 0.0)),
+        (math.inf, 0.0, (math.inf, 0.0)),
+        (math.inf, 5e-324, (math.inf, 1.0)),
+        (1e308, 1e-9, (math.inf, 1.0)),
+        (745.0, 5e-324, (1490.0, 1.0)),
+        (1e-300, 5e-324, (2e-300, 3 * 5e-324)),
+    ],
+)
+def test_another_relation_at_the_ends(epsilon, delta, expected):
+    assert convert_relation(epsilon, delta, "add_remove", "replace_one") == expected

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.audit import _published
+from skdp.audit import _distinguish
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 
 DELTA = 1e-5
@@ -10,7 +10,7 @@ DELTA = 1e-5
 
 def distinguish(inside, outside, **options):
     names = [f"number {place}" for place in range(inside.shape[1])]
-    return _published.distinguish(inside, outside, names=names, **options)
+    return _distinguish.distinguish(inside, outside, names=names, **options)
 
 
 def worlds(mechanism, n):
@@ -69,7 +69,7 @@ def test_laws_of_one_mean_are_told_apart_by_their_spread(narrow):
     small, large = 0.05 * rng.normal(size=(2000, 1)), rng.normal(size=(2000, 1))
     pair = (small, large) if narrow == "inside" else (large, small)
     found = distinguish(*pair, delta=0.0, confidence=0.999)
-    assert found.epsilon > 1.5 and "how near" in found.test
+    assert found.epsilon > 1.5 and "the distance of" in found.test
 
 
 def test_nothing_to_tell_apart():

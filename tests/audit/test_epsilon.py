@@ -21,11 +21,11 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp.audit import audit_epsilon, gaussian_epsilon_from_rates
+from skdp.audit import EpsilonAudit, audit_epsilon, gaussian_epsilon_from_rates
 from skdp.audit._bounds import halved_epsilon
 from skdp.audit._outputs import relation_in, without_accountant
 from skdp.audit._published import observe
-from skdp.audit._tables import canary_worlds
+from skdp.audit._tables import canary_tables, default_canaries
 from skdp.exceptions import PrivacyViolationWarning
 
 
@@ -83,7 +83,7 @@ def test_a_true_claim_stands(delta, relation):
     assert 0.0 <= found.lower_bound < 1.0 and not found.violation
     assert found.runs == 400
     assert accountant.epsilon_spent == 0.0
-    assert "never how private" in " ".join(str(found).split())
+    assert "no attack can show that a claim holds" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["violation"] is False
 
 
@@ -166,13 +166,45 @@ def test_one_run_under_replace_one(classes):
         audit_epsilon(model, X, y, epsilon=0.2, **options)
 
 
+class NoNoise(DPLogisticRegression):
+    """A millionth of the noise that is claimed."""
+
+    def fit(self, X, y):
+        self.epsilon, claimed = 1e6 * self.epsilon, self.epsilon
+        super().fit(X, y)
+        self.epsilon = claimed
+        return self
+
+
+def test_the_default_audit_goes_on_only_where_its_verdict_is_open():
+    """No thousand fits certify 20. Two hundred cannot certify 4, a thousand without noise do."""
+    options = OUTPUT | {"delta": 0.0}
+    options["accountant"] = PrivacyAccountant(1e6, 0.5, relation="replace_one")
+    found = audit_epsilon(DPLogisticRegression(20.0, **options))
+    assert found.runs == 400 and not found.violation
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(NoNoise(4.0, **options))
+    assert found.runs == 2000 and found.violation
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("bound", [0.0, 2.0])
+def test_an_audit_prints_its_verdict_in_one_sentence(bound, gaussian):
+    found = EpsilonAudit(bound, 1.0, 1e-6, 0.95, "worst_case", "a test", 400, gaussian)
+    printed = str(found)
+    assert "\n" not in printed and printed.endswith(".") and ". " not in printed
+    assert printed.startswith("VIOLATION" if bound > 1.0 else "No violation was found")
+    assert ("Gaussian" in printed) == gaussian and printed in found.to_dict()["words"]
+
+
 def test_a_ledger_within_a_pipeline_says_the_relation():
     accountant = PrivacyAccountant(1e6, 0.5, relation="replace_one")
     pipe = make_pipeline(DPStandardScaler(accountant=accountant), LogisticRegression())
     assert relation_in(pipe) == "replace_one"
     assert relation_in(make_pipeline(LogisticRegression())) == "add_remove"
     X, y = unit_rows(10, 2)
-    worlds = canary_worlds(X, y, None, "replace_one")
+    canary = default_canaries(pipe, X, y)[0]
+    worlds = canary_tables(X, y, canary, "replace_one")
     # A replaced row leaves as many.
     assert len(worlds.X_in) == len(worlds.X_out) == 11
     assert np.sum(worlds.y_in != worlds.y_out) == 1

@@ -18,7 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import DPMeanTransformer
 from skdp.audit import audit_epsilon
-from skdp.audit._epsilon import _turns
+from skdp.audit._epsilon import _table_order
 from skdp.exceptions import PrivacyViolationWarning
 from tests.audit._nests import LEAKS, LEDGERS, make_case, make_leak, no_noise, subjects
 
@@ -112,8 +112,8 @@ def test_the_clock_does_not_tell_the_worlds_apart():
 
 
 @pytest.mark.parametrize("n_fits", [1, 8, 51])
-def test_the_worlds_take_turns(n_fits):
-    turns = np.array(_turns(n_fits))
+def test_the_worlds_take_table_order(n_fits):
+    turns = np.array(_table_order(n_fits))
     assert turns.sum() == n_fits
     assert np.abs(np.cumsum(2 * turns - 1)).max() == 1
     # Nor is one of them in even turns more often.

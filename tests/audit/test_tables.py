@@ -9,7 +9,14 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
 
 from skdp import DPLogisticRegression, DPStandardScaler
 from skdp.audit import audit_epsilon, membership_inference
-from skdp.audit._tables import append_row, as_table, canary_worlds, other_tables, with_as_many_rows
+from skdp.audit._tables import (
+    append_row,
+    as_table,
+    canary_tables,
+    default_canaries,
+    other_tables,
+    with_as_many_rows,
+)
 from tests._private import take_rows
 
 N = 24
@@ -38,7 +45,8 @@ TABLES = {
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_worlds_keep_the_container(container, relation):
     X = TABLES[container]
-    worlds = canary_worlds(X, Y, None, relation)
+    far, near = default_canaries(DPLogisticRegression(), X, Y)
+    worlds = canary_tables(X, Y, near, relation)
     assert worlds.X_in.shape[0] == N + 1
     assert worlds.X_out.shape[0] == N + (relation == "replace_one")
     same = with_as_many_rows(worlds) if relation == "add_remove" else worlds
@@ -59,7 +67,7 @@ def test_a_canary_that_a_column_cannot_hold():
         append_row(FRAME, [0.0, 0.0, "east", "unknown", 1])
     longer = append_row(FRAME, [0.0, 0.0, "east", "p", 0.5])
     # Whole numbers turn into fractions, in both tables.
-    worlds = canary_worlds(FRAME, Y, (longer.iloc[-1], 1), "add_remove")
+    worlds = canary_tables(FRAME, Y, (longer.iloc[-1], 1), "add_remove")
     assert worlds.X_in["visits"].dtype == worlds.X_out["visits"].dtype == float
 
 

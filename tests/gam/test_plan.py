@@ -219,11 +219,35 @@ def test_brute_force_sensitivity_of_the_centre(task, delta, relation, k, monkeyp
     assert 0.999 * reach < moved_by(found, others, delta) <= reach
 
 
+@pytest.mark.parametrize("k", PEOPLE.values(), ids=PEOPLE)
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("centre", [-1.0, 0.1, 1.0])
+def test_brute_force_sensitivity_of_the_variance(centre, relation, k, monkeypatch):
+    """A row, or a person of seven, of any target, beside none or another one."""
+    plan, targets = plan_of(NumberTask(), meet(1.0, 1e-6, relation)), targets_of(NumberTask(), 20)
+
+    def values_of(added):
+        y, persons = np.append(targets, added), None
+        if k is not None:
+            persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
+        run = partial(plan.variance.run, y, centre, RandomSource(0), persons)
+        return released_before_noise(monkeypatch, run)
+
+    found = [values_of([end] * (k or 1)) for end in (-1.0, centre, 0.3, 1.0)]
+    others = found if relation == "replace_one" else [values_of([])]
+    reach = plan.variance.mechanism.sensitivity
+    moved = moved_by(found, others, 1e-6)
+    assert moved <= reach
+    # A square is never below 0, so that one that takes the place of another moves no more.
+    assert moved > (0.999 if relation == "add_remove" else 0.499) * reach
+
+
 def check_of(plan, rows, targets, weights, monkeypatch, shares=None):
     """The values of a check before noise."""
     layout, cells = setup_of(plan, rows, targets, shares)
     residuals = partial(module._residuals, plan.task, 0.1)
-    run = partial(plan._kept, cells, layout, residuals, weights, RandomSource(0))
+    strength = None if plan.budget.pure else 1.0
+    run = partial(plan._kept, cells, layout, residuals, weights, strength, RandomSource(0))
     return released_before_noise(monkeypatch, run)
 
 
@@ -430,7 +454,8 @@ def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
     model = DPAdditiveRegressor(2.0, target_bounds=(0, 1), accountant=accountant, **terms)
     X = make_rows(400)
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
-    assert len(noises) == (6 if interactions == 3 else 4)
+    # The variance of the targets is one of them.
+    assert len(noises) == (7 if interactions == 3 else 5)
     (spend,) = accountant.spends
     total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
     assert 0.999999 < total * spend.event.noise_multiplier**2 <= 1.0

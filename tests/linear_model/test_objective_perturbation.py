@@ -431,3 +431,16 @@ def test_no_given_C_with_its_quadratic_term_is_expected_to_beat_the_automatic_on
         found = expected_excess(problem, C, 10.0, guarantee, quadratic=1.0)
         for given in np.geomspace(C / 30, 30 * C, 41):
             assert found <= 1.001 * expected_excess(problem, given, 10.0, guarantee)
+
+
+def test_the_same_public_problem_is_planned_once():
+    """A search or an audit plans for the same public numbers in every fit."""
+    X, y = np.eye(40), np.arange(40) % 2
+    model = DPLogisticRegression(0.987)
+    automatic_C.cache_clear()
+    for _ in range(3):
+        model.fit(X, y)
+    found = automatic_C.cache_info()
+    assert (found.misses, found.hits) == (1, 2)
+    model.set_params(epsilon=0.986).fit(X, y)
+    assert automatic_C.cache_info().misses == 2

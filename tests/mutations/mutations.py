@@ -50,6 +50,40 @@ MUTATIONS = [
         "twice as many Gaussian releases fit into a budget",
     ),
     Mutation(
+        "a-group-of-samples-moves-one-record-less",
+        "accounting._mixtures",
+        "mixtures",
+        rules.put_for("range(size, -1, -1)", "range(size - 1, -1, -1)"),
+        (
+            "accounting/test_groups_of_samples.py::test_the_curve_is_the_largest_integral",
+            "accounting/test_groups_of_samples.py::test_two_releases_cost_what_their_cells_do",
+        ),
+        "the case in which all records of a group are in one table is left out",
+    ),
+    Mutation(
+        "a-replaced-group-of-samples-as-a-removed-one",
+        "accounting._mixtures",
+        "mixtures",
+        rules.put_for("[(size, size)]", "[(size, 0)]"),
+        (
+            "accounting/test_groups_of_samples.py::test_no_directions_of_contributions_cost_more",
+            "accounting/test_groups_of_samples.py::test_two_releases_cost_what_their_cells_do",
+        ),
+        "k replaced records are priced as k null records",
+    ),
+    Mutation(
+        "fewer-sampled-records-of-a-group",
+        "accounting._mixtures",
+        "_log_weights",
+        rules.put_for("math.log(rate)", "math.log(0.5 * rate)"),
+        (
+            "accounting/test_groups_of_samples.py::"
+            "test_groups_cost_what_the_mixture_of_gaussians_of_another_library_costs",
+            "accounting/test_groups_of_samples.py::test_the_curve_is_the_largest_integral",
+        ),
+        "several records of a group are in a sample more often than is priced",
+    ),
+    Mutation(
         "half-the-sampling-rate",
         "accounting._sampled",
         "_sampled",
@@ -1273,7 +1307,7 @@ MUTATIONS = [
         "sums-go-on-without-their-client",
         "utils._dask",
         "DaskTable.computed",
-        rules.put_for("run.client_of(client)", "None"),
+        rules.put_for("run.client()", "None"),
         ("test_clusters.py::test_a_client_that_is_closed_between_two_sums_is_a_loss",),
         "rows of a cluster are read by the calling process when the client is closed",
     ),
@@ -1360,14 +1394,6 @@ MUTATIONS = [
         "one row's values move the rows of others between folds",
     ),
     Mutation(
-        "source-filters-move-nothing",
-        "utils._sources",
-        "_polars_parts",
-        rules.put_for("'its plan has FILTER' if 'FILTER' in words else moved", "moved"),
-        ("test_sources.py::test_rows_whose_places_depend_on_values_are_not_taken_by_number",),
-        "one row's values move the rows of others between folds",
-    ),
-    Mutation(
         "source-folders-move-nothing",
         "utils._sources",
         "moved_by",
@@ -1400,40 +1426,6 @@ MUTATIONS = [
         rules.put_for("len(fragment.row_groups) < fragment.metadata.num_row_groups", "False"),
         ("test_sources.py::test_rows_whose_places_depend_on_values_are_not_taken_by_number",),
         "one row's values move the rows of others between folds",
-    ),
-    Mutation(
-        "source-names-that-hide-steps",
-        "utils._sources",
-        "_polars_parts",
-        rules.put_for(
-            "f'{NAMED}|{SCANNED}|{EXPONENT}'", """'"[^"]*"|' + SCANNED + '|' + EXPONENT"""
-        ),
-        ("test_sources.py::test_no_name_and_no_string_hides_a_step",),
-        "between two names that hold quotes a plan sorts, and takes means of all rows",
-    ),
-    Mutation(
-        "source-quotes-left-over",
-        "utils._sources",
-        "_polars_parts",
-        rules.put_for("'\"' in rest", "False"),
-        ("test_sources.py::test_no_name_and_no_string_hides_a_step",),
-        "behind a name like a list of files a plan sorts, and takes means of all rows",
-    ),
-    Mutation(
-        "source-dask-sorts-by-index",
-        "utils._sources",
-        "_stays_in_place",
-        rules.put_for("step.sort", "False"),
-        ("test_sources.py::test_dask_sorts_no_rows_by_their_index",),
-        "one row's index moves the rows of others between folds, and away from their targets",
-    ),
-    Mutation(
-        "source-graphs-of-any-tasks",
-        "utils._sources",
-        "_stays_in_place",
-        rules.put_for("hasattr(each, 'iloc')", "True"),
-        ("test_sources.py::test_graphs_of_any_tasks_are_no_frames_that_are_held",),
-        "one row that a filter leaves out moves the rows of others between folds",
     ),
     Mutation(
         "source-columns-in-another-order",
@@ -1470,22 +1462,6 @@ MUTATIONS = [
         "one row decides of which kind the columns of a list are, and how many come of them",
     ),
     Mutation(
-        "source-rows-move-between-reads",
-        "utils._sources",
-        "_polars_parts",
-        rules.refusals_dropped("sink_parquet"),
-        ("test_sources.py::test_plans_whose_rows_could_move_between_two_reads_are_refused",),
-        "a row is scaled by the factor of another one, and its norm has no bound",
-    ),
-    Mutation(
-        "source-filters-beside-numbers-of-rows",
-        "utils._sources",
-        "_polars_parts",
-        rules.put_for("words & {'len', 'HCONCAT'}", "set()"),
-        ("test_sources.py::test_plans_whose_rows_could_move_between_two_reads_are_refused",),
-        "one row that is left out changes what stands in all others",
-    ),
-    Mutation(
         "source-files-that-were-written-again",
         "utils._sources",
         "_batches",
@@ -1494,14 +1470,12 @@ MUTATIONS = [
         "a row is scaled by the factor of another one, and its norm has no bound",
     ),
     Mutation(
-        "source-steps-of-whole-partitions",
-        "utils._sources",
-        "_stays_in_place",
-        rules.put_for(
-            "DASK_IN_PLACE.isdisjoint(kinds)", "{'Elemwise', *DASK_IN_PLACE}.isdisjoint(kinds)"
-        ),
-        ("test_sources.py::test_dask_frames_whose_rows_could_move_are_refused",),
-        "one row's value is in all rows of its partition",
+        "source-temporary-files-that-stay",
+        "utils._dask",
+        "Run.__exit__",
+        rules.statement_dropped("temporary.remove()"),
+        ("test_sources.py::test_what_fails_leaves_no_file_while_the_error_is_kept",),
+        "the rows of a lazy frame lie on the disk as long as an error is kept",
     ),
     Mutation(
         "threads-share-what-is-opened",
@@ -1510,14 +1484,6 @@ MUTATIONS = [
         rules.put_for("local()", "type('Shared', (), {})()"),
         ("test_sources.py::test_threads_read_one_table_each_where_it_was",),
         "a thread's sum has rows twice that another one has left out",
-    ),
-    Mutation(
-        "source-dask-rows-move-between-reads",
-        "utils._sources",
-        "_frame_parts",
-        rules.refusals_dropped("persist"),
-        ("test_sources.py::test_dask_frames_whose_rows_could_move_are_refused",),
-        "a row is scaled by the factor of another one, and its norm has no bound",
     ),
     Mutation(
         "source-rows-taken-twice",
@@ -1530,7 +1496,7 @@ MUTATIONS = [
     Mutation(
         "source-accountant-sent-with-a-model",
         "_data._answers",
-        "by_parts",
+        "_answer_by_parts",
         rules.statement_dropped("bare.accountant = bare.random_state = bare._skl_callbacks = None"),
         (
             "test_sources.py::test_who_transforms_gets_no_accountant",
@@ -2273,8 +2239,24 @@ MUTATIONS = [
         "pipeline._functions",
         "is_elementwise",
         rules.put_for("function not in TYPE_DECIDES", "True"),
-        ("pipeline/test_adversarial_pipelines.py::test_why_other_rows_change",),
+        ("pipeline/test_leaks.py::test_why_other_rows_change",),
         "a step in which one row changes what others become is accepted",
+    ),
+    Mutation(
+        "parameters-that-learn-accepted",
+        "pipeline._known",
+        "kind_by_table",
+        rules.put_for("entry.condition(estimator)", "True"),
+        ("pipeline/test_kinds.py::test_kinds",),
+        "an encoder that finds its categories passes for one whose categories are declared",
+    ),
+    Mutation(
+        "unknown-classes-accepted",
+        "pipeline._known",
+        "find_class",
+        rules.put_for("UNKNOWN", "Known(kind='stateless')"),
+        ("pipeline/test_kinds.py::test_kinds",),
+        "a class that nobody has read is a step that learns nothing",
     ),
     Mutation(
         "unsafe-steps-accepted",
@@ -2393,7 +2375,7 @@ MUTATIONS = [
     Mutation(
         "neighbours-that-hardly-differ",
         "audit._tables",
-        "worst_case_worlds",
+        "worst_case_tables",
         rules.both(rules.put_for("X[:-1]", "X[1:]"), rules.put_for("y[:-1]", "y[1:]")),
         ("audit/test_epsilon.py::test_a_false_claim_is_called_a_violation",),
         "the audit does not leave out the worst row, so a false claim is accepted",

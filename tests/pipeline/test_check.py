@@ -61,7 +61,7 @@ def test_a_private_pipeline_has_no_findings():
 @pytest.mark.parametrize(
     ("step", "remedy"),
     [
-        (StandardScaler(), "private one"),
+        (StandardScaler(), "use DPStandardScaler, or name it in public_steps"),
         (OneHotEncoder(), "declare its categories"),
         (SimpleImputer(), "strategy='constant'"),
     ],

@@ -4,6 +4,8 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -69,11 +71,11 @@ UNKNOWN = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
         (Normalizer(), "stateless"),
         (Binarizer(), "stateless"),
         (FunctionTransformer(np.log1p), "stateless"),
-        (FunctionTransformer(partial(np.clip, a_min=0, a_max=1)), "learns"),
-        (FunctionTransformer(StandardScaler().transform), "learns"),
-        (FunctionTransformer(StandardScaler().fit_transform), "learns"),
-        (FunctionTransformer(scale), "learns"),
-        (FunctionTransformer(np.log1p, inverse_func=partial(scale, axis=0)), "learns"),
+        (FunctionTransformer(partial(np.clip, a_min=0, a_max=1)), "unknown"),
+        (FunctionTransformer(StandardScaler().transform), "unknown"),
+        (FunctionTransformer(StandardScaler().fit_transform), "unknown"),
+        (FunctionTransformer(scale), "unknown"),
+        (FunctionTransformer(np.log1p, inverse_func=partial(scale, axis=0)), "unknown"),
         (GaussianProcessRegressor(), "learns"),
         (FrozenEstimator(StandardScaler()), "opaque"),
         (FrozenEstimator(DPStandardScaler()), "frozen"),
@@ -86,7 +88,7 @@ UNKNOWN = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
         (OneHotEncoder(categories=CATEGORIES), "declared"),
         (OneHotEncoder(categories=CATEGORIES, min_frequency=5), "learns"),
         (OneHotEncoder(categories=CATEGORIES, max_categories=5), "learns"),
-        (OneHotEncoderOfOurs(categories=CATEGORIES), "learns"),
+        (OneHotEncoderOfOurs(categories=CATEGORIES), "unknown"),
         (OrdinalEncoder(), "learns"),
         (OrdinalEncoder(categories=CATEGORIES), "declared"),
         (SplineTransformer(), "learns"),
@@ -105,13 +107,16 @@ UNKNOWN = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
         (MinMaxScaler(), "learns"),
         (KBinsDiscretizer(), "learns"),
         (LogisticRegression(), "learns"),
-        (Unknown(), "learns"),
+        (Unknown(), "unknown"),
         (Declared(), "declared"),
-        (object(), "learns"),
+        (object(), "unknown"),
         (GridSearchCV(DPLogisticRegression(), {}), "cross_validates"),
-        (LogisticRegressionCV(), "cross_validates"),
+        (LogisticRegressionCV(), "learns"),
         (OneVsRestClassifier(DPLinearSVC()), "wrapper"),
         (SelectFromModel(DPLinearSVC()), "wrapper"),
+        (make_pipeline(StandardScaler()), "container"),
+        (BaggingClassifier(DPLinearSVC()), "resamples"),
+        (CalibratedClassifierCV(DPLinearSVC()), "calibrates"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
@@ -170,3 +171,25 @@ def test_a_fitted_pipeline_predicts_in_another_process(tmp_path):
     run = [sys.executable, "-c", code, str(tmp_path / "model")]
     there = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
     assert there == [str(label) for label in pipe.predict(frame)]
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize("by_config", [False, True])
+def test_a_frame_between_the_front_and_the_model_changes_nothing(container, by_config):
+    pytest.importorskip(container)
+    frame, accountant = make_frame(), PrivacyAccountant(1.0, 1e-5)
+    y, models = target_of("classifier", frame), []
+    for output in ("default", container):
+        terms = {"epsilon": 1.0, "delta": 1e-5, "random_state": 0}
+        if output != "default":
+            terms["accountant"] = accountant
+        with config_context(transform_output=output if by_config else "default"):
+            pipe = tabular_pipeline(DPLogisticRegression(random_state=0), **terms, **DECLARED)
+            if not by_config:
+                pipe.set_output(transform=output)
+            models.append(pipe.fit(frame, y).predict_proba(frame))
+            made = pipe[:-1].transform(frame)
+    assert accountant.epsilon_spent == 1.0
+    assert type(made).__module__.partition(".")[0] == container
+    assert list(made.columns) == pipe[:-1].get_feature_names_out().tolist()
+    np.testing.assert_allclose(*models, atol=1e-12)

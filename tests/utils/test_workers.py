@@ -62,7 +62,7 @@ def of_part(part, values):
 def test_calls_have_one_thread_of_linear_algebra(is_dask):
     X, values = np.zeros((6, 2)), np.arange(6)
     if is_dask:
-        workers = DaskWorkers(DaskTable(da.from_array(X, chunks=(3, 1)), None), (0, 3, 6))
+        workers = DaskWorkers(DaskTable(da.from_array(X, chunks=(3, 1))), (0, 3, 6))
     else:
         workers = JoblibWorkers([lambda: X[:3], lambda: X[3:]], (0, 3, 6), 2, True)
     with threadpool_limits(2, "blas"), dask.config.set(scheduler="threads"):

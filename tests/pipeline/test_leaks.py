@@ -1,4 +1,4 @@
-"""Pipelines that leak, none of which is accepted, and honest ones, which all are."""
+"""Pipelines that leak by mistake, none of which is accepted, and private ones, which all are."""
 
 from functools import partial, wraps
 from io import StringIO
@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from joblib._store_backends import FileSystemStoreBackend
 from scipy import special
-from scipy.sparse.linalg import LinearOperator
 from sklearn import config_context
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import FeatureAgglomeration, KMeans
 from sklearn.compose import (
@@ -32,7 +30,6 @@ from sklearn.ensemble import (
     RandomTreesEmbedding,
     StackingClassifier,
     VotingClassifier,
-    VotingRegressor,
 )
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.image import PatchExtractor
@@ -80,8 +77,6 @@ from sklearn.preprocessing import (
     scale,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
-from sklearn.svm import SVR
-from sklearn.utils import Bunch
 
 from skdp import (
     DPPCA,
@@ -166,10 +161,6 @@ class LeakyColumns(ColumnTransformer):
         return super().fit_transform(X, y, **params)
 
 
-class LeakyUnion(FeatureUnion):
-    pass
-
-
 class LeakySelector(make_column_selector):
     def __call__(self, frame):
         return [c for c in frame.columns if frame[c].mean() > 0.5]
@@ -195,8 +186,8 @@ class OnlyNames(TransformerMixin, BaseEstimator):
         return X - self.mean_
 
 
-class LyingTag(TransformerMixin, BaseEstimator):
-    """Says that it needs no fit."""
+class LearningStep(TransformerMixin, BaseEstimator):
+    """A step of one's own, which learns."""
 
     def fit(self, X, y=None):
         self.mean_ = np.mean(X, axis=0)
@@ -209,10 +200,6 @@ class LyingTag(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
-
-
-class OneToOneLie(OneToOneFeatureMixin, LyingTag):
-    pass
 
 
 class Declared(TransformerMixin, BaseEstimator):
@@ -231,38 +218,6 @@ class InheritsItsKind(Declared):
         return self
 
 
-class Number(float):
-    """Takes over what is computed with it and the whole table."""
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        self.seen = [value for value in inputs if isinstance(value, np.ndarray)]
-        plain = [float(value) if value is self else value for value in inputs]
-        return getattr(ufunc, method)(*plain, **kwargs)
-
-
-class Word(str):
-    def __eq__(self, other):
-        return True
-
-    __hash__ = str.__hash__
-
-
-class Rows(list):
-    """A list of steps that shows others to whoever looks first."""
-
-    def __iter__(self):
-        return iter([("s", "passthrough")])
-
-
-class Memory:
-    def cache(self, function):
-        def kept(*args, **kwargs):
-            self.rows = args
-            return function(*args, **kwargs)
-
-        return kept
-
-
 def first_of_all():
     """Return a function that returns the first row of all for every row."""
 
@@ -271,46 +226,6 @@ def first_of_all():
         return first.text
 
     return first
-
-
-class Changing(dict):
-    """Arguments that are others for whoever looks later."""
-
-    looks = 0
-
-    def keys(self):
-        self.looks += 1
-        return ["axis"] if self.looks > 1 else []
-
-    def __iter__(self):
-        return iter(self.keys())
-
-
-class Pair(tuple):
-    """A step that is another for whoever takes it out later."""
-
-    looks = 0
-
-    def __iter__(self):
-        self.looks += 1
-        return iter(("s", scaler() if self.looks == 1 else StandardScaler()))
-
-
-def told(estimator, setting):
-    """Return an estimator whose output setting is not what `set_output` leaves there."""
-    vars(estimator)["_sklearn_output_config"] = setting
-    return estimator
-
-
-def forged(name, module, base):
-    """Return a class that says that it is another."""
-    return type(name, (base,), {"__module__": module, "__qualname__": name})()
-
-
-def patched(estimator, **methods):
-    for name, method in methods.items():
-        setattr(estimator, name, method)
-    return estimator
 
 
 def demean(X):
@@ -322,43 +237,6 @@ class Callable:
         return demean(X)
 
 
-class Demeaning(np.ndarray):
-    """Means that take over their own subtraction."""
-
-    def __rsub__(self, X):
-        return np.asarray(X) - np.mean(X, axis=0)
-
-
-class Store(FileSystemStoreBackend):
-    """A store of remembered tables that may return others."""
-
-    def configure(self, *location, **options):
-        pass
-
-
-def keeps_as_data(array):
-    matrix = sp.csr_matrix(np.ones((1, 3)))
-    matrix.data = array
-    return matrix
-
-
-def projecting_with_the_mean():
-    """Return a transformer of scikit-learn's whose matrix takes over its own product."""
-    projection = PCA(2).fit(ROWS)
-    matrix = projection.components_
-    products = {"rmatvec": lambda v: matrix.T @ v, "rmatmat": lambda V: matrix.T @ V}
-    projection.components_ = LinearOperator(
-        (2, 3), lambda v: matrix @ v, matmat=lambda V: matrix @ demean(V.T).T, **products
-    )
-    return projection
-
-
-def forged_result(make):
-    estimator = scaler().fit(ROWS)
-    estimator.mean_ = make(estimator.mean_)
-    return estimator
-
-
 def halve(X):
     return X / 2
 
@@ -366,36 +244,7 @@ def halve(X):
 halve.__skdp_kind__ = "stateless"
 
 
-class EqualTo:
-    """A function of the whole table that is equal to another."""
-
-    def __init__(self, function):
-        self.function = function
-
-    def __call__(self, X):
-        return demean(X)
-
-    def __eq__(self, other):
-        return other is self.function
-
-    def __hash__(self):
-        return hash(self.function)
-
-
-class Duck:
-    """Has no parameters, so that nobody looks inside."""
-
-    def __init__(self, step=None):
-        self.step = step
-
-    def fit(self, X, y=None):
-        return self
-
-    def transform(self, X):
-        return demean(X)
-
-
-class SaysThatItLearns(LyingTag):
+class SaysThatItLearns(LearningStep):
     __skdp_kind__ = "learns"
 
 
@@ -417,7 +266,8 @@ class Keeps:
 
 def with_callbacks(estimator, *callbacks):
     """Do what scikit-learn 1.9's `set_callbacks` does; older versions have none."""
-    return patched(estimator, _skl_callbacks=list(callbacks))
+    estimator._skl_callbacks = list(callbacks)
+    return estimator
 
 
 def largest(X):
@@ -474,7 +324,6 @@ FUNCTIONS = {
     "vectorized": np.vectorize(lambda v: v),
     "wraps one that declares itself": wraps(halve)(lambda X: demean(X)),
     "part of what wraps one": partial(wraps(halve)(lambda X, c: demean(X)), c=1),
-    "equal to a known one": EqualTo(np.round),
     # One cell decides the type of a frame, or of objects, and so the value of others.
     "clips a frame": partial(np.clip, a_min=0.5, a_max=9.5),
     "numbers of a category column": np.nan_to_num,
@@ -490,9 +339,8 @@ LABELS = np.arange(100) % 2
 
 FILES = [StringIO("some words"), StringIO("more words")]
 
-joblib.register_store_backend("of its own", Store)
 
-ADVERSARIAL = {
+LEAKS = {
     # Learn without privacy.
     **{
         f"{type(step).__name__} learns": (lambda step=step: then(step))
@@ -534,8 +382,6 @@ ADVERSARIAL = {
     "neighbours": lambda: make_pipeline(LocalOutlierFactor(novelty=True)),
     # Have the words of what is private, not the deed.
     "the parameters alone": lambda: then(OnlyNames()),
-    "a tag that lies": lambda: then(LyingTag()),
-    "a tag that lies and a mixin": lambda: then(OneToOneLie()),
     "a kind that was inherited": lambda: then(InheritsItsKind()),
     "a fit of its own": lambda: then(LeakyFit(bounds=(0, 1))),
     "a transform of its own": lambda: then(LeakyTransform(bounds=(0, 1))),
@@ -544,58 +390,24 @@ ADVERSARIAL = {
     "a subclass of OneHotEncoder": lambda: then(LeakyEncoder(categories=WORDS)),
     "a subclass of Pipeline": lambda: LeakyPipeline([("s", scaler()), ("m", model())]),
     "a subclass of ColumnTransformer": lambda: then(LeakyColumns([("s", scaler(), [0])])),
-    "a subclass of FeatureUnion": lambda: then(LeakyUnion([("s", scaler())])),
     "a subclass of FrozenEstimator": lambda: then(LeakyFrozen(scaler())),
     "a subclass of a selector": lambda: columns((scaler(), LeakySelector())),
-    "a forged module of skdp": lambda: then(
-        forged("DPStandardScaler", "skdp.preprocessing", OnlyNames)
-    ),
-    "a forged module of scikit-learn": lambda: then(
-        forged("Normalizer", "sklearn.preprocessing._data", LyingTag)
-    ),
-    "a fit on the instance": lambda: then(patched(scaler(), fit=lambda X, y=None: None)),
-    "a transform on the instance": lambda: then(patched(Normalizer(), transform=demean)),
-    "parameters that hide": lambda: then(patched(Normalizer(), get_params=lambda deep=True: {})),
-    "a fit_transform on the instance": lambda: then(patched(scaler(), fit_transform=demean)),
-    "a clone that is another": lambda: then(patched(scaler(), __sklearn_clone__=PCA)),
-    "a kind on the instance": lambda: then(patched(StandardScaler(), __skdp_kind__="declared")),
-    "a pipeline with a method of its own": lambda: patched(then(scaler()), fit=demean),
-    "a selector with a call of its own": lambda: columns(
-        (scaler(), patched(make_column_selector(), __call__=largest))
-    ),
-    "a transform on a predictor": lambda: then(patched(model(), transform=demean)),
-    "a transform on what is frozen": lambda: then(
-        patched(frozen(StandardScaler()), transform=demean)
-    ),
     "a callback that is given the rows": lambda: with_callbacks(then(scaler()), Keeps()),
     "a callback deeper": lambda: then(with_callbacks(make_union(scaler()), Keeps())),
     "a callback in a private search": lambda: DPGridSearchCV(
         with_callbacks(then(scaler()), Keeps()), {}
     ),
     # Parameters that act.
-    "a threshold that compares": lambda: columns((scaler(), [0]), sparse_threshold=Number(0.3)),
-    "a remainder that looks like drop": lambda: columns((scaler(), [0]), remainder=Word("drop")),
-    "a memory with a method of its own": lambda: Pipeline(
-        [("s", scaler()), ("m", model())], memory=patched(joblib.Memory(None), cache=demean)
-    ),
     "a memory of a release": lambda: Pipeline([("s", scaler()), ("m", model())], memory="rows"),
     "a memory of a release within": lambda: Pipeline(
         [("u", make_union(make_pipeline(Normalizer(), scaler()))), ("m", model())], memory="rows"
     ),
-    "a number that compares the table": lambda: then(Binarizer(threshold=Number(0.5))),
-    "a weight that multiplies the table": lambda: then(
-        FeatureUnion([("s", scaler())], transformer_weights={"s": Number(1.0)})
-    ),
-    "a category that is equal to all": lambda: then(OneHotEncoder(categories=[[Word("a"), "b"]])),
-    "a step that looks like passthrough": lambda: then(Word("passthrough")),
-    "steps that change": lambda: Pipeline(Rows([("s", StandardScaler()), ("m", model())])),
     "a memory of nothing": lambda: Pipeline(
         [("s", scaler()), ("m", model())], memory=joblib.Memory(None)
     ),
     "a memory of no release": lambda: Pipeline(
         [("n", Normalizer()), ("m", model())], memory="rows"
     ),
-    "a memory of its own": lambda: Pipeline([("s", scaler()), ("m", model())], memory=Memory()),
     # Functions of the whole table.
     **{
         f"function: {name}": (lambda f=f: then(FunctionTransformer(f)))
@@ -604,41 +416,11 @@ ADVERSARIAL = {
     "an inverse that is called in fit": lambda: then(
         FunctionTransformer(np.log1p, inverse_func=demean)
     ),
-    "arguments that change": lambda: then(FunctionTransformer(normalize, kw_args=Changing(axis=0))),
-    "arguments of an inverse that change": lambda: then(
-        FunctionTransformer(normalize, inverse_func=normalize, inv_kw_args=Changing(axis=0))
-    ),
-    "a step that changes": lambda: Pipeline([Pair(("s", scaler())), ("m", model())]),
-    "an output setting that may change": lambda: then(told(Normalizer(), Changing())),
     "accents taken off by what saw other rows": lambda: then(
         HashingVectorizer(n_features=8, strip_accents=first_of_all())
     ),
     "texts of files that rows may share": lambda: then(HashingVectorizer(input="file")),
     "frozen texts of files": lambda: then(frozen(TfidfVectorizer(input="file").fit(FILES))),
-    **{
-        f"categories that act, in a {type(words).__name__} {i}": (
-            lambda words=words: then(OneHotEncoder(categories=[words]))
-        )
-        for i, words in enumerate(
-            [
-                pd.Index([Word("no"), "yes"], dtype=object),
-                pd.Series([Word("no"), "yes"], dtype=object),
-                pd.DataFrame({"a": [Word("no"), "yes"]}, dtype=object),
-                pd.MultiIndex.from_tuples([(Word("no"),), ("yes",)]),
-                frozenset([Word("no"), "yes"]),
-                np.array([[Word("no"), "yes"]], dtype=object),
-            ]
-        )
-    },
-    "weights in a matrix that act": lambda: then(
-        FeatureUnion(
-            [("s", Normalizer())],
-            transformer_weights={"s": np.array([[Number(1)]], dtype=object).view(np.matrix)},
-        )
-    ),
-    "a masked array": lambda: then(Binarizer(threshold=np.ma.masked_array(0.5))),
-    "a class of one's own": lambda: then(SplineTransformer(knots=KNOTS, degree=Number)),
-    "columns between ends that act": lambda: columns((scaler(), slice(Number(0), 1))),
     "types that a function made of values, in a private search": lambda: make_pipeline(
         FunctionTransformer(partial(np.logical_and, 1)),
         DPGridSearchCV(
@@ -721,56 +503,12 @@ ADVERSARIAL = {
     "density at another threshold": lambda: columns(
         (DPOneHotEncoder(categories=WORDS), [0]), (scaler(), [1]), sparse_threshold=1.0
     ),
-    **{
-        f"a frozen step with a result of its own: {name}": (
-            lambda make=make: then(FrozenEstimator(forged_result(make)))
-        )
-        for name, make in {
-            "an array": lambda mean: mean.view(Demeaning),
-            "an object": lambda mean: Number(0.5),
-            "a function": lambda mean: demean,
-            "in a list": lambda mean: [mean, Number(0.5)],
-            "in a Series": lambda mean: pd.Series([Number(0.5)] * 3, dtype=object),
-            "in a Bunch": lambda mean: Bunch(mean=Number(0.5)),
-            "an array in a matrix of scipy's": lambda mean: keeps_as_data(mean.view(Demeaning)),
-            "a ufunc of any function": lambda mean: np.frompyfunc(demean, 1, 1),
-            "vectorized": lambda mean: np.vectorize(demean),
-        }.items()
-    },
-    "a frozen projection by an operator that sees all rows": lambda: then(
-        frozen(projecting_with_the_mean())
-    ),
-    "a frozen step with a class that acts as a parameter": lambda: then(
-        frozen(MinMaxScaler(clip=True).fit(ROWS).set_params(feature_range=(0, Number)))
-    ),
-    **{
-        f"a memory whose store {name}": (
-            lambda make=make: Pipeline([("n", Normalizer()), ("m", model())], memory=make())
-        )
-        for name, make in {
-            "is named": lambda: joblib.Memory("rows", backend="of its own"),
-            "was changed": lambda: patched(joblib.Memory(None), store_backend=Store()),
-        }.items()
-    },
     "density of scaled numbers behind a whole table's vectorizer": lambda: columns(
         (make_pipeline(vectorizer(), Binarizer()), [0, 1])
     ),
     "density of somebody's own": lambda: columns((Declared(), ["a"])),
     "density of a frame of Sparse columns": lambda: columns((Normalizer(), ["a", "b"])),
     "density beside what refuses a matrix": lambda: columns((scaler(), [0]), (Normalizer(), [1])),
-    "density by another word for true": lambda: columns(
-        (OneHotEncoder(categories=WORDS, sparse_output=np.True_), [0])
-    ),
-    "density of a frozen part that was changed": lambda: columns(
-        (
-            frozen(
-                ColumnTransformer([("o", OneHotEncoder(categories=WORDS), [0])], sparse_threshold=1)
-                .fit(words(0))
-                .set_params(o__sparse_output=False)
-            ),
-            [0],
-        )
-    ),
     # Frames whose types follow from all cells.
     **{
         f"types of a frame: {type(step).__name__} {i}": (lambda step=step: then(step))
@@ -823,13 +561,6 @@ ADVERSARIAL = {
     "frozen twice": lambda: then(frozen(frozen(FLIP))),
     "frozen in a pipeline": lambda: then(frozen(make_pipeline(Normalizer(), FLIP))),
     "frozen in columns": lambda: then(frozen(ColumnTransformer([("a", FLIP, [0])]))),
-    "frozen in fitted columns": lambda: then(
-        frozen(
-            ColumnTransformer([("a", FLIP, [0])])
-            .fit(np.zeros((4, 1)))
-            .set_params(transformers=[("a", "passthrough", [0])])
-        )
-    ),
     "frozen as a remainder": lambda: then(frozen(ColumnTransformer([], remainder=FLIP))),
     "frozen in a union in a search": lambda: then(
         frozen(GridSearchCV(make_pipeline(make_union(FLIP), model()), {}))
@@ -840,20 +571,8 @@ ADVERSARIAL = {
     "frozen neighbours of rows with gaps": lambda: then(frozen(KNNImputer().fit(ROWS))),
     "frozen patches": lambda: then(frozen(PatchExtractor())),
     "frozen factors of all rows together": lambda: then(frozen(NMF())),
-    "a frozen class that is not known": lambda: then(frozen(LyingTag())),
-    "a frozen method of its own": lambda: then(frozen(patched(StandardScaler(), transform=demean))),
-    "a frozen step without parameters": lambda: then(frozen(make_pipeline(Duck(), Normalizer()))),
-    "a frozen step that hides a response": lambda: then(
-        frozen(make_pipeline(Duck(FLIP), Normalizer()))
-    ),
-    "a frozen column without parameters": lambda: then(
-        frozen(ColumnTransformer([("a", Duck(), [0]), ("b", Normalizer(), [1])]))
-    ),
+    "a frozen class that is not known": lambda: then(frozen(LearningStep())),
     "a frozen class that says it learns": lambda: then(frozen(SaysThatItLearns())),
-    "a frozen kernel of all rows": lambda: then(
-        frozen(VotingRegressor([("a", SVR(kernel=lambda A, B: demean(A) @ B.T))]))
-    ),
-    "a frozen number that acts": lambda: then(frozen(Binarizer(threshold=Number(0.5)))),
     "a frozen subclass": lambda: then(frozen(LeakyTransform(bounds=(0, 1)))),
     "randomised response": lambda: then(FLIP),
     # Behind a width that is not known.
@@ -899,7 +618,7 @@ class PrivateOfOnesOwn(OnlyNames):
     __skdp_kind__ = "private"
 
 
-HONEST = {
+ACCEPTED = {
     # Every private estimator.
     **{
         f"{type(step).__name__} {i}": (lambda step=step: then(step))
@@ -1111,12 +830,9 @@ OPAQUE = [
     LogisticRegression(),
     HistGradientBoostingClassifier(max_iter=1),
     KNNImputer(),
-    LyingTag(),
-    patched(StandardScaler(), transform=demean),
-    make_pipeline(Duck(), Normalizer()),
+    LearningStep(),
     FunctionTransformer(demean),
     LabelBinarizer(),
-    forged_result(lambda mean: demean),
 ]
 
 
@@ -1153,31 +869,24 @@ def test_an_excuse_for_what_is_frozen_is_none_for_a_count_of_what_it_stores():
     assert left == {"columntransformer__sparse_threshold"} and not excused.accepted
 
 
-@pytest.mark.parametrize("name", ADVERSARIAL)
+@pytest.mark.parametrize("name", LEAKS)
 def test_what_leaks_is_not_accepted(name):
     if name == "a callback in a private search" and not hasattr(scaler(), "set_callbacks"):
         pytest.skip("clones of older versions have no callbacks")
-    pipe = ADVERSARIAL[name]()
+    pipe = LEAKS[name]()
     assert not check_pipeline(pipe).accepted
     with pytest.raises(ValueError):
         plan_pipeline(pipe)
 
 
-def test_why_an_operator_tells_of_other_rows():
-    projection, rows = projecting_with_the_mean(), ROWS.copy()
-    before = projection.transform(rows)
-    rows[0] = 100.0
-    assert np.abs(projection.transform(rows)[1:] - before[1:]).min() > 0.0
-
-
 def test_there_are_enough():
-    assert len(ADVERSARIAL) >= 80 and len(HONEST) >= 60
+    assert len(LEAKS) >= 80 and len(ACCEPTED) >= 60
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
-@pytest.mark.parametrize("name", HONEST)
-def test_what_is_honest_stays_accepted(name):
-    assert check_pipeline(HONEST[name]()).accepted
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_is_private_stays_accepted(name):
+    assert check_pipeline(ACCEPTED[name]()).accepted
 
 
 def one_row_less(X):
@@ -1197,11 +906,6 @@ SHOWN = [
     ("a subclass of Normalizer", (ROWS, one_row_less(ROWS)), lambda p: p[0].means.tobytes()),
     ("StandardScaler learns", (ROWS, one_row_less(ROWS)), lambda p: p[0].mean_.tobytes()),
     ("density of a declared encoder", (words(40), words(41)), lambda p: p[0].sparse_output_),
-    (
-        "a number that compares the table",
-        (ROWS, one_row_less(ROWS)),
-        lambda p: np.asarray(p[0].threshold.seen).tobytes(),
-    ),
     (
         "categories of numbers",
         (pd.DataFrame({"a": [0, 1] * 50}), pd.DataFrame({"a": [0, 1] * 49 + [0, None]})),
@@ -1235,7 +939,7 @@ def test_why_it_leaks(name, tables, seen):
     """No noise is in what is read off the fitted pipeline, and it differs."""
     found = []
     for table in tables:
-        pipe = ADVERSARIAL[name]()
+        pipe = LEAKS[name]()
         steps = Pipeline(pipe.steps[:-1])
         if name.startswith("categories"):
             steps.set_params(onehotencoder__handle_unknown="ignore")
@@ -1294,7 +998,7 @@ def test_why_other_rows_change(step, table, neighbour):
 
 @pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 3 makes strings of words")
 def test_why_types_that_a_function_made_tell_of_another_row():
-    pipe, found = ADVERSARIAL["types that a function made of values"](), []
+    pipe, found = LEAKS["types that a function made of values"](), []
     for cell in ("a", 1):
         table = pd.DataFrame({"a": ["a", "b", cell]}, dtype=object)
         found.append(pipe[:-1].fit(table)[-1].transformers_[0][2])
@@ -1331,13 +1035,13 @@ def sparse_frame(n_ones):
     sklearn.__version__.startswith("1.7"), reason="it takes Sparse columns of pandas 3 for dense"
 )
 def test_why_a_frame_of_sparse_columns_is_counted():
-    pipe = ADVERSARIAL["density of a frame of Sparse columns"]()
+    pipe = LEAKS["density of a frame of Sparse columns"]()
     found = [clone(pipe[0]).fit(sparse_frame(n)).sparse_output_ for n in (59, 60)]
     assert found == [True, False]
 
 
 def test_why_a_frame_takes_its_types_from_all_cells():
-    pipe = ADVERSARIAL["types of a frame: FunctionTransformer 0"]()
+    pipe = LEAKS["types of a frame: FunctionTransformer 0"]()
     # polars, and pandas from version 3 on, look at objects.
     pipe[0].set_output(transform="polars")
     tables = [np.array([[v], ["a"]], dtype=object) for v in ("a", 1)]
@@ -1357,8 +1061,6 @@ def test_a_callback_that_shows_progress_is_accepted():
     # It takes a library to make one in the ordinary way.
     shown = progress.__new__(progress)
     assert check_pipeline(with_callbacks(then(scaler()), shown)).accepted
-    shown.on_fit_task_begin = demean
-    assert not check_pipeline(with_callbacks(then(scaler()), shown)).accepted
 
 
 def encoder(**params):
@@ -1440,7 +1142,6 @@ def test_what_is_charged_is_not_excused():
         FLIP,
         LeakyFit(bounds=(0, 1)),
         LeakyFrozen(scaler()),
-        patched(frozen(scaler()), transform=demean),
         *map(
             frozen,
             [
@@ -1448,7 +1149,7 @@ def test_what_is_charged_is_not_excused():
                 frozen(FLIP),
                 LeakyFlips(),
                 make_pipeline(Normalizer(), make_union(FLIP)),
-                flips.set_params(transformers=[("a", "passthrough", [0])]),
+                flips,
                 GridSearchCV(make_pipeline(LeakyFlips(), model()), {}),
                 DPGridSearchCV(make_pipeline(frozen(FLIP), model()), {}),
                 LeakyFit(bounds=(0, 1)),
@@ -1460,5 +1161,5 @@ def test_what_is_charged_is_not_excused():
 
 def test_verified_kinds_survive_a_clone():
     for name in ("README", "quickstart", "one's own"):
-        pipe = clone(HONEST[name]())
+        pipe = clone(ACCEPTED[name]())
         assert all(step_kind(step) != "learns" for _, step in getattr(pipe, "steps", []))

@@ -1,0 +1,243 @@
+"""Cells that a later step would refuse are refused before the first step is charged."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import config_context
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer
+
+from skdp import (
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPSimpleImputer,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
+from skdp.pipeline import split_budget
+from skdp.utils import ChunkedArray
+
+N = 400
+
+
+def table():
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.uniform(size=N), "income": rng.uniform(size=N)}
+    frame = pd.DataFrame(columns).assign(job=rng.choice(["a", "b"], size=N))
+    return frame, (frame.age > 0.5).astype(int)
+
+
+def scaler():
+    return DPStandardScaler(bounds=(0, 1), random_state=0)
+
+
+def encoder():
+    return DPOneHotEncoder(
+        categories=[["a", "b"]], min_frequency=2, sparse_output=False, random_state=0
+    )
+
+
+def model():
+    return DPLogisticRegression(data_norm=2.0, random_state=0)
+
+
+def columns(income, **more):
+    return ColumnTransformer(
+        [("age", scaler(), [0]), ("income", income, [1]), ("job", encoder(), [2])], **more
+    )
+
+
+# What `income` is given to is not the first step that is charged.
+PIPES = {
+    "columns": lambda: make_pipeline(columns(scaler()), model()),
+    "columns alone": lambda: columns(scaler()),
+    "columns in columns": lambda: make_pipeline(
+        ColumnTransformer([("all", columns(scaler()), [0, 1, 2])]), model()
+    ),
+    "behind a step that learns nothing": lambda: make_pipeline(
+        columns(make_pipeline(FunctionTransformer(np.sqrt), scaler())), model()
+    ),
+    "beside a private step, to the model": lambda: make_pipeline(columns("passthrough"), model()),
+    "beside a private step, to another": lambda: make_pipeline(
+        ColumnTransformer([("age", scaler(), [0]), ("income", "passthrough", [1])]),
+        scaler(),
+        model(),
+    ),
+    "a union": lambda: make_union(
+        ColumnTransformer([("age", scaler(), [0])]), ColumnTransformer([("income", scaler(), [1])])
+    ),
+}
+BAD = {"a gap": np.nan, "infinity": np.inf, "a word": "x"}
+
+
+def fitted(pipe, X, y, **params):
+    accountant = PrivacyAccountant(9.0, 1e-3)
+    pipe = split_budget(pipe, 1.0, 1e-4, accountant)
+    return accountant, pipe, lambda: pipe.fit(X, y, **params)
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("pipe", PIPES)
+def test_a_bad_cell_is_refused_before_the_charge(pipe, bad):
+    frame, y = table()
+    X = frame.to_numpy(object)
+    X[7, 1] = BAD[bad]
+    for held in (X, pd.DataFrame(X, columns=frame.columns)):
+        accountant, _, fit = fitted(PIPES[pipe](), held, y)
+        with pytest.raises((ValueError, TypeError)):
+            fit()
+        assert accountant.spends == []
+
+
+def test_a_bad_cell_in_any_container_is_refused_before_the_charge():
+    frame, y = table()
+    frame.loc[7, "income"] = np.nan
+    numbers = ColumnTransformer([("age", scaler(), [0]), ("income", scaler(), [1])])
+    for held in (
+        frame,
+        pl.from_pandas(frame),
+        frame[["age", "income"]].to_numpy(),
+        ChunkedArray([frame[["age", "income"]].to_numpy()[:100], np.ones((300, 2))]),
+    ):
+        accountant, _, fit = fitted(make_pipeline(numbers, model()), held, y)
+        with pytest.raises(ValueError, match="NaN"):
+            fit()
+        assert accountant.spends == []
+
+
+@pytest.mark.parametrize("pipe", PIPES)
+def test_a_trial_leaves_no_trace_in_a_fit(pipe, monkeypatch):
+    frame, y = table()
+    models = []
+    for tries in (True, False):
+        if not tries:
+            monkeypatch.setattr("skdp.pipeline._checked_fits.read_raw_cells", lambda *given: None)
+        accountant, split, fit = fitted(PIPES[pipe](), frame, y)
+        fit()
+        assert len(accountant.spends) == 1 and accountant.epsilon_spent == 1.0
+        models.append(split)
+    answers = [
+        getattr(each, "predict" if hasattr(each, "predict") else "transform")(frame)
+        for each in models
+    ]
+    np.testing.assert_array_equal(*answers)
+
+
+def test_rows_that_a_public_step_writes_to_are_those_of_one_fit():
+    frame, y = table()
+    X = frame[["age", "income"]].to_numpy()
+
+    def halve(rows):
+        rows *= 0.5
+        return rows
+
+    step = FunctionTransformer(halve)
+    pipe = make_pipeline(
+        ColumnTransformer([("age", scaler(), [0]), ("all", "passthrough", [0, 1])]), model()
+    )
+    pipe = make_pipeline(step, pipe)
+    accountant = PrivacyAccountant(9.0, 1e-3)
+    split = split_budget(pipe, 1.0, 1e-4, accountant, public_steps=["functiontransformer"])
+    held = X.copy()
+    split.fit(held, y)
+    np.testing.assert_array_equal(held, 0.5 * X)
+
+
+def test_lists_of_rows_are_tried_cell_by_cell():
+    frame, y = table()
+    rows = [
+        [*row, mixed]
+        for row, mixed in zip(frame.to_numpy(object).tolist(), "ab" * (N // 2), strict=True)
+    ]
+    rows[3][3] = 7
+    pipe = make_pipeline(columns(scaler()), model())
+    accountant, split, fit = fitted(pipe, rows, y)
+    fit()
+    assert len(accountant.spends) == 1 and len(split.predict(rows)) == N
+    rows[5][1] = float("nan")
+    accountant, _, fit = fitted(pipe, rows, y)
+    with pytest.raises(ValueError, match="NaN"):
+        fit()
+    assert accountant.spends == []
+
+
+def test_persons_reach_the_trial_and_another_accountant_is_not_charged_by_it():
+    frame, y = table()
+    groups = np.arange(N) // 2
+    pipe = PIPES["columns"]()
+    accountant = PrivacyAccountant(9.0, 1e-3, unit="person")
+    bad = frame.to_numpy(object)
+    bad[7, 1] = np.nan
+    with config_context(enable_metadata_routing=True):
+        split = split_budget(pipe, 1.0, 1e-4, accountant)
+        with pytest.raises(ValueError, match="NaN"):
+            split.fit(bad, y, groups=groups)
+        assert accountant.spends == []
+        split.fit(frame.to_numpy(object), y, groups=groups)
+    assert len(accountant.spends) == 1
+    other, accountant = PrivacyAccountant(9.0, 1e-3), PrivacyAccountant(9.0, 1e-3)
+    split = split_budget(pipe, 1.0, 1e-4, accountant)
+    split.set_params(columntransformer__income__accountant=other)
+    with pytest.raises(ValueError, match="NaN"):
+        split.fit(bad, y)
+    assert other.spends == accountant.spends == []
+
+
+def test_a_chain_of_private_steps_is_not_tried(monkeypatch):
+    """Its first step reads the whole raw table before the charge, and once is enough."""
+    frame, y = table()
+    monkeypatch.setattr("skdp.pipeline._trial.trial_of", None)
+    pipe = make_pipeline(DPSimpleImputer(bounds=(0, 1)), scaler(), model())
+    fitted(pipe, frame[["age", "income"]], y)[-1]()
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_where_no_category_is_found_the_error_says_so(sparse):
+    frame, y = table()
+    frame["job"] = [f"job {k}" for k in range(N)]
+    found = ColumnTransformer([("job", DPOneHotEncoder(sparse_output=sparse), ["job"])])
+    for pipe in (make_pipeline(found, model()), found):
+        if sparse:
+            with pytest.raises(ValueError, match=r"DPOneHotEncoder\(other=\.\.\.\)"):
+                fitted(pipe, frame, y)[-1]()
+    other = DPOneHotEncoder(other="another", sparse_output=sparse)
+    pipe = make_pipeline(ColumnTransformer([("job", other, ["job"])]), model())
+    _, split, fit = fitted(pipe, frame, y)
+    fit()
+    assert len(split.predict(frame)) == N
+
+
+def test_containers_keep_their_methods():
+    frame, y = table()
+    X = frame[["age", "income"]]
+    union = FeatureUnion([("one", scaler()), ("two", scaler())])
+    for pipe in (ColumnTransformer([("age", scaler(), [0])]), union, make_pipeline(scaler())):
+        one, other = (fitted(pipe, X, y)[1] for _ in range(2))
+        np.testing.assert_array_equal(one.fit_transform(X, y), other.fit(X, y).transform(X))
+
+
+FRAMES = {
+    "the columns": lambda pipe, output: pipe[0].set_output(transform=output),
+    "the pipeline": lambda pipe, output: pipe.set_output(transform=output),
+    "one step": lambda pipe, output: pipe[0].transformers[0][1].set_output(transform=output),
+    "all inner steps": lambda pipe, output: [
+        step.set_output(transform=output) for _, step, _ in pipe[0].transformers
+    ],
+}
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars", "default"])
+@pytest.mark.parametrize("where", FRAMES)
+def test_private_steps_may_make_frames(where, output):
+    frame, y = table()
+    pipes = [PIPES["columns"]() for _ in range(2)]
+    FRAMES[where](pipes[0], output)
+    answers = []
+    for pipe in pipes:
+        accountant, split, fit = fitted(pipe, frame, y)
+        fit()
+        assert accountant.epsilon_spent == 1.0
+        answers.append(split.predict_proba(frame))
+    np.testing.assert_array_equal(*answers)

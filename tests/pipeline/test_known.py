@@ -1,0 +1,387 @@
+"""The table of known classes."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    KFold,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.utils import all_estimators
+
+from skdp import (
+    DPGridSearchCV,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRidge,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
+from skdp.model_selection import PersonKFold, make_dp_scorer
+from skdp.pipeline import check_pipeline, split_budget
+from skdp.pipeline._known import KNOWN, REASONS, UNKNOWN, find_class, find_raw_steps
+
+
+class OwnStep(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class OwnDeclaredStep(OwnStep):
+    __skdp_kind__ = "stateless"
+
+
+class OwnModel(DPLogisticRegression):
+    """A private model with a method more."""
+
+
+def model():
+    return DPLogisticRegression(delta=0.0)
+
+
+def kinds(estimator):
+    return {step.name: step.kind for step in find_raw_steps(estimator)}
+
+
+def by_person():
+    return PrivacyAccountant(10.0, 1e-3, unit="person")
+
+
+def library_class(module, name, *bases):
+    """Return a class that is known as one of a library that need not be installed."""
+    return type(name, bases, {"__module__": module})
+
+
+def columns(*parts, **params):
+    return ColumnTransformer([(f"p{i}", *part) for i, part in enumerate(parts)], **params)
+
+
+PRIVATELY = {
+    "scoring": make_dp_scorer("accuracy", epsilon=0.1),
+    "cv": KFold(3, shuffle=True, random_state=0),
+}
+SILENT = {
+    "a private model": model,
+    "a class derived from a private one": OwnModel,
+    "private steps": lambda: make_pipeline(DPStandardScaler(bounds=(0, 1)), model()),
+    "steps that learn nothing": lambda: make_pipeline(Normalizer(), "passthrough", model()),
+    "declared categories": lambda: make_pipeline(OneHotEncoder(categories=[["a", "b"]]), model()),
+    "a step that declares its kind": lambda: make_pipeline(OwnDeclaredStep(), model()),
+    "columns by type": lambda: make_pipeline(
+        columns((DPStandardScaler(), make_column_selector(dtype_include="number"))), model()
+    ),
+    "what is frozen": lambda: make_pipeline(FrozenEstimator(StandardScaler()), model()),
+    "a private search": lambda: DPGridSearchCV(model(), {}),
+    "voting": lambda: VotingClassifier([("a", model()), ("b", model())]),
+    "one against the rest": lambda: OneVsRestClassifier(model()),
+    "features by private coefficients": lambda: make_pipeline(SelectFromModel(model()), model()),
+    "features one after the other": lambda: RFE(model()),
+    "a fixed threshold": lambda: FixedThresholdClassifier(model(), threshold=0.3),
+    "targets by a function": lambda: TransformedTargetRegressor(
+        DPRidge(), func=np.log1p, inverse_func=np.expm1
+    ),
+    "a search with a private scorer": lambda: GridSearchCV(model(), {}, **PRIVATELY),
+    "a search with several private scorers": lambda: GridSearchCV(
+        model(), {}, scoring={"a": PRIVATELY["scoring"]}, cv=KFold(3), refit="a"
+    ),
+    "features with a private scorer": lambda: RFECV(model(), **PRIVATELY),
+    "a choice of features with a private scorer": lambda: SequentialFeatureSelector(
+        model(), **PRIVATELY
+    ),
+    "a search by persons": lambda: GridSearchCV(
+        model(), {}, scoring=make_dp_scorer("accuracy", accountant=by_person()), cv=PersonKFold(3)
+    ),
+    "dense columns": lambda: columns(
+        (DPOneHotEncoder(categories=[["a"]], sparse_output=False), [0]), (Normalizer(), [1])
+    ),
+    "a private last stage": lambda: StackingClassifier(
+        [("a", model())], final_estimator=model(), cv=KFold(3)
+    ),
+}
+RAW = {
+    "a scaler": (lambda: make_pipeline(StandardScaler(), model()), {"standardscaler": "learns"}),
+    "a raw model": (
+        lambda: make_pipeline(DPStandardScaler(), CalibratedClassifierCV(model())),
+        {"calibratedclassifiercv": "calibrates"},
+    ),
+    "within a column transformer": (
+        lambda: make_pipeline(
+            columns((StandardScaler(), [0]), (OneHotEncoder(), [1]), remainder=StandardScaler()),
+            model(),
+        ),
+        {
+            "columntransformer__p0": "learns",
+            "columntransformer__p1": "learns",
+            "columntransformer__remainder": "learns",
+            "columntransformer__sparse_threshold": "learns",
+        },
+    ),
+    "columns chosen by a function": (
+        lambda: make_pipeline(columns((DPStandardScaler(), lambda X: [0])), model()),
+        {"columntransformer__p0__columns": "learns"},
+    ),
+    "within a union in a pipeline": (
+        lambda: make_pipeline(FeatureUnion([("u", Pipeline([("s", StandardScaler())]))]), model()),
+        {"featureunion__u__s": "learns"},
+    ),
+    "a memory": (
+        lambda: Pipeline([("s", DPStandardScaler()), ("m", model())], memory="rows"),
+        {"memory": "learns"},
+    ),
+    "a step of one's own": (lambda: make_pipeline(OwnStep(), model()), {"ownstep": "unknown"}),
+    "a function of the whole table": (
+        lambda: make_pipeline(FunctionTransformer(lambda X: X - X.mean()), model()),
+        {"functiontransformer": "unknown"},
+    ),
+    "bagging": (lambda: BaggingClassifier(model()), {"": "resamples"}),
+    "boosting": (lambda: AdaBoostClassifier(model()), {"": "resamples"}),
+    "one against one": (lambda: OneVsOneClassifier(model()), {"": "resamples"}),
+    "stacking": (lambda: StackingClassifier([("a", model())]), {"": "calibrates"}),
+    "stacking on folds by label": (
+        lambda: StackingClassifier([("a", model())], final_estimator=model()),
+        {"": "calibrates"},
+    ),
+    "a threshold from rows": (lambda: TunedThresholdClassifierCV(model()), {"": "calibrates"}),
+    "targets scaled by what they are": (
+        lambda: TransformedTargetRegressor(DPRidge(), transformer=StandardScaler()),
+        {"transformer": "learns"},
+    ),
+    "a search": (
+        lambda: GridSearchCV(make_pipeline(StandardScaler(), model()), {}),
+        {"": "cross_validates", "estimator__standardscaler": "learns"},
+    ),
+    "a search with a raw scorer beside a private one": (
+        lambda: GridSearchCV(
+            model(), {}, scoring={"a": PRIVATELY["scoring"], "b": "accuracy"}, cv=KFold(3)
+        ),
+        {"": "cross_validates"},
+    ),
+    "a search on folds by label": (
+        lambda: GridSearchCV(model(), {}, scoring=PRIVATELY["scoring"]),
+        {"": "cross_validates"},
+    ),
+    "features by raw scores": (lambda: RFECV(model()), {"": "cross_validates"}),
+    "a raw step that a search tries": (
+        lambda: GridSearchCV(
+            Pipeline([("s", DPStandardScaler()), ("m", model())]),
+            {"s": [DPStandardScaler(), StandardScaler()]},
+            **PRIVATELY,
+        ),
+        {"estimator__s": "learns"},
+    ),
+    "a search on folds that split persons": (
+        lambda: GridSearchCV(
+            model(), {}, scoring=make_dp_scorer("accuracy", accountant=by_person()), cv=KFold(3)
+        ),
+        {"": "cross_validates"},
+    ),
+    "a form that the cells decide": (
+        lambda: make_pipeline(columns((DPOneHotEncoder(categories=[["a"]]), [0])), model()),
+        {"columntransformer__sparse_threshold": "learns"},
+    ),
+    "an estimator without parameters": (
+        library_class("mapie.regression", "Conformal"),
+        {"": "calibrates"},
+    ),
+    "voting of a raw model": (
+        lambda: VotingClassifier([("a", model()), ("b", CalibratedClassifierCV(model()))]),
+        {"b": "calibrates"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_what_is_private_or_learns_nothing_is_not_listed(name):
+    assert find_raw_steps(SILENT[name]()) == []
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_what_learns_from_raw_rows_is_listed_with_a_remedy(name):
+    make, expected = RAW[name]
+    assert kinds(make()) == expected
+    assert all(step.advice for step in find_raw_steps(make()))
+
+
+def test_a_fitted_pipeline_is_looked_at_too():
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe = make_pipeline(columns((StandardScaler(), [0, 1])), model()).fit(X, X[:, 0] > 0.5)
+    assert kinds(pipe) == {"columntransformer__p0": "learns"}
+
+
+def test_nothing_is_copied_or_asked_of_known_classes(monkeypatch):
+    """So it takes microseconds, and may stand before each fit."""
+    pipe = make_pipeline(columns((StandardScaler(), [0]), (Normalizer(), [1])), model())
+
+    def get_params(self, deep=True):
+        raise AssertionError("parameters are read as attributes")
+
+    monkeypatch.setattr(BaseEstimator, "get_params", get_params)
+    monkeypatch.setattr(Pipeline, "get_params", get_params)
+    monkeypatch.setattr(ColumnTransformer, "get_params", get_params)
+    assert kinds(pipe) == {"columntransformer__p0": "learns"}
+
+
+def test_every_class_of_scikit_learn_has_an_entry():
+    missing = [
+        name for name, kind in all_estimators() if find_class(kind.__module__, name) is UNKNOWN
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", [n for n, _ in all_estimators()])
+def test_a_new_class_of_scikit_learn_is_never_accepted(name):
+    """Whatever module it is added to, its kind is unknown or that it learns from rows."""
+    kind = dict(all_estimators())[name]
+    assert find_class(kind.__module__, "NewEstimator").kind in ("unknown", "learns")
+
+
+@pytest.mark.parametrize("key", KNOWN)
+def test_every_entry_says_what_to_write_instead(key):
+    entry = KNOWN[key]
+    assert {entry.kind, entry.otherwise} <= set(REASONS)
+    is_accepted = entry.kind in ("stateless", "declared", "container", "wrapper")
+    always = entry.condition is type(entry).condition
+    assert entry.advice or (is_accepted and always)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "kind"),
+    [
+        ("imblearn.over_sampling._smote.base", "SMOTE", "resamples"),
+        ("imblearn.under_sampling._prototype_selection", "RandomUnderSampler", "resamples"),
+        ("imblearn.ensemble._bagging", "BalancedBaggingClassifier", "resamples"),
+        ("imblearn.pipeline", "Pipeline", "container"),
+        ("imblearn.base", "FunctionSampler", "resamples"),
+        ("skrub._table_vectorizer", "TableVectorizer", "learns"),
+        ("skrub._apply_to_cols", "ApplyToCols", "container"),
+        ("feature_engine.imputation.mean_median", "MeanMedianImputer", "learns"),
+        ("feature_engine.selection.drop_psi_features", "DropHighPSIFeatures", "cross_validates"),
+        ("feature_engine.selection.drop_features", "DropFeatures", "unknown"),
+        ("feature_engine.creation.math_features", "MathFeatures", "unknown"),
+        ("mlxtend.feature_selection.column_selector", "ColumnSelector", "unknown"),
+        ("category_encoders.target_encoder", "TargetEncoder", "learns"),
+        ("mapie.regression.regression", "SplitConformalRegressor", "calibrates"),
+        ("econml.dml.dml", "LinearDML", "calibrates"),
+        ("econml.metalearners._metalearners", "TLearner", "wrapper"),
+        ("fairlearn.postprocessing._threshold_optimizer", "ThresholdOptimizer", "calibrates"),
+        ("fairlearn.preprocessing._linear_dep_remover", "CorrelationRemover", "learns"),
+        ("mlxtend.feature_selection.sequential_feature_selector", "X", "cross_validates"),
+        ("optuna_integration.sklearn.sklearn", "OptunaSearchCV", "cross_validates"),
+        ("sklearn_genetic.genetic_search", "GASearchCV", "cross_validates"),
+        ("cleanlab.classification", "CleanLearning", "resamples"),
+        ("a_library", "StandardScaler", "unknown"),
+        ("__main__", "StandardScaler", "unknown"),
+        ("sklearnex.preprocessing", "Normalizer", "unknown"),
+    ],
+)
+def test_classes_of_other_libraries_are_known_by_their_modules(module, name, kind):
+    assert find_class(module, name).kind == kind
+
+
+X = np.random.default_rng(0).uniform(size=(60, 2))
+Y = (X[:, 0] > 0.5).astype(int)
+
+
+def private_steps(accountant=None):
+    return [
+        ("s", DPStandardScaler(bounds=(0, 1), accountant=accountant)),
+        ("m", DPLogisticRegression(accountant=accountant)),
+    ]
+
+
+ImblearnPipeline = library_class("imblearn.pipeline", "Pipeline", Pipeline)
+Sampler = library_class("imblearn.over_sampling._smote", "SMOTE", BaseEstimator)
+
+
+def imblearn_pipelines():
+    """Return a class that is known as imbalanced-learn's, and its own where it is installed."""
+    try:
+        from imblearn.pipeline import Pipeline as installed
+    except ImportError:
+        return [ImblearnPipeline]
+    return [ImblearnPipeline, installed]
+
+
+@pytest.mark.parametrize("kind", imblearn_pipelines())
+def test_the_pipeline_of_imbalanced_learn_works_as_that_of_scikit_learn(kind):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    result = check_pipeline(kind(private_steps(accountant)))
+    assert result.accepted and result.exact and not result.findings
+    pipe = split_budget(kind(private_steps()), 1.0, 1e-6, accountant)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe.fit(X, Y)
+    assert accountant.epsilon_spent == 1.0
+    # Its fits check the parameters of all steps before the first charge.
+    pipe.set_params(m__C=-1.0)
+    with pytest.raises(ValueError, match="'m'"):
+        pipe.fit(X, Y)
+    assert accountant.epsilon_spent == 1.0
+
+
+def test_a_resampler_is_refused_and_cannot_be_excused():
+    pipe = ImblearnPipeline([("r", Sampler()), *private_steps()])
+    (finding,) = (f for f in check_pipeline(pipe, public_steps=["r"]) if f.step == "r")
+    assert finding.problem == "resampled rows" and "class_weight" in finding.message
+    for public_steps in ((), ("r",)):
+        with pytest.raises(ValueError, match="'r' fits rows that repeat"):
+            split_budget(pipe, 1.0, 1e-6, public_steps=public_steps)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [BaggingClassifier(model()), AdaBoostClassifier(model()), OneVsOneClassifier(model())],
+)
+def test_the_advice_for_what_repeats_rows_is_to_use_something_else(wrapper):
+    result = check_pipeline(wrapper)
+    message = next(f.message for f in result if f.problem == "resampled rows")
+    assert "use " in message and "unplanned" not in message and "without a plan" not in message
+    assert not result.accepted and not result.exact
+
+
+def test_columns_of_skrub_are_looked_into():
+    skrub = pytest.importorskip("skrub")
+    pd = pytest.importorskip("pandas")
+    table, accountant = pd.DataFrame(X, columns=["a", "b"]), PrivacyAccountant(10.0, 1e-3)
+
+    def pipe(**params):
+        steps = private_steps(accountant)
+        return Pipeline([("c", skrub.ApplyToCols(steps[0][1], **params)), steps[1]])
+
+    result = check_pipeline(pipe())
+    assert result.accepted and [step.step for step in result.steps] == ["c__transformer", "m"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe().fit(table, Y)
+        assert accountant.epsilon_spent == result.epsilon == 2.0
+        split_budget(pipe(), 1.0, 1e-6, accountant).fit(table, Y)
+    assert accountant.epsilon_spent == 3.0
+    by_name = (["a"], "a", skrub.selectors.numeric() - "a", skrub.selectors.glob("a*"))
+    assert all(check_pipeline(pipe(cols=cols)).accepted for cols in by_name)
+    by_value = (skrub.selectors.cardinality_below(3), ~skrub.selectors.has_nulls())
+    for cols in by_value:
+        assert kinds(pipe(cols=cols)) == {"c__cols": "learns"}
+        assert not check_pipeline(pipe(cols=cols)).accepted
+    assert not check_pipeline(skrub.ApplyToCols(StandardScaler())).accepted
