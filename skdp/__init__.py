@@ -13,6 +13,7 @@ from skdp.ensemble import DPRandomForestClassifier as DPRandomForestClassifier
 from skdp.ensemble import DPRandomForestRegressor as DPRandomForestRegressor
 from skdp.exceptions import BudgetExceededError as BudgetExceededError
 from skdp.exceptions import LedgerError as LedgerError
+from skdp.exceptions import RawDataWarning as RawDataWarning
 from skdp.exceptions import SeededNoiseWarning as SeededNoiseWarning
 from skdp.gam import DPAdditiveClassifier as DPAdditiveClassifier
 from skdp.gam import DPAdditiveRegressor as DPAdditiveRegressor

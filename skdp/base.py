@@ -19,7 +19,7 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, PrivacyAccountant
+from skdp.accounting import Allowance, Composed, Guarantee, PrivacyAccountant
 from skdp.accounting._report import describe_composition, describe_relation, describe_unit
 from skdp.accounting._state import Spend, Terms, composed_price
 from skdp.exceptions import LedgerError
@@ -27,15 +27,18 @@ from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import joined_calls, sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import Door, RandomSource
+from skdp.noise._source import is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
+from skdp.utils._callers import check_callers
 from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
+from skdp.utils._findings import collect_findings, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
 from skdp.utils._fit_arguments import forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 from skdp.utils._units import for_unit
-from skdp.utils._validation import is_auto, public_inputs
+from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
 UNACCOUNTED = Terms(1.0, 0.0)
@@ -63,6 +66,30 @@ def terms_of(accountant):
     if not hasattr(accountant, "charge"):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     return accountant.terms
+
+
+def on_raw_data_of(terms):
+    """Return what a ledger asks for where a tool computes from raw rows: "warn" or "raise"."""
+    return getattr(terms, "on_raw_data", "warn")
+
+
+def _check_callers_of(estimator, occasion):
+    """Look at the tools around a private estimator that is cloned, or answers.
+
+    Their `fit` may not fit it in this thread, or not fit it at all because it is fitted.
+    """
+    accountant = getattr(estimator, "accountant", None)
+    if is_inside_release() or isinstance(accountant, Allowance):
+        return
+
+    def on_raw_data():
+        try:
+            return on_raw_data_of(terms_of(accountant))
+        except (LedgerError, ValueError):
+            # A fitted model answers where its ledger is not, and a fit refuses such an accountant.
+            return "warn"
+
+    check_callers(estimator, on_raw_data, occasion)
 
 
 def neighbours_of(accountant, terms=None):
@@ -102,6 +129,24 @@ def dataset_of(accountant):
     return getattr(accountant, "dataset", "") or ""
 
 
+def _holds_dates(value):
+    """Say whether a parameter is or holds a pandas Timestamp without a time zone."""
+    if isinstance(value, dict):
+        return any(map(_holds_dates, value.values()))
+    if type(value) in (list, tuple):
+        return any(map(_holds_dates, value))
+    return hasattr(value, "to_datetime64") and getattr(value, "tzinfo", None) is None
+
+
+def _plain_dates(value):
+    """Return a parameter with the dates of NumPy in the place of those of pandas."""
+    if isinstance(value, dict):
+        return {key: _plain_dates(each) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain_dates, value))
+    return value.to_datetime64() if _holds_dates(value) else value
+
+
 def _composition(accountant, terms):
     """Return in words how a fit's cost adds to others."""
     if accountant is None:
@@ -130,9 +175,10 @@ def _quiet(method, cls, name):
     """Return a method, to be set in a class, that says nothing of how large numbers are."""
 
     @wraps(method)
-    def answer(*args, **kwargs):
+    def answer(self, *args, **kwargs):
+        _check_callers_of(self, "answer")
         with np.errstate(all="ignore"):
-            return method(*args, **kwargs)
+            return method(self, *args, **kwargs)
 
     # A pickle has the way to it, which is not the one to the class that it was inherited from.
     answer.__module__, answer.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
@@ -225,10 +271,20 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
 
+    def __getstate__(self):
+        # skops, by which mlflow stores models, cannot make a pandas Timestamp again.
+        params = self.get_params(deep=False)
+        plain = {n: _plain_dates(value) for n, value in params.items() if _holds_dates(value)}
+        return super().__getstate__() | plain
+
+    def __sklearn_clone__(self):
+        _check_callers_of(self, "clone")
+        return super().__sklearn_clone__()
+
     def _charge_needs_no_shape(self):
         """Say whether what a fit charges is the same for every shape of table."""
         names = self._of_shape_if_auto
-        return names is not None and not any(is_auto(getattr(self, name, None)) for name in names)
+        return names is not None and not any(has_auto(getattr(self, name, None)) for name in names)
 
     def get_metadata_routing(self):
         """Return what `fit` asks for as metadata: `groups` where the unit is a person.
@@ -416,6 +472,7 @@ class PrivateRelease:
         # A closed data set is refused before its rows are read.
         known = getattr(self._accountant, "_open_terms", partial(terms_of, self._accountant))
         self._known = known()
+        self._check_callers()
         with ExitStack() as settings:
             # Unchecked, one row that is not finite makes a fit fail after its charge.
             settings.enter_context(config_context(assume_finite=False))
@@ -423,11 +480,26 @@ class PrivateRelease:
             settings.enter_context(np.errstate(all="ignore"))
             self._door = settings.enter_context(Door())
             settings.enter_context(Run())
+            self._findings = settings.enter_context(collect_findings())
             self._settings = settings.pop_all()
         return self
 
     def __exit__(self, kind, error, traceback):
         self._settings.__exit__(kind, error, traceback)
+        # Last, so that a fit keeps what was paid for if the warning is made an error.
+        if kind is None and self._is_released:
+            warn_of_findings(self._label, self._findings, self._column_names)
+
+    # The names of the table's columns, for warnings.
+    _column_names = None
+
+    @property
+    def _is_released(self):
+        """True if what the noise was added to is seen."""
+        return self._charged
+
+    def _check_callers(self):
+        """Refuse, or warn of, what is computed from the rows around this; see `PrivateFit`."""
 
     @property
     def terms(self):
@@ -569,9 +641,23 @@ class PrivateFit(PrivateRelease):
         return super().__enter__()
 
     def __exit__(self, kind, error, traceback):
-        super().__exit__(kind, error, traceback)
         if not self._published:
             self._forget()
+        super().__exit__(kind, error, traceback)
+
+    @property
+    def _column_names(self):
+        return names_for_keys(self._estimator)
+
+    @property
+    def _is_released(self):
+        """True if the fitted attributes are set."""
+        return self._published
+
+    def _check_callers(self):
+        # What runs inside another release was looked at with that one.
+        if not (is_inside_release() or isinstance(self._accountant, Allowance)):
+            check_callers(self._estimator, lambda: on_raw_data_of(self._known))
 
     def read(self, X, y=None):
         """Read a table of numbers, and labels or targets, each row by itself.

@@ -1,6 +1,12 @@
 """Errors and warnings of skdp."""
 
-__all__ = ["BudgetExceededError", "LedgerError", "PrivacyViolationWarning", "SeededNoiseWarning"]
+__all__ = [
+    "BudgetExceededError",
+    "LedgerError",
+    "PrivacyViolationWarning",
+    "RawDataWarning",
+    "SeededNoiseWarning",
+]
 
 
 class BudgetExceededError(RuntimeError):
@@ -45,6 +51,15 @@ class LedgerError(RuntimeError):
 
 class SeededNoiseWarning(UserWarning):
     """Noise was drawn from an integer seed: whoever knows the seed can remove the noise."""
+
+
+class RawDataWarning(UserWarning):
+    """A tool around a private estimator computes from the raw rows what is charged nowhere.
+
+    It is given before the charge, so that ``warnings.simplefilter("error", RawDataWarning)``
+    refuses such a fit without cost; ``PrivacyAccountant(..., on_raw_data="raise")`` does so for
+    all who use a ledger.
+    """
 
 
 class PrivacyViolationWarning(UserWarning):

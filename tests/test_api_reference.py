@@ -50,6 +50,7 @@ SHOWN_ELSEWHERE = {
     "PipelinePlan",
     "PrivacyReport",
     "PrivacyStatement",
+    "RawDataWarning",
     "Reservation",
     "SeededNoiseWarning",
     "Spend",

@@ -57,6 +57,7 @@ def test_a_missing_label_is_named(name, held, declared):
             skdp.DPRidge(target_bounds=(0, 1)).fit(X, TARGETS[held])
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
 def test_cross_val_predict_with_declared_words_says_what_to_declare(method):
     y = np.where(np.arange(N) % 2, "yes", "no")

@@ -187,6 +187,7 @@ def test_a_false_claim_is_said():
         assert "VIOLATION" in getattr(privacy_report(model, audits=broken), name)()
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 def test_parts_within_parts(accountant):
     X, y = table()
     columns = make_column_transformer(

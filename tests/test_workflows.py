@@ -102,6 +102,7 @@ def test_clones_share_the_budget(table):
     assert counted(accountant) == (2, 3)
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 def test_a_cached_step_is_released_once(table, path, tmp_path):
     accountant = PrivacyAccountant(10.0, 1e-4, ledger=path)
     pipeline = make_private_pipeline(accountant, memory=str(tmp_path / "cache"))

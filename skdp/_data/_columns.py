@@ -11,7 +11,7 @@ from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import count_over, counts_of
 from skdp._data._refusals import check_finite, column_name, in_one
-from skdp._data._tables import read_form, read_table
+from skdp._data._tables import check_chunks, read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
     NUMBERS,
@@ -26,7 +26,14 @@ from skdp.utils._frames import (
     of_each_type,
     types_of,
 )
-from skdp.utils._labels import ARRAY_KINDS, category_codes, is_missing, kind_of_others, label_kinds
+from skdp.utils._labels import (
+    ARRAY_KINDS,
+    category_codes,
+    is_missing,
+    kind_of_others,
+    kind_without_form,
+    label_kinds,
+)
 from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is_auto
 
 
@@ -50,6 +57,9 @@ class ColumnTable:
         asks the type of `matrix`.
     blocks : list of FrameBlock, default=()
         The same columns as `columns`, where several of one type stand together.
+    has_large_numbers : ndarray of shape (n_columns,), bool, default=None
+        Of a table of numbers in partitions the columns that hold numbers too large to be found as
+        categories, from the pass that checked them.
     """
 
     def __init__(
@@ -61,6 +71,7 @@ class ColumnTable:
         names=None,
         label_kinds=None,
         blocks=(),
+        has_large_numbers=None,
     ):
         self.shape, self.matrix, self._columns, self._names = shape, matrix, columns, names
         self._number_blocks = [
@@ -77,12 +88,17 @@ class ColumnTable:
             # Dates may be discovered as labels of another kind.
             label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
         self._label_kinds = label_kinds
+        self._has_large_numbers = has_large_numbers
         # Tables of numbers in partitions were read when they were checked to be finite.
         self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
 
     def name(self, j):
         """Return what a column is called in errors."""
         return column_name(j, self._names)
+
+    def label(self, j):
+        """Return the name of a column, None where the table has no names."""
+        return None if self._names is None else self._names[j]
 
     def column(self, j):
         """Return the raw values of a column, as `Rows`."""
@@ -178,7 +194,7 @@ class ColumnTable:
         is_numeric = cells.dtype.kind == "O" and self.numeric_types[column]
         return cells.astype(np.float64) if is_numeric else cells
 
-    def check(self, checks, labels=None):
+    def check(self, checks, labels=None, found=()):
         """Raise `ValueError` if columns hold what they must not, in one pass over the rows.
 
         Columns of objects in memory are replaced by what the checks return: asked for its number
@@ -191,8 +207,15 @@ class ColumnTable:
             They raise, or return the values, or the numbers that these are.
         labels : dict of column to ndarray, default=None
             The categories that are declared for columns; see `check_label_kinds`.
+        found : collection of int, default=()
+            The columns whose categories are to be found, or were; see `check_label_forms`.
         """
         of_kinds = {} if labels is None else self._checks_of_kinds(labels)
+        for j in self._with_doubtful_forms(found):
+            if j in of_kinds:
+                of_kinds[j] = partial(_check_in_turn, own=check_label_forms, of_kind=of_kinds[j])
+            else:
+                of_kinds[j] = check_label_forms
         if isinstance(self.matrix, ChunkedArray) and self.matrix.dtype.kind != "O":
             # Numbers were checked when the table was read.
             checks = of_kinds
@@ -242,6 +265,13 @@ class ColumnTable:
                 checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
         return checks
 
+    def _with_doubtful_forms(self, columns):
+        """Return those of some columns that may hold values of which no category can be found."""
+        if self._has_large_numbers is not None:
+            # The partitions need not be read again.
+            return [j for j in columns if self._has_large_numbers[j]]
+        return columns
+
     def kind_is_public(self, column):
         """Return whether the column's type alone says what kind of labels its values are."""
         return self._label_kinds[column] is not None
@@ -283,6 +313,33 @@ def check_label_kinds(values, name, categories, kinds=None):
             f"{name} holds {found}, but its categories [{shown}] are {' and '.join(sorted(kinds))}"
             f", which never equal {found}: declare categories of the column's own type, or convert "
             "each value of the column to the type of the categories"
+        )
+    return values
+
+
+def check_label_forms(values, name):
+    """Return values, unless one is of a kind that no category can be found of: `ValueError`.
+
+    Such a value would count as no category, and the column would be lost without a word. Each
+    value is judged by itself.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of any type.
+    name : str
+        What they are called in errors.
+
+    Returns
+    -------
+    ndarray
+    """
+    kind = kind_without_form(values)
+    if kind is not None:
+        raise ValueError(
+            f"{name} holds {kind}, and categories are found of text and of numbers below 2**53 "
+            "only: turn each value of the column into text, by X[column].astype(str) in pandas or "
+            "str(value) elsewhere"
         )
     return values
 
@@ -426,16 +483,21 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
 
 def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
     """Read a table of numbers as `read_table` does, as a `ColumnTable`."""
+    chunked = as_chunked(X)
+    if chunked is not None:
+        read_form(estimator, chunked, reset=reset)
+        large = check_chunks(chunked, allow_nan=allow_nan)
+        return ColumnTable(chunked.shape, chunked, has_large_numbers=large)
     matrix = read_table(estimator, X, reset=reset, allow_nan=allow_nan)
     return ColumnTable(matrix.shape, matrix)
 
 
 def declared_bounds(bounds, shape, columns=None):
-    """Return (low, high) of some columns, or None for "auto".
+    """Return (low, high) of some columns, NaN for those whose bounds are to be found.
 
     Parameters
     ----------
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high)
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
     shape : TableShape
         Whose names a dict may use.
     columns : ndarray of int, default=None
@@ -450,15 +512,24 @@ def declared_bounds(bounds, shape, columns=None):
     ValueError
         If they are not as described, or name no column of the table.
     """
-    if is_auto(bounds):
-        return None
     columns = np.arange(shape.n_columns) if columns is None else columns
+    if is_auto(bounds):
+        return np.full(len(columns), np.nan), np.full(len(columns), np.nan)
     if not isinstance(bounds, Mapping):
         ends = broadcast_bounds(bounds, shape.n_columns)
         return check_bounds([end[columns] for end in ends], len(columns))
-    entries = all_declared(bounds, shape, "bounds", columns)
-    low, high = zip(*(check_bounds(entry, 1) for entry in entries), strict=True)
-    return np.concatenate(low), np.concatenate(high)
+    low, high = np.full(len(columns), np.nan), np.full(len(columns), np.nan)
+    refused = []
+    for i, entry in enumerate(all_declared(bounds, shape, "bounds", columns)):
+        if is_auto(entry):
+            continue
+        try:
+            (low[i],), (high[i],) = check_bounds(entry, 1)
+        except ValueError as error:
+            refused.append(f"{column_name(columns[i], shape.names)}: {error}")
+    if refused:
+        raise ValueError(in_one(refused))
+    return low, high
 
 
 def all_declared(value, shape, what, columns):

@@ -10,7 +10,7 @@ from skdp._data._parts import Rows, map_over, sum_over
 from skdp._data._refusals import check_finite, check_no_label_is_missing, column_name, no_numbers
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, form_of
-from skdp.utils._labels import is_missing
+from skdp.utils._labels import INTEGERS_APART, is_missing
 from skdp.utils._row_wise import row_products
 from skdp.utils._values import FrozenValue
 
@@ -388,15 +388,26 @@ def linear_scores(X, coef, intercept):
 
 
 def check_chunks(chunked, name="X", *, allow_nan=False):
-    """Raise `ValueError` unless a `ChunkedArray` holds finite numbers, or may miss some."""
+    """Raise `ValueError` unless a `ChunkedArray` holds finite numbers, or may miss some.
+
+    Returns
+    -------
+    ndarray of shape (n_columns,), bool
+        Whether a column holds a number too large to be found as a category.
+    """
     if chunked.dtype.kind == "O":
         form = form_of(chunked)
         labels = [_frames.kind_of(each) == "label" for each in _frames.types_of(form)]
         j = labels.index(True) if any(labels) else None
         raise no_numbers(name if j is None else column_name(j, _frames.names_of(form)))
-    check_finite(sum_over(Rows(chunked), _add_not_finite, np.zeros(2))[allow_nan:], name)
+    total = sum_over(Rows(chunked), _add_checks, np.zeros(2 + chunked.shape[1]))
+    check_finite(total[:2][allow_nan:], name)
+    return total[2:] > 0
 
 
-def _add_not_finite(total, block):
+def _add_checks(total, block):
     total[0] += block[np.isnan(block)].sum()
     total[1] += np.abs(block[np.isinf(block)]).sum()
+    # The magnitude of the least integer is no integer of its type.
+    is_large = (block >= INTEGERS_APART) | (block <= -INTEGERS_APART)
+    total[2:] += is_large.sum(axis=0)

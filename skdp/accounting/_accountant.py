@@ -3,7 +3,6 @@
 import atexit
 import functools
 import os
-import re
 import shutil
 import tempfile
 import uuid
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._chain import next_record
+from skdp.accounting._chain import Record
 from skdp.accounting._events import Event, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._ledger_view import LedgerView, ledger_records
@@ -22,9 +21,8 @@ from skdp.accounting._state import Cap, Part, Spend, State, Terms
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
+# The live handles, and the knowledge that handles of a data set share.
 _live = weakref.WeakValueDictionary()
-# The name of a data set that holds a reserved part of another one's budget: of which, and where.
-_RESERVED = re.compile(r"(.+) \(reserved at ([0-9]{1,18})\)")
 
 
 class PrivacyAccountant(LedgerView):
@@ -61,6 +59,10 @@ class PrivacyAccountant(LedgerView):
     missing_ids : {"error", "distinct"}, default="error"
         With unit="person", what a row is whose entry in `groups` is missing: refused, or declared
         to be the only row of a person of its own. It is part of the statement.
+    on_raw_data : {"warn", "raise"}, default="warn"
+        What happens where a tool around a private estimator computes from the raw rows what is
+        charged nowhere, as `CalibratedClassifierCV` does: a `RawDataWarning`, or a `ValueError`
+        and no charge. It is kept in the ledger.
     ledger : str or path-like, default=None
         A file, created unless it exists, on a local disk; beside it is a lock file, which
         stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
@@ -116,6 +118,7 @@ class PrivacyAccountant(LedgerView):
         unit="row",
         max_rows=1,
         missing_ids="error",
+        on_raw_data="warn",
         ledger=None,
         dataset="default",
     ):
@@ -123,28 +126,53 @@ class PrivacyAccountant(LedgerView):
             # Loaders that know no pickles make an empty object, and then set its state.
             return object.__new__(cls)
         whose = {"relation": relation, "unit": unit, "max_rows": max_rows}
-        terms = Terms(epsilon, delta, composition, rdp_order, missing_ids, **whose)
+        terms = Terms(epsilon, delta, composition, rdp_order, missing_ids, on_raw_data, **whose)
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]
         handle = attach(one_address(ledger), dataset, None, *who)
         handle._open(terms)
         # A reserved part is spent by whoever reserved it.
-        whole = handle._whole() or handle
-        return attach(handle._address, dataset, None, whole._user, whole._purpose)
+        owner = handle._parent() or handle
+        return attach(handle._address, dataset, None, owner._user, owner._purpose)
 
     def __init__(self, *_, **__):
         if not vars(self):
             raise TypeError("PrivacyAccountant needs a cap: epsilon and delta")
 
-    def _open(self, terms):
-        self._ledger.create()
-        opened = self._append(lambda state: None if state.terms else ("open", asdict(terms))).terms
-        if opened != terms:
+    def _open(self, terms, reserved_from=None):
+        """Open the data set unless it is open; return True if this call opened it.
+
+        Parameters
+        ----------
+        terms : Terms
+            What it is opened with. A data set that is open must have the same.
+        reserved_from : dict, default=None
+            For a reserved part, the `dataset` and the `hash` of the charge that pays for it.
+        """
+        if self._known.identity is None:
+            # A ledger that this process knows is never begun anew: if it is missing, that is an
+            # error.
+            self._ledger.create()
+        # By the nonce two ledgers that are otherwise alike have different hashes, so that the
+        # hash of this record identifies the data set of this very ledger.
+        body = asdict(terms) | {"nonce": uuid.uuid4().hex}
+        if reserved_from is not None:
+            body["reserved_from"] = reserved_from
+        is_new = False
+
+        def decide(state):
+            nonlocal is_new
+            is_new = state.terms is None
+            return ("open", body) if is_new else None
+
+        opened = self._append(decide, opening=True).terms
+        if not is_new and reserved_from is None and opened != terms:
             raise LedgerError(
                 f"data set {self.dataset!r} was opened with other terms: {opened}, "
                 f"not {terms}; change_cap changes a cap"
             )
+        return is_new
 
     def charge(
         self,
@@ -203,7 +231,6 @@ class PrivacyAccountant(LedgerView):
 
         def decide(state):
             nonlocal spend, free
-            state = self._opened(state)
             free = step and state.rounds(step["name"], step["steps"]).free(step["step"])
             if free:
                 costless = ("epsilon", "delta", "part")
@@ -294,10 +321,15 @@ class PrivacyAccountant(LedgerView):
         if terms.composition != "basic" or terms.max_rows > 1:
             raise ValueError("reserve needs composition='basic' and no groups of rows")
         spend = self.charge(kept.event, label=label, epsilon=epsilon, delta=delta)
+        terms = replace(terms, epsilon=epsilon, delta=delta)
         name = f"{self._dataset} (reserved at {spend.sequence})"
-        part = attach(self._address, name, None, self._user, self._purpose)
-        part._open(replace(terms, epsilon=epsilon, delta=delta))
-        return part
+        paid = {"dataset": self._dataset, "hash": spend.hash}
+        # The second name is for where an ordinary data set has the first.
+        for part_name in (name, f"{name} {uuid.uuid4().hex}"):
+            part = attach(self._address, part_name, None, self._user, self._purpose)
+            if part._open(terms, paid):
+                return part
+        raise LedgerError(f"the ledger opened no data set for {label!r}, which stays charged")
 
     def as_user(
         self, user: str | None = None, *, purpose: str | None = None
@@ -337,11 +369,11 @@ class PrivacyAccountant(LedgerView):
         >>> spend.user, spend.purpose, accountant.epsilon_spent
         ('ann', 'the annual report', 0.25)
         """
-        if self._whole():
+        if self._parent():
             raise ValueError("a reserved part is spent by the user and for the purpose it was for")
         user = self._user if user is None else user
         purpose = self._purpose if purpose is None else purpose
-        return attach(self._address, self._dataset, self._part, user, purpose)
+        return self._same_data_set(self._part, user, purpose)
 
     def change_cap(self, epsilon: float, delta: float, *, reason: str) -> None:
         """Change the cap. The change and its reason are a record of the ledger.
@@ -426,13 +458,13 @@ class PrivacyAccountant(LedgerView):
 
     def _decide(self, kind, reason, **cap):
         """Append what somebody decided; what is closed is closed once."""
-        if not (isinstance(reason, str) and reason.strip()):
+        if not _check_text(reason, "reason").strip():
             raise ValueError("reason must say who decided and why")
-        if cap and self._whole():
+        if cap and self._parent():
             raise ValueError("a reserved part keeps its cap: reserve another one")
         body = cap | {"reason": reason, "time": _time()}
         closing = kind == "close"
-        self._append(lambda now: None if self._opened(now).closed and closing else (kind, body))
+        self._append(lambda now: None if now.closed and closing else (kind, body))
 
     def partition(
         self, name: str, parts: int, *, by_index: bool = False
@@ -478,43 +510,67 @@ class PrivacyAccountant(LedgerView):
             raise ValueError("a part cannot be partitioned again")
         check_name(name, "name")
         parts, by_index = check_integer(parts, "parts", 2), check_boolean(by_index, "by_index")
-        address, dataset, _, *who = self.__getstate__()
         each = (Part(name, i, parts, by_index) for i in range(parts))
-        return [attach(address, dataset, part, *who) for part in each]
+        return [self._same_data_set(part, self._user, self._purpose) for part in each]
+
+    def _same_data_set(self, part, user, purpose):
+        """Return a handle of the same data set of the same ledger."""
+        identity = self._known.identity
+        return _restored(self._address, self._dataset, part, user, purpose, identity)
 
     def _spend(self, event, label="", seeded=False):
-        if not isinstance(label, str):
-            raise ValueError(f"label must be a str, got {label!r}")
+        _check_text(label, "label")
         check_readable(event)
-        spend = Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
-        return replace(spend, user=self._user, purpose=self._purpose)
+        return Spend(
+            label=label,
+            event=event,
+            epsilon=0.0,
+            delta=0.0,
+            seeded=bool(seeded),
+            time=_time(),
+            version=__version__,
+            part=self._part,
+            user=self._user,
+            purpose=self._purpose,
+        )
+
+    def _read(self):
+        """Read what was appended since this data set was last read, and return the state."""
+        # Threads share what is known, and another one may change `known.state` meanwhile: it is
+        # looked at once. Any state is a true beginning of the ledger, so that it does not matter
+        # whose is kept.
+        before = self._known.state
+        records = self._ledger.read(self._dataset, before.position)
+        return self._known.learn(before.after(records))
 
     def _now(self):
-        # Threads share what is known: it is read once, and any state is a true beginning of the
-        # ledger, so that it does not matter whose is kept.
-        known = self._known.state
-        self._known.state = state = known.after(self._ledger.read(self._dataset, known.position))
-        return self._of_whole(self._opened(state))
+        """Return the state by one look at the ledger; closed if its parent is closed."""
+        return self._with_parent(self._check_opened(self._read()))
 
-    def _append(self, decide):
-        """Append what `decide` says of the current state, and return the state after it."""
-        known = self._known.state
-        closed = self._of_whole(known).closed
+    def _append(self, decide, *, opening=False):
+        """Append what `decide` returns for the current state, and return the state after it."""
+        parent_closed = self._parent_closed()
+        known = self._known
+        before = known.state
 
-        def checked(records):
-            state = known.after(records)
-            state = replace(state, closed=state.closed or closed)
+        def decide_on(records):
+            state = known.check(before.after(records))
+            if not opening:
+                self._check_opened(state)
+            if parent_closed is not None:
+                state = replace(state, closed=parent_closed)
             decision = decide(state)
             if decision is not None:
-                # What could not be read would close the data set for ever.
-                state.after([next_record(state.position, self._dataset, *decision)])
+                # What could not be read would close the data set for ever. The ledger makes sure
+                # that the body is read as it is written.
+                state.after([Record(state.position[0] + 1, self._dataset, *decision, hash="")])
             return decision
 
-        records = self._ledger.append(self._dataset, known.position, checked)
-        self._known.state = state = known.after(records)
-        if closed is None:
+        records = self._ledger.append(self._dataset, before.position, decide_on)
+        state = known.learn(before.after(records))
+        if parent_closed is None and (closed := self._parent_closed()) is not None:
             # Asked again: what is released stands in the ledger before any closing.
-            self._of_whole(known).check_not_closed()
+            replace(state, closed=closed).check_not_closed()
         return state
 
     def _open_terms(self):
@@ -523,28 +579,52 @@ class PrivacyAccountant(LedgerView):
         state.check_not_closed()
         return state.terms
 
-    def _of_whole(self, state):
-        """Return a state, which is closed if what this is a reserved part of is closed."""
-        whole = self._whole()
-        return replace(state, closed=state.closed or whole._now().closed) if whole else state
+    def _check_opened(self, state):
+        """Return a state; LedgerError if nobody has opened the data set."""
+        if state.terms is None:
+            raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
+        return state
 
-    def _whole(self):
-        """Return the handle by which this data set was reserved, None if it is no reserved part."""
-        known, found = self._known, _RESERVED.fullmatch(self._dataset)
-        if found and known.whole is None:
-            spends = attach(self._address, found[1]).spends
-            for spend in (one for one in spends if one.sequence == int(found[2])):
-                known.whole = attach(self._address, found[1], None, spend.user, spend.purpose)
-        return known.whole
+    def _with_parent(self, state):
+        """Return a state that is closed if the data set is or if the one that paid for it is."""
+        parent_closed = None if state.closed is not None else self._parent_closed()
+        return state if parent_closed is None else replace(state, closed=parent_closed)
+
+    def _parent_closed(self):
+        """Return why the data set is closed that paid for this reserved part, or None."""
+        parent = self._parent()
+        return None if parent is None else parent._now().closed
+
+    def _parent(self):
+        """Return the handle by which this data set was reserved, None if it is no reserved part.
+
+        The opening record says so, and never the name.
+        """
+        known = self._known
+        if known.state.terms is None:
+            self._read()
+        paid = known.state.reserved_from
+        if known.parent is None and paid is not None:
+            spends = attach(self._address, paid["dataset"]).spends
+            charges = [spend for spend in spends if spend.hash == paid["hash"]]
+            if not charges:
+                raise LedgerError(
+                    f"the ledger does not hold the charge that pays for {self._dataset!r}"
+                )
+            who = charges[0].user, charges[0].purpose
+            known.parent = attach(self._address, paid["dataset"], None, *who)
+        return known.parent
 
     @property
     def _ledger(self):
         # Without a lock, which a child that is forked meanwhile would wait for for ever.
-        known = self._known.ledger or open_ledger(self._address)
-        return vars(self._known).setdefault("ledger", known)
+        if self._known.ledger is None:
+            self._known.ledger = open_ledger(self._address)
+        return self._known.ledger
 
     def __getstate__(self):
-        return self._address, self._dataset, self._part, self._user, self._purpose
+        who = self._user, self._purpose
+        return self._address, self._dataset, self._part, *who, self._known.identity
 
     def __setstate__(self, known):
         # Another object than the live handle, of the same state.
@@ -560,9 +640,53 @@ class PrivacyAccountant(LedgerView):
 
 
 class _Known:
-    """What the handles of a data set in this process know together."""
+    """Knowledge about a data set that its handles in this process share.
 
-    state, ledger, whole = State(), None, None
+    Parameters
+    ----------
+    address, dataset : str
+        Where it is.
+    identity : str or None
+        The hash of the data set's opening record, None until it was read. It is pinned: whatever
+        is read later must begin with this record.
+
+    Attributes
+    ----------
+    state : State
+        The state when it was last read.
+    ledger : Ledger or None
+    parent : PrivacyAccountant or None
+        For a reserved part, the handle by which it was reserved.
+    """
+
+    def __init__(self, address, dataset, identity):
+        self.address, self.dataset, self.identity = address, dataset, identity
+        self.state = State()
+        self.ledger = None
+        self.parent = None
+
+    def check(self, state):
+        """Return a state that was read; LedgerError if it is that of another ledger."""
+        self.check_identity(state.identity)
+        return state
+
+    def check_identity(self, identity):
+        """Raise LedgerError unless an opening record is the one that is known."""
+        if self.identity is not None and identity != self.identity:
+            found = "holds no such data set" if identity is None else "begins with another record"
+            raise LedgerError(
+                f"the ledger at {self.address} is not the one that this accountant, or the model "
+                f"that it was loaded with, belongs to: data set {self.dataset!r} began with the "
+                f"record {self.identity}, and the ledger that is there now {found}. Put the right "
+                "ledger back, or begin a new one at another address"
+            )
+
+    def learn(self, state):
+        """Keep a state that was read, and return it."""
+        self.check(state)
+        self.identity = state.identity
+        self.state = state
+        return state
 
 
 def attach(address, dataset, part=None, user="", purpose=""):
@@ -572,21 +696,54 @@ def attach(address, dataset, part=None, user="", purpose=""):
     return _restored(address, dataset, part, user, purpose)
 
 
-def _restored(address, dataset, part, user="", purpose=""):
+def _restored(address, dataset, part, user="", purpose="", identity=None):
     # A fitted model loads where the driver of its ledger is missing: the first use tells.
-    known = {"_address": address, "_dataset": dataset, "_part": part}
-    for name, word in (("user", user), ("purpose", purpose)):
-        known[f"_{name}"] = word if word == "" else check_name(word, name)
+    names = {"_user": user, "_purpose": purpose}
+    for name, word in names.items():
+        names[name] = word if word == "" else check_name(word, name.removeprefix("_"))
+    key = (address, dataset)
+    known = _live.get(key)
+    if known is not None and identity is not None and known.identity not in (None, identity):
+        # A pickle of a ledger that another one has replaced: what is known of that one is not
+        # known of this one, which is refused when it is used.
+        key = (address, dataset, identity)
+    known = _live.setdefault(key, _Known(address, dataset, identity))
+    if known.identity is None:
+        known.identity = identity
     handle = object.__new__(PrivacyAccountant)
-    vars(handle).update(known, _known=_live.setdefault((address, dataset), _Known()))
-    return _live.setdefault(tuple(known.values()), handle)
+    vars(handle).update(_address=address, _dataset=dataset, _part=part, _known=known, **names)
+    return _live.setdefault((key, part, *names.values()), handle)
+
+
+def _check_text(text, name):
+    """Return a text that a report or an export can write; ValueError for any other value."""
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be a str, got {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A lone half of a surrogate pair: no file and no terminal could show the record.
+        raise ValueError(f"{name} must be text in Unicode, got {text!r}") from None
+    return text
 
 
 def _body(spend):
-    body = asdict(replace(spend, event=spend.event.to_json()))
-    # Records of those who say neither who they are nor why are as they always were.
-    unsaid = [name for name in ("user", "purpose") if not body[name]]
-    return {name: body[name] for name in body if name not in ("sequence", "hash", *unsaid)}
+    """Return the body of the record of a charge or a draw, without the record's own position."""
+    body = {
+        "label": spend.label,
+        "event": spend.event.to_json(),
+        "epsilon": spend.epsilon,
+        "delta": spend.delta,
+        "seeded": spend.seeded,
+        "time": spend.time,
+        "version": spend.version,
+        "part": None if spend.part is None else asdict(spend.part),
+    }
+    if spend.user:
+        body["user"] = spend.user
+    if spend.purpose:
+        body["purpose"] = spend.purpose
+    return body
 
 
 def ledger_reports(ledger, dataset=None):

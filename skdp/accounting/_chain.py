@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 
 from skdp.exceptions import LedgerError
 from skdp.utils._values import FrozenValue
@@ -70,9 +71,15 @@ class Record(FrozenValue):
             raise LedgerError(f"record {sequence} cannot be read: it is no JSON") from error
 
 
+@lru_cache
+def _encoder(other):
+    # Kept, because `json.dumps` with options makes a new one at each call.
+    return json.JSONEncoder(default=other, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical_json(value, other=None):
     """Return the one JSON text of a value: sorted keys, no spaces; `other` writes what it lacks."""
-    return json.dumps(value, default=other, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _encoder(other).encode(value)
 
 
 def chain_hash(previous, sequence, dataset, kind, body):
@@ -148,6 +155,11 @@ def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Re
     >>> record.sequence, chain_end([record.row]) == (1, record.hash)
     (1, True)
     """
+    return Record.from_row(next_row(end, dataset, kind, body))
+
+
+def next_row(end, dataset, kind, body):
+    """Return the `Record.row` of the `next_record`."""
     try:
         text = canonical_json(body)
         read = json.loads(text)
@@ -156,5 +168,4 @@ def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Re
     if read != body:
         raise LedgerError("a record cannot be written: it would be read as another one")
     previous, sequence = end[1], end[0] + 1
-    digest = chain_hash(previous, sequence, dataset, kind, text)
-    return Record(sequence, dataset, kind, read, digest)
+    return sequence, dataset, kind, text, chain_hash(previous, sequence, dataset, kind, text)

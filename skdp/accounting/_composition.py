@@ -35,6 +35,7 @@ FINE = (1e-6, 1e-9)
 MOST_CHOICES = 1000
 
 
+@lru_cache(maxsize=4096)
 def exact(number):
     """Return the fraction that a float's shortest decimal text denotes: 0.1 is 1/10."""
     return Fraction(repr(float(number)))
@@ -115,9 +116,11 @@ class _Summed(_Rule):
 
     def add(self, *totals):
         """Return the sum of totals."""
+        # From the first total on: adding fractions is the larger part of a charge's arithmetic.
+        first, *others = totals
         return _Sum(
-            cost=sum(t.cost for t in totals),
-            delta=sum(t.delta for t in totals),
+            cost=sum((t.cost for t in others), first.cost),
+            delta=sum((t.delta for t in others if t.delta), first.delta),
             prices=tuple(itertools.islice(itertools.chain(*(t.prices for t in totals)), 2)),
         )
 
@@ -157,7 +160,8 @@ class BasicComposition(_Summed):
                 return price, float(delta)
         # Several rows of an (epsilon, delta)-DP release have a larger delta of their own.
         parts = leaves(group_event(event, self.terms.max_rows) or Composed(())).items()
-        delta = min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
+        deltas = [(n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)]
+        delta = min(1.0, sum_up(deltas)) if deltas else 0.0
         price = self.single_epsilon(event, delta)
         if price < math.inf:
             return price, delta
@@ -200,6 +204,20 @@ class _PricedAtCap(_Rule):
         return self.spent(total, cap)[0] <= cap[0]
 
 
+@lru_cache(maxsize=1024)
+def _additive_cost(event, composition, rdp_order, relation, group_size):
+    """Return what an event adds to the sum of a filter, and to its sum of deltas.
+
+    A charge asks for it three times: as it is decided, as it is written, and as it is read back.
+    """
+    neighbours = {"relation": relation, "group_size": group_size}
+    if composition == "zcdp":
+        return zcdp(event, **neighbours)
+    if composition == "rdp":
+        return rdp(event, rdp_order, **neighbours), 0.0
+    return gdp(event, **neighbours) ** 2, 0.0
+
+
 class AdditiveFilter(_Summed, _PricedAtCap):
     r"""Sums of :math:`\rho_i`, of :math:`r_i(\alpha)` at one order, or of :math:`\mu_i^2`.
 
@@ -213,13 +231,10 @@ class AdditiveFilter(_Summed, _PricedAtCap):
 
     def cost(self, spend):
         """Return what one spend adds to a total."""
-        delta = 0.0
-        if self.terms.composition == "zcdp":
-            cost, delta = zcdp(spend.event, **self.terms.options)
-        elif self.terms.composition == "rdp":
-            cost = rdp(spend.event, self.terms.rdp_order, **self.terms.options)
-        else:
-            cost = gdp(spend.event, **self.terms.options) ** 2
+        terms = self.terms
+        cost, delta = _additive_cost(
+            spend.event, terms.composition, terms.rdp_order, terms.relation, terms.max_rows
+        )
         if cost == math.inf:
             raise ValueError(
                 f"the event has no finite cost under composition={self.terms.composition!r}: "

@@ -1,5 +1,6 @@
 """Privacy events: immutable values that say what was released and with what noise."""
 
+import functools
 import json
 import math
 from dataclasses import fields
@@ -639,6 +640,10 @@ def event_from_json(text: str) -> Event:
         raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper") from None
 
 
+# Equal texts are read as equal events, which cannot be changed.
+cached_event_from_json = functools.lru_cache(maxsize=4096)(event_from_json)
+
+
 def check_readable(event):
     """Raise ValueError unless an event, written to a ledger, would be read as the same event.
 
@@ -646,7 +651,7 @@ def check_readable(event):
     """
     check_event(event)
     try:
-        read = event_from_json(event.to_json())
+        read = cached_event_from_json(event.to_json())
     except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"a ledger could not read this event: {error}") from error
     if read != event:

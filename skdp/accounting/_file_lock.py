@@ -194,7 +194,7 @@ class LockFile(io.FileIO):
             there = os.stat(self.name, follow_symlinks=False)
         except OSError:
             return False
-        return os.path.samestat(there, os.fstat(self.fileno()))
+        return (there.st_dev, there.st_ino) == self.identity
 
     def text(self):
         """Return the line that the last holder wrote."""

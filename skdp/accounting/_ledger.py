@@ -18,6 +18,8 @@ from skdp.exceptions import LedgerError
 
 # A user and a password, or the keywords of an address; a path has a slash before them.
 _LIKE_A_SERVER = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]*=")
+# A path of Windows has a colon, and may have an at sign in a folder's name.
+_DRIVE = re.compile(r"[A-Za-z]:[/\\]")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _kinds: dict[str, "Callable[[str], Ledger]"] = {
     "memory": MemoryLedger,
@@ -220,7 +222,8 @@ def kind_of_ledger(address):
     scheme, separator, _ = address.partition("://")
     if separator and scheme in _kinds:
         return _kinds[scheme]
-    if separator or _LIKE_A_SERVER.search(address):
+    is_windows_path = os.name == "nt" and _DRIVE.match(address) and not separator
+    if not is_windows_path and (separator or _LIKE_A_SERVER.search(address)):
         # What was meant as an address of a server may hold a password: it is not repeated.
         what = f"the scheme {scheme!r}" if _SCHEME.fullmatch(scheme) else "such an address"
         raise LedgerError(

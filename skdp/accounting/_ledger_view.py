@@ -26,6 +26,15 @@ class LedgerView(NotCopied):
     max_rows: int = property(attrgetter("terms.max_rows"))
 
     @property
+    def identity(self) -> str:
+        """The hash of the data set's opening record, which no other ledger has.
+
+        A handle, its pickles and the models that hold it know it, and refuse another ledger in
+        the place of theirs. A ledger whose file was moved keeps it.
+        """
+        return self._known.identity or self._now().identity
+
+    @property
     def terms(self) -> Terms:
         """Cap, relation, composition and unit, as one value."""
         return self._now().terms
@@ -48,12 +57,12 @@ class LedgerView(NotCopied):
     @property
     def spends(self) -> list[Spend]:
         """Every charge, oldest first, as a list of `Spend`."""
-        return list(read_entries(self._ledger.read(self.dataset), "charge"))
+        return list(read_entries(self._records(), "charge"))
 
     @property
     def draws(self) -> list[Draw]:
         """Every step that ran on a round charged before, oldest first, as a list of `Draw`."""
-        return list(read_entries(self._ledger.read(self.dataset), "draw"))
+        return list(read_entries(self._records(), "draw"))
 
     def recompose(self, method: str = "auto", delta: float | None = None) -> float:
         """Return what everything charged costs by another method.
@@ -89,8 +98,10 @@ class LedgerView(NotCopied):
         Raises
         ------
         LedgerError
-            If a record was changed, removed, inserted or reordered.
+            If a record was changed, removed, inserted or reordered, or another ledger is in the
+            place of this one.
         """
+        self._records()
         return self._ledger.verify()
 
     def report(self) -> BudgetReport:
@@ -101,8 +112,8 @@ class LedgerView(NotCopied):
         BudgetReport
             Text when printed, HTML in a notebook, and `to_dict`.
         """
-        records = self._ledger.read(self._dataset)
-        state = self._of_whole(self._opened(State().after(records)))
+        records = self._records()
+        state = self._with_parent(self._check_opened(State().after(records)))
         shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
         return BudgetReport(
             **{name: getattr(state.terms, name) for name in shown},
@@ -115,10 +126,11 @@ class LedgerView(NotCopied):
             head_hash=self.verify(),
         )
 
-    def _opened(self, state):
-        if state.terms is None:
-            raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
-        return state
+    def _records(self):
+        """Return every record of the data set, of the ledger that this handle knows."""
+        records = self._ledger.read(self._dataset)
+        self._known.check_identity(records[0].hash if records else None)
+        return records
 
     def _repr_html_(self):
         try:

@@ -5,6 +5,7 @@ libpq has many ways to write a password, and new versions bring new ones; so wha
 listed, not what is forbidden.
 """
 
+import os
 import re
 from types import SimpleNamespace
 from urllib.parse import unquote
@@ -43,6 +44,8 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 # edits a row writes another one.
 _VERSION = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
 _VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION}) FROM records"
+# The ledgers whose call is under way, by process and address; a child that is forked has none.
+_in_use: set = set()
 
 
 class PostgreSQLLedger(_records.TableLedger):
@@ -105,19 +108,21 @@ class PostgreSQLLedger(_records.TableLedger):
 
         return self._connected(begun)
 
-    def _commit(self, transaction, record, end):
-        _records.insert_record(transaction.execute, record)
-        _records.read_back(transaction.execute, record, end)
+    def _commit(self, transaction, row, end):
+        _records.insert_row(transaction.execute, row)
+        _records.read_back(transaction.execute, row, end)
         versions = _versions(transaction.execute, end)[1]
         transaction.execute("COMMIT")
-        self._checked, self._versions = (record.sequence, record.hash), versions
+        self._checked, self._versions = (row[0], row[-1]), versions
 
     def _check(self, transaction, whole=False):
         """Check what this object has not checked yet, or everything if rows were touched."""
         execute, seen = transaction.execute, self._checked
         before, now = _versions(execute, seen)
         is_new = whole or before != self._versions
-        end = _records.check_chain(execute, NOTHING if is_new else seen)
+        start = NOTHING if is_new else seen
+        end, rows = _records.check_chain(execute, start)
+        transaction.checked = start, rows
         _records.check_position(execute, seen)
         self._checked, self._versions = end, now
         return self._checked
@@ -150,16 +155,29 @@ class PostgreSQLLedger(_records.TableLedger):
             # Without parameters the driver sends several statements at once.
             return connection.execute(statement.replace("?", "%s"), parameters or None)
 
+        use = os.getpid(), self.address
         try:
             with _records.connections():
-                connection = psycopg.connect(self.address, **settings)
+                if use in _in_use:
+                    # Only this thread can be here: the table's lock would be waited for in vain.
+                    raise LedgerError(
+                        f"the ledger {self.address} is in use by this thread: nothing can be "
+                        "charged or read inside a charge, as a signal handler or a finalizer would"
+                    )
                 try:
-                    timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
-                    execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
-                    execute("SET search_path TO skdp")
-                    return work(SimpleNamespace(execute=execute))
+                    # A signal can arrive at any time: the ledger counts as in use from before the
+                    # connection is there until after it was closed.
+                    _in_use.add(use)
+                    connection = psycopg.connect(self.address, **settings)
+                    try:
+                        timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
+                        execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
+                        execute("SET search_path TO skdp")
+                        return work(SimpleNamespace(execute=execute))
+                    finally:
+                        connection.close()
                 finally:
-                    connection.close()
+                    _in_use.discard(use)
         except psycopg.Error as error:
             words = str(error)
         raise LedgerError(f"the ledger {self.address} cannot be used: {words}")

@@ -12,7 +12,7 @@ import threading
 import uuid
 from functools import partial
 
-from skdp.accounting._chain import NOTHING, Record, chain_end, next_record
+from skdp.accounting._chain import NOTHING, Record, chain_end, next_row
 from skdp.exceptions import LedgerError
 
 SCHEMA_VERSION = 1
@@ -26,8 +26,8 @@ TABLE = """CREATE TABLE {} (
 )"""
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
 _ALL = f"{_ROWS} ORDER BY sequence"
-_SINCE = f"{_ROWS} WHERE sequence > ? ORDER BY sequence"
-_OF_DATASET = f"{_ROWS} WHERE dataset = ? AND sequence > ? ORDER BY sequence"
+_FROM = f"{_ROWS} WHERE sequence >= ? ORDER BY sequence"
+_OF_DATASET_FROM = f"{_ROWS} WHERE dataset = ? AND sequence >= ? ORDER BY sequence"
 
 # The lock, the rows and the calls that are under way (one at most) of each ledger.
 _kept: dict = {}
@@ -37,7 +37,10 @@ _of_process: dict = {}
 
 
 def _own():
-    return _of_process.setdefault(os.getpid(), (uuid.uuid4().hex, threading.RLock()))
+    process = os.getpid()
+    if process not in _of_process:
+        _of_process.setdefault(process, (uuid.uuid4().hex, threading.RLock()))
+    return _of_process[process]
 
 
 def connections():
@@ -63,8 +66,9 @@ class TableLedger:
 
     A subclass has `_call(work, reading)`, which returns what `work` returns of a transaction that
     nobody else can append in; `_check(transaction, whole)`, which returns the end of the chain;
-    and `_commit(transaction, record, end)`. A transaction has `execute`, or the subclass says
-    how records are selected.
+    and `_commit(transaction, row, end)`. A transaction has `execute` and, once it is
+    checked, `checked`: a position and the rows that follow it; or the subclass says how records are
+    selected.
     """
 
     def read(self, dataset, after=NOTHING):
@@ -80,15 +84,19 @@ class TableLedger:
         """Append one record, decided while nobody else can append."""
 
         def work(transaction):
+            # Read: nobody else can append from the transaction's begin to its end.
             end = self._check(transaction)
             records = self._select(transaction, dataset, after)
+            # Decide: whoever charges sees what is there now, whoever wrote it.
             decision = decide(records)
             if decision is None:
                 return records
-            record = next_record(end, dataset, *decision)
-            self._commit(transaction, record, end)
-            return [*records, record]
+            # Append, commit and read back.
+            row = next_row(end, dataset, *decision)
+            self._commit(transaction, row, end)
+            return [*records, Record.from_row(row)]
 
+        # Open and begin.
         return self._call(work)
 
     def verify(self):
@@ -102,8 +110,20 @@ class TableLedger:
 
     def _select(self, transaction, dataset, after):
         """Return the records of a data set that follow a position, of a chain that was checked."""
-        check_position(transaction.execute, after)
-        return list(map(Record.from_row, transaction.execute(_OF_DATASET, (dataset, after[0]))))
+        seen, new_rows = transaction.checked
+        if after == seen:
+            # They were read when the chain was checked.
+            return [Record.from_row(row) for row in new_rows if row[1] == dataset]
+        execute = transaction.execute
+        rows = execute(_OF_DATASET_FROM, (dataset, after[0])).fetchall()
+        if after != NOTHING:
+            # The record that was seen is usually the last one of this data set.
+            if rows and rows[0][0] == after[0]:
+                _check_first(rows, after)
+                rows = rows[1:]
+            else:
+                check_position(execute, after)
+        return [Record.from_row(row) for row in rows]
 
 
 def check_version(version, address):
@@ -117,13 +137,27 @@ def check_version(version, address):
 
 def check_position(execute, position):
     """Raise LedgerError if the record that was seen at a position is not there any more."""
-    sequence, digest = position
-    if position != NOTHING and _hash_at(execute, sequence) != digest:
+    if position != NOTHING:
+        _check_first(execute(_FROM + " LIMIT 1", (position[0],)).fetchall(), position)
+
+
+def _check_first(rows, position):
+    """Raise LedgerError unless the first of some rows is the record at a position."""
+    if not rows or (rows[0][0], rows[0][-1]) != position:
         raise LedgerError("the ledger was replaced or cut while in use")
 
 
+def _rows_after(execute, position):
+    """Return the rows that follow a position, at which there must be the record that was seen."""
+    if position == NOTHING:
+        return execute(_ALL).fetchall()
+    rows = execute(_FROM, (position[0],)).fetchall()
+    _check_first(rows, position)
+    return rows[1:]
+
+
 def check_chain(execute, seen=NOTHING):
-    """Check the chain from a record that was seen to the last one, and return its end.
+    """Check the chain from a record that was seen to the last one.
 
     Parameters
     ----------
@@ -134,38 +168,32 @@ def check_chain(execute, seen=NOTHING):
 
     Returns
     -------
-    tuple of (int, str)
+    end : tuple of (int, str)
         The sequence and the hash of the last record.
+    rows : list of tuple
+        The rows that follow the record that was seen.
 
     Raises
     ------
     LedgerError
         If a record was changed, removed, inserted or reordered.
     """
-    if seen == NOTHING:
-        return chain_end(execute(_ALL, ()).fetchall())
-    check_position(execute, seen)
-    return chain_end(execute(_SINCE, (seen[0],)).fetchall(), seen)
+    rows = _rows_after(execute, seen)
+    return chain_end(rows, seen), rows
 
 
-def insert_record(execute, record):
-    """Insert a record, inside the caller's transaction."""
-    execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", record.row)
+def insert_row(execute, row):
+    """Insert a record's row, inside the caller's transaction."""
+    execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", row)
 
 
-def read_back(execute, record, end):
-    """Raise LedgerError unless a record that was committed is there, behind a position."""
-    check_position(execute, end)
-    if execute(_SINCE, (end[0],)).fetchall() != [record.row]:
+def read_back(execute, row, end):
+    """Raise LedgerError unless a row that was written is there, right behind a position."""
+    if _rows_after(execute, end) != [row]:
         raise LedgerError(
-            f"record {record.sequence} was written but is missing: another program wrote into the "
+            f"record {row[0]} was written but is missing: another program wrote into the "
             "ledger's file at the same time; nothing is released"
         )
-
-
-def _hash_at(execute, sequence):
-    row = execute("SELECT hash FROM records WHERE sequence = ?", (sequence,)).fetchone()
-    return None if row is None else row[0]
 
 
 class MemoryLedger(TableLedger):
@@ -214,8 +242,8 @@ class MemoryLedger(TableLedger):
         self._checked = rows.copy(), chain_end(rows[len(known) :], end)
         return self._checked[1]
 
-    def _commit(self, rows, record, end):
-        rows.append(record.row)
+    def _commit(self, rows, row, end):
+        rows.append(row)
 
     def _call(self, work, reading=False):
         """Return what `work` returns of the rows, under the ledger's lock."""

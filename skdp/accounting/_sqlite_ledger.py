@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 import stat
+import sys
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,7 @@ _SCHEMA = (
     _TABLE,
 )
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
+_SEAL = re.compile(r"skdp (\d+ \d+ \d+ \d+) (\d+) (\w+)")
 
 
 class SQLiteLedger(_records.TableLedger):
@@ -54,6 +56,7 @@ class SQLiteLedger(_records.TableLedger):
                 f"the name of a ledger cannot end in {', '.join(_BESIDE)}: files of such names "
                 "belong to other ledgers"
             )
+        self._uri = f"{self.path.as_uri()}?mode=rw"
         # Up to where this object has checked the chain.
         self._checked = NOTHING
 
@@ -92,39 +95,52 @@ class SQLiteLedger(_records.TableLedger):
 
     def _transaction(self, work, begin, lock):
         """Return what `work` returns of a transaction; what it did not commit is rolled back."""
-        self._file()
         try:
             connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=rw",
-                uri=True,
-                timeout=BUSY_TIMEOUT_SECONDS,
-                isolation_level=None,
+                self._uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None
             )
             try:
-                # macOS: fsync leaves data in the disk's own cache, which is lost with the power;
-                # other systems ignore this setting.
-                connection.execute("PRAGMA fullfsync = 1")
+                if sys.platform == "darwin":
+                    # There fsync leaves data in the disk's own cache, which is lost with the power.
+                    # Other systems ignore this setting.
+                    connection.execute("PRAGMA fullfsync = 1")
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute(begin)
-                self._check_schema(connection.execute)
-                return work(SimpleNamespace(execute=connection.execute, lock=lock))
+                stamp = self._stamp()
+                sealed_stamp, sealed_end = _read_seal(lock.text() if lock else "")
+                # An empty file has no schema yet.
+                is_sealed = stamp == sealed_stamp and sealed_end != NOTHING
+                if not is_sealed:
+                    # Only where another program may have written: it can have changed the schema.
+                    self._check_schema(connection.execute)
+                    # Reading has rolled back what a killed writer had left.
+                    stamp = self._stamp()
+                return work(
+                    SimpleNamespace(
+                        execute=connection.execute,
+                        lock=lock,
+                        stamp=stamp,
+                        is_sealed=is_sealed,
+                        sealed_end=sealed_end,
+                    )
+                )
             finally:
                 connection.close()
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
-    def _commit(self, transaction, record, end):
-        """Write a record and commit it; it counts when it was read back from the file."""
+    def _commit(self, transaction, row, end):
+        """Write a row and commit it; it counts when it was read back from the file."""
         execute, lock = transaction.execute, transaction.lock
-        _records.insert_record(execute, record)
+        _records.insert_row(execute, row)
         self._check_lock(lock)
         execute("COMMIT")
         # Without this SQLite would answer from the pages that it still has in memory.
         execute("PRAGMA shrink_memory")
         stamp = self._stamp()
-        _records.read_back(execute, record, end)
+        _records.read_back(execute, row, end)
         self._check_lock(lock)
-        self._checked = record.sequence, record.hash
+        self._checked = row[0], row[-1]
         lock.write_text(_seal(stamp, self._checked))
 
     def _check_lock(self, lock):
@@ -136,14 +152,13 @@ class SQLiteLedger(_records.TableLedger):
 
     def _check(self, transaction, whole=False):
         """Check the chain, and return its end; see `_seal` for what need not be read again."""
-        execute, lock, stamp = transaction.execute, transaction.lock, self._stamp()
-        text = lock.text() if lock else ""
-        sealed_stamp, sealed_end = _read_seal(text)
-        end = None
-        if not whole and sealed_stamp == stamp:
-            end = _records.check_chain(execute, self._checked)
+        execute, lock, sealed_end = transaction.execute, transaction.lock, transaction.sealed_end
+        start, end = self._checked, None
+        if not whole and transaction.is_sealed:
+            end, rows = _records.check_chain(execute, start)
         if end != sealed_end:
-            end = _records.check_chain(execute)
+            start = NOTHING
+            end, rows = _records.check_chain(execute, start)
             _records.check_position(execute, self._checked)
             try:
                 _records.check_position(execute, sealed_end)
@@ -151,15 +166,19 @@ class SQLiteLedger(_records.TableLedger):
                 restored = f"if you restored an older copy on purpose, remove {lock.name}"
                 raise LedgerError(f"{error}; {restored}") from None
             if lock:
-                lock.write_text(_seal(stamp, end))
+                lock.write_text(_seal(transaction.stamp, end))
         self._checked = end
+        transaction.checked = start, rows
         return end
 
     def _file(self):
         try:
             file = os.lstat(self.path)
         except OSError as error:
-            raise LedgerError(f"there is no ledger at {self.path}") from error
+            raise LedgerError(
+                f"there is no ledger at {self.path}; if its file was removed on purpose, a new "
+                "process can begin another one there"
+            ) from error
         if stat.S_ISDIR(file.st_mode):
             raise LedgerError(f"{self.path} is a folder; a ledger is a file: {self.path}/budget.db")
         if not stat.S_ISREG(file.st_mode):
@@ -207,5 +226,5 @@ def _seal(stamp, end):
 
 def _read_seal(text):
     """Return the stamp and the end of the chain in a seal, "" and `NOTHING` if it is none."""
-    found = re.fullmatch(r"skdp (\d+ \d+ \d+ \d+) (\d+) (\w+)", text)
+    found = _SEAL.fullmatch(text)
     return (found[1], (int(found[2]), found[3])) if found else ("", NOTHING)

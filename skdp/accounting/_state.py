@@ -6,13 +6,11 @@ from functools import lru_cache
 
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import RULES, claimed_price, is_proved
-from skdp.accounting._events import event_from_json
+from skdp.accounting._events import cached_event_from_json
 from skdp.accounting._guarantee import Amounts, Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_choice, check_name, check_within
 from skdp.utils._values import FrozenValue, checked
-
-_cached_event = lru_cache(maxsize=4096)(event_from_json)
 
 
 class NotCopied:
@@ -30,6 +28,7 @@ class Terms(Amounts, Neighbours):
     composition: str = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
+    on_raw_data: str = checked(check_choice, default="warn", choices=("warn", "raise"))
 
     cap = Amounts.amounts
 
@@ -55,8 +54,16 @@ class Terms(Amounts, Neighbours):
         row = Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours).of_rows
         return is_proved(event, row.epsilon, row.delta, row.relation)
 
-    # The rule by which charges add up.
-    rule = property(lambda self: RULES[self.composition](self))
+    @property
+    def rule(self):
+        """The rule by which charges add up."""
+        return _rule_of(self)
+
+
+# Not a `cached_property`: it has a lock, for which a child would wait that is forked meanwhile.
+@lru_cache
+def _rule_of(terms):
+    return RULES[terms.composition](terms)
 
 
 class Part(FrozenValue):
@@ -185,7 +192,7 @@ def _read(reader, record):
 def _read_entry(record):
     known = {"sequence": record.sequence, "hash": record.hash}
     body = {name: value for name, value in record.body.items() if name != "reservation"}
-    body["event"] = _cached_event(body["event"])
+    body["event"] = cached_event_from_json(body["event"])
     if record.kind == "draw":
         return Draw(**body, epsilon=0.0, delta=0.0, **known)
     part = body.pop("part")
@@ -228,6 +235,11 @@ class Cap(Amounts):
         return self.name + f" of {of}" * bool(of) + f" for {purposes}" * bool(purposes)
 
 
+@lru_cache
+def _data_set_cap(terms):
+    return Cap(*terms.cap)
+
+
 class Rounds(FrozenValue):
     """The rounds of one reservation: which were charged, and how often each step has run.
 
@@ -262,7 +274,9 @@ class State(FrozenValue):
 
     `totals` maps (user, purpose, part) to the total of what they charged, the part None for all
     rows. `sub_caps` maps names to `Cap`, `reservations` a reservation's name to its `Rounds`.
-    `closed` is the reason why the data set was closed.
+    `closed` is the reason why the data set was closed. `identity` is the hash of the record that
+    opened it, None before. `reserved_from` is None for an ordinary data set; for a reserved part it
+    has the `dataset` and the `hash` of the charge that pays for it.
     """
 
     position: tuple = NOTHING
@@ -271,6 +285,8 @@ class State(FrozenValue):
     sub_caps: dict = field(default_factory=dict)
     reservations: dict = field(default_factory=dict)
     closed: str | None = None
+    identity: str | None = None
+    reserved_from: dict | None = None
 
     def after(self, records):
         """Return the state after some more records.
@@ -282,26 +298,41 @@ class State(FrozenValue):
         """
         state = self
         for record in records:
-            state = replace(_read(state._after, record), position=(record.sequence, record.hash))
+            state = _read(state._after, record)
         return state
 
     def _after(self, record):
+        """Return the state after one more record."""
         self.check_not_closed()
+        position = record.sequence, record.hash
         if record.kind == "open":
-            return State(terms=Terms(**record.body))
+            if self.terms is not None:
+                raise ValueError("the data set was opened before")
+            # A nonce that makes the record's hash unlike any other ledger's.
+            about_ledger = ("nonce", "reserved_from")
+            terms = {name: v for name, v in record.body.items() if name not in about_ledger}
+            paid = record.body.get("reserved_from")
+            if paid is not None and set(paid) != {"dataset", "hash"}:
+                raise ValueError("it does not say which charge pays for it")
+            terms = Terms(**terms)
+            return State(position, terms, identity=record.hash, reserved_from=paid)
         if record.kind == "change_cap":
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
-            return replace(self, terms=replace(self.terms, **cap))
+            return replace(self, position=position, terms=replace(self.terms, **cap))
         if record.kind == "sub_cap":
             told = ("reason", "time")
             cap = Cap(**{name: record.body[name] for name in record.body if name not in told})
-            return replace(self, sub_caps=self.sub_caps | {cap.name: cap})
+            return replace(self, position=position, sub_caps=self.sub_caps | {cap.name: cap})
         if record.kind == "close":
-            return replace(self, closed=str(record.body["reason"]) or "no reason")
+            reason = str(record.body["reason"]) or "no reason"
+            return replace(self, position=position, closed=reason)
         if record.kind == "charge":
-            return self.with_spend(_read_entry(record))._with_step(record)
+            state = self.with_spend(_read_entry(record), position)
+            # A step of a reservation begins a new round.
+            step = record.body.get("reservation")
+            return state if step is None else state._with_step(step, position, position)
         if record.kind == "draw":
-            return self._with_step(record)
+            return self._with_step(record.body["reservation"], position, None)
         raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
 
     def check_not_closed(self):
@@ -309,8 +340,8 @@ class State(FrozenValue):
         if self.closed is not None:
             raise LedgerError(f"the data set was closed and accepts no charge: {self.closed}")
 
-    def with_spend(self, spend):
-        """Return the state with one more spend."""
+    def with_spend(self, spend, position=NOTHING):
+        """Return the state with one more spend, which the record at a position holds."""
         rule, part = self.terms.rule, spend.part
         key = spend.user, spend.purpose, part
         if part and key not in self.totals:
@@ -319,7 +350,7 @@ class State(FrozenValue):
                 name = part.partition
                 raise ValueError(f"partition {name!r} was charged with other parts before")
         total = rule.add(self.totals.get(key, rule.zero), rule.cost(spend))
-        return replace(self, totals=self.totals | {key: total})
+        return replace(self, position=position, totals=self.totals | {key: total})
 
     def rounds(self, name, steps):
         """Return the `Rounds` of a reservation whose plan has so many steps."""
@@ -328,14 +359,14 @@ class State(FrozenValue):
             raise ValueError(f"reservation {name!r} was charged with another plan before")
         return rounds
 
-    def _with_step(self, record):
-        """Return the state after the step of a reservation, if any, that a record is about."""
-        step = record.body.get("reservation")
-        if step is None and record.kind == "charge":
-            return self
-        position = (record.sequence, record.hash) if record.kind == "charge" else None
-        rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
-        return replace(self, reservations=self.reservations | {step["name"]: rounds})
+    def _with_step(self, step, position, charged):
+        """Return the state after a step of a reservation, which the record at a position is about.
+
+        `charged` is the position where a new round was charged for it, None for an earlier round.
+        """
+        rounds = self.rounds(step["name"], step["steps"]).after(step["step"], charged)
+        reservations = self.reservations | {step["name"]: rounds}
+        return replace(self, position=position, reservations=reservations)
 
     def total(self, counts=lambda user, purpose: True):
         """Return the worst that charges amount to for any one unit.
@@ -368,7 +399,7 @@ class State(FrozenValue):
     def caps(self, user, purpose):
         """Return every cap that a user's charge for a purpose must keep, the data set's first."""
         inside = (cap for cap in self.sub_caps.values() if cap.counts(user, purpose))
-        return [Cap(*self.terms.cap), *inside]
+        return [_data_set_cap(self.terms), *inside]
 
     def left_of(self, cap):
         """Return what a cap has left; nothing once the data set is closed."""

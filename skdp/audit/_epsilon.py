@@ -27,6 +27,7 @@ from skdp.audit._published import as_matrix, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._findings import muted_findings
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
@@ -391,6 +392,7 @@ class _Fitter(FrozenValue, eq=False):
     canary_rows: int = 1
     persons: object = None
 
+    @muted_findings()
     def fit(self, X, y, *, canary_rows=None, other_rows=1):
         """Return a fitted clone; a canary has `canary_rows`, another row is `other_rows` times."""
         model = clone(self.estimator)
@@ -482,19 +484,25 @@ class _Attack:
         if test is None:
             return TestResult(0.0, NO_TEST, has_statement=has_statement)
         counts = test.counts(*judging)
+        epsilon = self._certified(counts, confidence)
+        return TestResult(epsilon, test.description, counts, has_statement)
+
+    def _certified(self, counts, confidence):
+        """Return the epsilon that the counts of a test certify."""
         options = self._options | {"confidence": confidence}
         if self._two_steps is None:
-            epsilon = certified_epsilon(counts, **options)
-        else:
-            epsilon = halved_epsilon(*counts, **options)
-        return TestResult(epsilon, test.description, counts, has_statement)
+            return certified_epsilon(counts, **options)
+        return halved_epsilon(*counts, **options)
 
     def could_exceed(self, epsilon, n_judging, confidence):
         """Return True if `n_judging` fits to each table might certify more than an epsilon.
 
         The test that was judged shows it, and so does one that is chosen on the other fits. A test
-        that made no error shows no limit.
+        that made no error may go on without one.
         """
+        without_error = (n_judging, n_judging, 0, n_judging)
+        if self._certified(without_error, confidence) <= epsilon:
+            return False
         choosing, judging, names = self._numbers
         hits, n_in, false_alarms, n_out = self._test.counts(*judging)
         if (hits, false_alarms) in ((n_in, 0), (0, n_out)):

@@ -13,6 +13,7 @@ from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import NotCopied, Terms
 from skdp.base import UNACCOUNTED, neighbours_of, relation_of
+from skdp.utils._findings import muted_findings
 from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue
 
@@ -100,6 +101,7 @@ def _null_accountant(accountant):
     return None if terms == UNACCOUNTED else NullAccountant(terms)
 
 
+@muted_findings()
 def fit_persons(estimator, X, y, groups):
     """Fit an estimator to rows, and pass it the persons if it accepts them."""
     if groups is None:

@@ -24,6 +24,7 @@ from skdp.mechanisms._stages import one_stage, stages_of
 from skdp.preprocessing._planned import PlannedTransformer, plan_columns
 from skdp.stats import _moments
 from skdp.utils import clip_rows
+from skdp.utils._autologging import without_autologging
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._row_wise import row_distances
 from skdp.utils._sums import split_guarantee
@@ -181,7 +182,8 @@ class KMeansPlan(_moments.StatisticPlan):
 
         found = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)
         points = np.clip(points, -self.half_ranges, self.half_ranges)
-        found.fit(points, sample_weight=weights / weights.sum())
+        with without_autologging():
+            found.fit(points, sample_weight=weights / weights.sum())
         return found.cluster_centers_, math.sqrt(found.inertia_)
 
     def _moves(self, noisy, deviation):
@@ -263,7 +265,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         there can be more then.
     n_clusters : int, default=8
         The number of centres, at most 4096.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column by its name or place. It must not be computed from the data. "auto" spends a fifth
         of epsilon, and at most of delta, on `skdp.stats.estimate_bounds`, in the same charge.

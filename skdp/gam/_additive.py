@@ -37,7 +37,7 @@ class RawTableModel(TableEstimator):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
         categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
         (n_features,), or a pair for some columns. It must not be computed from the data. What is
         not declared is found within the same budget. Values outside are clipped.

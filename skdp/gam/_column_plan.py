@@ -19,6 +19,7 @@ from skdp.mechanisms._stages import UNNAMED, stages_of
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
+from skdp.utils._findings import NO_CATEGORIES, ONE_BIN, report_finding, report_identifiers
 
 
 class BoundsSearch(BoundsPlan):
@@ -26,10 +27,10 @@ class BoundsSearch(BoundsPlan):
 
     Parameters
     ----------
-    mechanism : LaplaceMechanism or GaussianMechanism
+    whole : LaplaceMechanism or GaussianMechanism
     """
 
-    mechanism: object = None
+    whole: object = None
 
 
 class GaussianThreshold(StabilityThreshold):
@@ -181,6 +182,12 @@ PURE_CELLS_SHARE = 0.15
 EVEN_NOISES = 2.0
 
 
+# A column is reported to be in one bin if the others hold this fraction of the rows at most, and if
+# the noise of a count is this fraction of them at most.
+MAX_OTHER_BINS = 0.005
+MAX_NOISE_OF_ONE_BIN = 0.02
+
+
 class ColumnsPlan(PlanValue):
     """The stages before a model; `shares` says what each of them gets.
 
@@ -253,7 +260,7 @@ class ColumnsPlan(PlanValue):
         moved, share = float(n_columns * self._moved), self.shares["search"]
         mechanism = self.budget.mechanism(share, l1=moved, l2=math.sqrt(moved) * SLACK)
         sizes = {"n_rows": self.n_rows, "n_columns": n_columns}
-        return BoundsSearch(guarantee=self.guarantee, mechanism=mechanism, **sizes)
+        return BoundsSearch(guarantee=self.guarantee, whole=mechanism, **sizes)
 
     @cached_property
     def discovery(self):
@@ -295,17 +302,20 @@ class ColumnsPlan(PlanValue):
         """Raise `ValueError` where a column holds what its kind does not."""
         known = {j: c.known for j, c in enumerate(self.columns) if c.is_label}
         labels = {j: categories for j, categories in known.items() if categories is not None}
-        table.check({j: column.check for j, column in enumerate(self.columns)}, labels)
+        checks = {j: column.check for j, column in enumerate(self.columns)}
+        table.check(checks, labels, found=self._undeclared(True))
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""
         labels, numbers, found = self._undeclared(True), self._undeclared(False), {}
+        report_identifiers(table, sorted(labels + numbers))
         if labels:
             lists = self.discovery.run(table.several(labels), source, persons)
             found |= zip(labels, lists, strict=True)
+            report_finding(NO_CATEGORIES, [j for j in labels if not len(found[j])])
         if numbers:
             read = partial(_numbers, columns=[(self.columns[j], j) for j in numbers])
-            ends = self.search.run(table.rows(read, len(numbers)), source, persons)
+            ends = self.search.run(table.rows(read, len(numbers)), source, persons, numbers)
             found |= zip(numbers, zip(*ends, strict=True), strict=True)
         return [replace(c, known=found.get(j, c.known)) for j, c in enumerate(self.columns)]
 
@@ -330,7 +340,19 @@ class ColumnsPlan(PlanValue):
         terms, scale = self._finest(columns), self._cells_noise.scale
         exact = exact_counts(terms, table, shares_of(persons), coarsest=self.levels[0])
         noisy = self._noisy(exact, source)
-        return [self._term(term, own[0], scale) for term, own in zip(terms, noisy, strict=True)]
+        terms = [self._term(term, own[0], scale) for term, own in zip(terms, noisy, strict=True)]
+        report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
+        return terms
+
+    def _is_in_one_bin(self, term, scale):
+        """Return True if the noisy counts show that one bin holds nearly all of a column.
+
+        Where noise is large beside the number of rows, they do not show it.
+        """
+        if "label" in term.kinds or scale > MAX_NOISE_OF_ONE_BIN * self.n_rows:
+            return False
+        counts = term.counts[:-1]
+        return counts.sum() - counts.max() <= MAX_OTHER_BINS * self.n_rows + scale
 
     def _term(self, term, noisy, scale):
         counts, (edges,) = np.clip(noisy, 0.0, self.n_rows), term.edges
@@ -346,6 +368,5 @@ class ColumnsPlan(PlanValue):
 
 
 def _numbers(table, rows, columns):
-    """Return columns of a slice of rows; what is missing is 0, which tells the search nothing."""
-    found = [column.numbers(table.values(j, rows)) for column, j in columns]
-    return np.nan_to_num(np.column_stack(found), nan=0.0, copy=False)
+    """Return columns of a slice of rows; the search counts what is missing, NaN, nowhere."""
+    return np.column_stack([column.numbers(table.values(j, rows)) for column, j in columns])

@@ -15,13 +15,13 @@ from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
 from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
 from skdp._data._persons import counts_of, no_counts, times_shares
-from skdp._data._refusals import check_finite, column_name
+from skdp._data._refusals import check_finite, column_name, in_one
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
 from skdp.preprocessing._categories import check_served, declared_places, is_per_column
 from skdp.utils import ChunkedArray
-from skdp.utils._labels import category_codes, is_missing
+from skdp.utils._labels import category_codes, is_missing, kind_without_form
 from skdp.utils._sources import rows_within
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
@@ -64,9 +64,13 @@ class Column(FrozenValue, kw_only=True, eq=False):
         try:
             numbers = self.numbers(values)
         except Exception:
+            # "auto" is advised only where it can find the column's values.
+            if kind_without_form(values) is None:
+                remedy = "or give categories={column: 'auto'} to find them"
+            else:
+                remedy = "or turn each value into text, by X[column].astype(str) in pandas"
             raise ValueError(
-                f"{name} holds values that are no {self.kind}s: declare its categories, or give "
-                "categories={column: 'auto'} to find them"
+                f"{name} holds values that are no {self.kind}s: declare its categories, {remedy}"
             ) from None
         check_finite(numbers, name, allow_nan=True)
         return numbers if self.kind == "number" else values
@@ -124,22 +128,28 @@ def declared_columns(kinds, bounds, categories, names):
     labels = read(categories, names, len(kinds))
     limits = _bound_entries(bounds, names, len(kinds))
     bounded = _named_in(bounds, names, len(kinds))
-    columns, categorical = [], []
+    columns, categorical, refused = [], [], []
     for j, (kind, own, limit) in enumerate(zip(kinds, labels, limits, strict=True)):
         if own is None and kind == "boolean":
             column = Column(kind="label", known=BOOLEAN)
         elif own is not None or kind == "label" or (kind == "object" and j not in bounded):
-            found = own is None or is_auto(own)
-            column = Column(kind="label", known=None if found else categories_array(own))
+            column = Column(kind="label")
         else:
             column = Column(kind=kind if kind in ("date", "duration") else "number")
         if limit is not None and isinstance(bounds, Mapping) and column.is_label:
             categorical.append(column_name(j, names))
-        if limit is not None and not column.is_label:
-            column = replace(column, known=_checked_bounds(column, limit))
+        try:
+            if column.is_label and not (own is None or is_auto(own)):
+                column = replace(column, known=categories_array(own))
+            if limit is not None and not column.is_label:
+                column = replace(column, known=_checked_bounds(column, limit))
+        except ValueError as error:
+            refused.append(f"{column_name(j, names)}: {error}")
         columns.append(column)
     if categorical:
-        raise ValueError(f"bounds: {', '.join(categorical)} is categorical")
+        refused.append(f"bounds: {', '.join(categorical)} is categorical")
+    if refused:
+        raise ValueError(in_one(refused))
     return columns
 
 

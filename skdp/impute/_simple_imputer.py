@@ -18,7 +18,7 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import are_missing, is_missing
 from skdp.utils._sums import range_shares
-from skdp.utils._validation import check_boolean, check_choice, is_auto
+from skdp.utils._validation import check_boolean, check_choice, has_auto
 
 
 class DPSimpleImputer(PlannedTransformer):
@@ -37,15 +37,16 @@ class DPSimpleImputer(PlannedTransformer):
     strategy : {"mean", "median", "most_frequent", "constant"}, default="mean"
         What missing values are replaced with. "mean" and "median" are for numbers. "constant"
         takes `fill_value`; nothing is computed from the data then, and nothing is charged.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         For "mean" and "median": the range of each column, numbers or arrays of shape (n_features,),
         or one pair for each column by its name or place; with low < high, within -1e150 and 1e150
         and at least 1e-150 apart; it must not be computed from the data. "auto" finds it privately,
         for a fifth of epsilon and at most of delta. Values are clipped to it in `fit`.
-    categories : list, dict of column to list or "auto", default=None
+    categories : list, dict of column to list or "auto", or "auto", default=None
         For "most_frequent": one list of categories a column, in their order or by name or place, or
         one flat list for every column; declared, never read off the data. None or "auto" discovers
-        numbers and strings that many rows hold, which needs a positive delta.
+        numbers and strings that many rows hold, "auto" instead of a column's list those of this
+        column; it needs a positive delta.
     fill_value : label, default=None
         For "constant", and for "most_frequent" where no category was discovered; None is 0.
     add_indicator : bool, default=False
@@ -108,7 +109,7 @@ class DPSimpleImputer(PlannedTransformer):
     _may_release_nothing = True
 
     def _charge_needs_no_shape(self):
-        return self.strategy == "mean" and not is_auto(self.bounds)
+        return self.strategy == "mean" and not has_auto(self.bounds)
 
     def plan_fit(self, shape, guarantee):
         width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))

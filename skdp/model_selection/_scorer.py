@@ -32,11 +32,16 @@ class DPScorer:
         None is the operating system's generator.
     """
 
+    # Tools around a private estimator may compute it on raw rows: they get a release.
+    releases_privately = True
+
     def __init__(self, score, epsilon, delta, accountant=None, random_state=None):
         self.score = score
         self.epsilon, self.delta = check_privacy_parameters(epsilon, delta)
         self.accountant, self.random_state = accountant, random_state
         terms_of(accountant)
+        # scikit-learn's displays of curves label their axis by it.
+        self.__name__ = getattr(score, "name", type(score).__name__)
 
     @in_one_run
     def __call__(self, estimator, X, y, groups=None):

@@ -17,6 +17,7 @@ from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import cells_of, exact_counts
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.mechanisms._stages import stages_of
+from skdp.utils._findings import ONE_BIN, report_finding
 from skdp.utils._row_wise import row_softmax, row_sums
 
 # Of mu squared, or of epsilon with delta = 0.
@@ -105,6 +106,8 @@ class HistogramNBPlan(ColumnsPlan):
             without = [_chances(*told, prior, strength, one)[k] for k, one in enumerate(held)]
             values.append(np.log(np.maximum(chances.T / prior, least)))
             moves.append((logit(without) - logit(chances)).T)
+        in_one_bin = [j for j, term in enumerate(terms) if self._is_in_one_bin(term, deviation)]
+        report_finding(ONE_BIN, in_one_bin)
         start = np.log(prior)
         rows, losses = cells_of(table, terms), np.zeros(len(INVERSE_TEMPERATURES))
         sum_over(rows, _add_losses, losses, values, moves, start, along=(codes, shares))

@@ -53,6 +53,11 @@ class Door:
         _open_door.reset(self._token)
 
 
+def is_inside_release():
+    """Say whether a private release is going on in this thread."""
+    return _open_door.get() is not None
+
+
 class Stream(_ExistsOnce):
     """Random bits for one release.
 

@@ -5,9 +5,13 @@ from traceback import walk_tb
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.pipeline._known import find_entry
+from skdp.pipeline._known import find_entry, find_raw_steps
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._trial import read_raw_cells
+from skdp.utils._callers import register_step_reader
+
+# Private fits look at the pipelines around them, and stand below this package.
+register_step_reader(find_raw_steps)
 
 NO_COLUMNS = (
     "the steps of the ColumnTransformer made no column, as no category was found. What was "

@@ -204,7 +204,7 @@ def tabular_pipeline(
         What one fit of the whole pipeline costs.
     delta : float, default=1e-6
         Likewise. Finding categories needs a positive one.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of columns of numbers and dates, declared, not computed from the data. What is
         not declared is found privately.
     categories : dict of column to list, list or "auto", default=None

@@ -106,7 +106,7 @@ class DPTableVectorizer(PlannedTransformer):
         The epsilon of a fit, positive.
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). Finding categories needs a positive one.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of columns of numbers and dates, by position or name; it must not be computed
         from the data. Values outside are clipped. What is not declared is found privately.
     categories : dict of column to list, list or "auto", default=None

@@ -72,7 +72,8 @@ def column_bins(categories, other, edges, names, n_features):
         else:
             declared = check_edges(declared, "edges")
             # As of bounds, so that densities are finite.
-            check_bounds((declared[:-1], declared[1:]), len(declared) - 1, "edges")
+            ends = declared[:-1], declared[1:]
+            check_bounds(ends, len(declared) - 1, "edges", is_resolved=False)
             bins.append(ColumnBins("declared", declared))
     if other is not None and all(each.other == UNDECLARED for each in bins):
         raise ValueError(f"other={other!r} is among no column's categories")
@@ -88,9 +89,9 @@ class EdgesPlan(FrozenValue, eq=False):
     n_bins : int
         Of "uniform" and "quantile" columns.
     bounds : tuple of (low, high) or None
-        Of these columns, in their order.
+        Of these columns, in their order; NaN where they are to be found. None if there are none.
     search : BoundsPlan or None
-        Finds the bounds, if they are None.
+        Finds the bounds that are not declared.
     quantiles : QuantilePlan or None
         Finds the edges of "quantile" columns. Its own bounds are read in `run` only where
         `search` is None.
@@ -112,7 +113,7 @@ class EdgesPlan(FrozenValue, eq=False):
         Parameters
         ----------
         n_bins : int or "auto"
-        bounds : "auto", tuple of (low, high) or dict of column to (low, high)
+        bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
         shape : TableShape
         guarantee : Guarantee
             Of all that is released.
@@ -124,13 +125,17 @@ class EdgesPlan(FrozenValue, eq=False):
         ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
         bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
         search, quantiles, left = None, None, guarantee
+        n_sought = 0
         if bounds is not None:
             for ends in zip(*bounds, strict=True):
+                if np.isnan(ends[0]):
+                    n_sought += 1
+                    continue
                 edges = uniform_edges(*ends, n_bins)
                 check_edges(edges, "bounds are too close to one another for n_bins")
-        elif len(ranged):
+        if n_sought:
             alone = not len(chosen) and share == 1.0
-            search, left = plan_search(replace(shape, n_columns=len(ranged)), left, alone=alone)
+            search, left = plan_search(replace(shape, n_columns=n_sought), left, alone=alone)
         if len(chosen):
             own, left = split_guarantee(left, share) if share < 1.0 else (left, None)
             low, high = np.zeros(len(chosen)), np.ones(len(chosen))
@@ -148,8 +153,12 @@ class EdgesPlan(FrozenValue, eq=False):
         ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
         low, high = np.full(n_features, np.nan), np.full(n_features, np.nan)
         if len(ranged):
-            found = self.bounds or self.search.run(table.numbers(ranged), source, **shared)
-            low[ranged], high[ranged] = found
+            low[ranged], high[ranged] = self.bounds
+            if self.search is not None:
+                sought = ranged[np.isnan(low[ranged])]
+                numbers = table.numbers(sought)
+                found = self.search.run(numbers, source, columns=sought, **shared)
+                low[sought], high[sought] = found
         for j in columns_of(bins, ("uniform",)):
             bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(chosen):

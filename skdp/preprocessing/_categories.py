@@ -11,17 +11,16 @@ import numpy as np
 from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
 from skdp._data._parts import gather_over
 from skdp._data._persons import shares_of, units_of_labels
+from skdp._data._refusals import column_name, in_one
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
 from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import StatisticPlan
+from skdp.utils._findings import NO_CATEGORIES, report_finding, report_identifiers
 from skdp.utils._frames import objects
-from skdp.utils._labels import UNDECLARED, category_codes, label_key
+from skdp.utils._labels import INTEGERS_APART, UNDECLARED, canonical_label, category_codes
 from skdp.utils._validation import code_type, is_auto
-
-# From here on not every integer is a float, and one missing value makes a column one of floats.
-INTEGERS_APART = 2.0**53
 
 
 def check_categories(categories, shape):
@@ -44,7 +43,42 @@ def check_categories(categories, shape):
     if not isinstance(categories, Mapping) and all(np.ndim(item) == 0 for item in categories):
         categories = [categories] * shape.n_columns
     columns = all_declared(categories, shape, "categories", range(shape.n_columns))
-    return [categories_array(column) for column in columns]
+    return _arrays_of_labels(columns, shape.names)
+
+
+def _arrays_of_labels(entries, names):
+    """Return an array for each column's list of labels, or raise one `ValueError` about all."""
+    arrays, refused = [], {}
+    for j, entry in enumerate(entries):
+        try:
+            arrays.append(None if entry is None else categories_array(entry))
+        except ValueError as error:
+            refused.setdefault(str(error), []).append(column_name(j, names))
+    if refused:
+        raise ValueError(in_one(f"{', '.join(own)}: {error}" for error, own in refused.items()))
+    return arrays
+
+
+def category_lists(categories, shape):
+    """Return one array of declared categories a column, None where they are to be found.
+
+    Parameters
+    ----------
+    categories : None, "auto", list, or dict of column to list or "auto"
+        As `check_categories` takes it, with "auto" in place of a column's list.
+    shape : TableShape
+
+    Raises
+    ------
+    ValueError
+        If they are not that, or a column's labels are not distinct.
+    """
+    if finds_all(categories):
+        return [None] * shape.n_columns
+    if not (isinstance(categories, Mapping) or is_per_column(categories)):
+        return check_categories(categories, shape)
+    entries = all_declared(categories, shape, "categories", range(shape.n_columns))
+    return _arrays_of_labels([None if is_auto(own) else own for own in entries], shape.names)
 
 
 def position_of(other, labels):
@@ -93,18 +127,84 @@ class DeclaredCounts(MechanismPlan):
         return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
 
+class MixedCategories(MechanismPlan):
+    """Categories that are declared for some columns and found in the others.
+
+    Where declared categories are counted, all counts of a row are one release: a row counts once
+    in each column, whether its categories are declared or found, and values that nothing declares
+    are released above a threshold. A declared category is released whatever its count, as one
+    that occurs in both neighbouring tables.
+
+    Parameters
+    ----------
+    categories : list of ndarray or None
+        None where they are to be found.
+    other : label or None
+        As of `DeclaredCounts`.
+    is_counted : bool
+        Whether declared categories are counted, too.
+    mechanism : StabilityThreshold
+    """
+
+    categories: list
+    other: object
+    is_counted: bool
+    mechanism: object
+
+    by_person, released = True, "categories and their counts"
+
+    def run(self, table, source, persons=None):
+        """Return the categories of each column, and their noisy counts or None."""
+        threshold = self.mechanism
+        sought = [j for j, own in enumerate(self.categories) if own is None]
+        columns = threshold.found(table.several(sought), source, persons)
+        report_identifiers(table, sought)
+        report_finding(
+            NO_CATEGORIES, [j for j, own in zip(sought, columns, strict=True) if not len(own[0])]
+        )
+        categories, counts = list(self.categories), [None] * len(self.categories)
+        for j, (labels, noisy) in zip(sought, columns, strict=True):
+            categories[j], counts[j] = labels, noisy
+        if self.is_counted:
+            declared = [j for j in range(len(categories)) if j not in sought]
+            exact = self._declared_counts(table, declared, persons)
+            noisy = threshold.mechanism.release(np.concatenate(exact), random_state=source)
+            own = split_by_column(noisy.astype(np.float64), exact)
+            for j, values in zip(declared, own, strict=True):
+                counts[j] = values
+        return categories, counts
+
+    def _declared_counts(self, table, declared, persons):
+        lists = [self.categories[j] for j in declared]
+        others = [position_of(self.other, labels) for labels in lists]
+        if persons is None:
+            return table.label_counts(declared, lists, others)
+        # As in discovery a person counts one value of each column, so that counts stay whole.
+        codes = table.codes(declared, lists, others)
+        return [
+            units_of_labels(own, len(labels), persons)
+            for own, labels in zip(codes.T, lists, strict=True)
+        ]
+
+
 def check_declared(table, plan):
-    """Raise `ValueError` if a table holds labels of other kinds than are declared for a column.
+    """Raise `ValueError` if a table holds labels that cannot be counted as a plan counts them.
 
     Parameters
     ----------
     table : ColumnTable
-    plan : Declared, DeclaredCounts or StabilityThreshold
-        Which discovers categories, and then nothing is checked.
+    plan : Declared, DeclaredCounts, MixedCategories or StabilityThreshold
+        Labels of other kinds than are declared are refused, and where categories are to be found
+        those of which none can be.
     """
-    declared = {Declared: "values", DeclaredCounts: "categories"}.get(type(plan))
-    if declared is not None:
-        table.check({}, dict(enumerate(getattr(plan, declared))))
+    if isinstance(plan, Declared):
+        lists = plan.values
+    elif isinstance(plan, DeclaredCounts | MixedCategories):
+        lists = plan.categories
+    else:
+        lists = [None] * table.shape[1]
+    declared = {j: labels for j, labels in enumerate(lists) if labels is not None}
+    table.check({}, declared, found=[j for j in range(len(lists)) if j not in declared])
 
 
 def check_served(table, categories, declared):
@@ -117,12 +217,13 @@ def check_served(table, categories, declared):
     declared : collection of int
         The columns whose categories were declared. What was discovered in a column of objects
         says nothing of the kinds of its rare values, and its own rows must not be refused: other
-        columns are checked where their type says the kind of all their values.
+        columns are checked where their type says the kind of all their values. Values of which
+        no category can be found were refused by the fit, and are refused here.
     """
     checked = {
         j: labels for j, labels in categories.items() if j in declared or table.kind_is_public(j)
     }
-    table.check({}, checked)
+    table.check({}, checked, found=[j for j in categories if j not in declared])
 
 
 def check_encoded(encoder, table):
@@ -190,21 +291,48 @@ def plan_counts(categories, other, shape, guarantee):
 
     Parameters
     ----------
-    categories : list, dict of column to list, or None
+    categories : None, "auto", list, or dict of column to list or "auto"
     other : label or None
     shape : TableShape
     guarantee : Guarantee
 
     Returns
     -------
-    DeclaredCounts or StabilityThreshold
+    DeclaredCounts, MixedCategories or StabilityThreshold
     """
-    if finds_all(categories):
-        return StabilityThreshold(n_columns=shape.n_columns, guarantee=guarantee)
-    categories = check_categories(categories, shape)
+    categories = category_lists(categories, shape)
+    if any(own is None for own in categories):
+        return plan_discovery(categories, other, guarantee, is_counted=True)
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)
     mechanism.check_size(sum(map(len, categories)))
     return DeclaredCounts(categories=categories, other=other, mechanism=mechanism)
+
+
+def plan_discovery(categories, other, guarantee, *, is_counted):
+    """Plan the discovery of the categories that are not declared, with counts.
+
+    Parameters
+    ----------
+    categories : list of ndarray or None
+        From `category_lists`; None, of one column at least, where they are to be found.
+    other : label or None
+    guarantee : Guarantee
+    is_counted : bool
+        Whether declared categories are counted in the same release.
+
+    Returns
+    -------
+    MixedCategories or StabilityThreshold
+    """
+    n_sought = sum(own is None for own in categories)
+    n_declared = len(categories) - n_sought
+    if not n_declared:
+        return StabilityThreshold(n_columns=n_sought, guarantee=guarantee)
+    n_counted = n_declared if is_counted else 0
+    threshold = StabilityThreshold(n_columns=n_sought, n_declared=n_counted, guarantee=guarantee)
+    return MixedCategories(
+        categories=categories, other=other, is_counted=is_counted, mechanism=threshold
+    )
 
 
 class StabilityThreshold(StatisticPlan):
@@ -219,7 +347,10 @@ class StabilityThreshold(StatisticPlan):
     Parameters
     ----------
     n_columns : int
-        The number d of columns.
+        The number d of columns whose categories are sought.
+    n_declared : int, default=0
+        The number of columns whose declared categories are counted with the same noise: the scale
+        is then that for d and these together. Declared categories need no threshold.
     guarantee : Guarantee
         Of positive delta.
 
@@ -240,6 +371,7 @@ class StabilityThreshold(StatisticPlan):
     """
 
     n_columns: int
+    n_declared: int = 0
 
     name = "Geometric mechanism with a stability threshold"
     released, stages = "categories and their counts", PlanValue.stages
@@ -247,10 +379,10 @@ class StabilityThreshold(StatisticPlan):
     def __post_init__(self):
         if self.guarantee.delta == 0.0:
             raise ValueError(
-                "categories=None finds them by a stability threshold, which needs delta > 0; "
-                "declare categories, or give delta"
+                "categories that are not declared are found by a stability threshold, which needs "
+                "delta > 0; declare categories, or give delta"
             )
-        moved = self.guarantee.neighbours.rows_moved * self.n_columns
+        moved = self.guarantee.neighbours.rows_moved * (self.n_columns + self.n_declared)
         object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, moved))
 
     event = property(lambda self: ApproximateDP(self.epsilon, self.delta))
@@ -279,6 +411,8 @@ class StabilityThreshold(StatisticPlan):
         counts : list of ndarray of float
         """
         columns = self.found(table.several(range(self.n_columns)), source, persons)
+        report_identifiers(table, range(self.n_columns))
+        report_finding(NO_CATEGORIES, [j for j, (own, _) in enumerate(columns) if not len(own)])
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
     def found(self, columns, source, persons):
@@ -368,31 +502,15 @@ def _coded(values):
             known = np.abs(found) < INTEGERS_APART
         labels, places = found[known], np.where(known, np.cumsum(known) - 1, UNDECLARED)
     else:
-        found = [_canonical(value) for value in values]
+        found = [canonical_label(value) for value in values]
         labels = sorted(set(found) - {None}, key=_order)
         at = {label: place for place, label in enumerate(labels)}
         places, codes = np.array([at.get(label, UNDECLARED) for label in found], int), slice(None)
     return labels, places.astype(code_type(labels))[codes]
 
 
-def _canonical(value):
-    """Return the one form of equal values, None for what can be no category.
-
-    Which of 1, 1.0, True, or of 0.0 and -0.0 a column holds, also where one missing value changes
-    the type of a column, depends on single rows; they are one label. Only strings and numbers
-    that are one and the same in every type are discovered.
-    """
-    key = label_key(value)
-    if isinstance(key, str):
-        return key
-    if not isinstance(key, numbers.Real) or not -INTEGERS_APART < key < INTEGERS_APART:
-        return None
-    number = float(key)
-    return int(number) if number.is_integer() else number
-
-
 def _released_labels(labels):
     """Return released labels as an array whose type says nothing of those that were not."""
     if labels:
-        return categories_array([_canonical(label) for label in labels])
+        return categories_array([canonical_label(label) for label in labels])
     return np.empty(0, dtype=object)

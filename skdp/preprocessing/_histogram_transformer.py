@@ -74,7 +74,7 @@ class DPHistogramTransformer(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
         columns.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of numeric columns whose edges are not declared: numbers or arrays of shape
         (n_features,), or one pair for each column. It must not be computed from the data.
         "auto" finds it privately for a fifth of epsilon and at most of delta.

@@ -8,7 +8,7 @@ from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
-from skdp.utils._validation import check_choice, is_auto
+from skdp.utils._validation import check_choice, has_auto
 
 
 class BinningPlan(TransformerPlan):
@@ -36,7 +36,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
         columns.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column. It must not be computed from the data. "auto" finds it privately, for a fifth of
         epsilon with "quantile" and for all of it with "uniform".
@@ -102,7 +102,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", ("onehot", "onehot-dense", "ordinal"))
         check_choice(self.strategy, "strategy", _binning.AUTOMATIC)
-        if self.strategy == "uniform" and not is_auto(self.bounds):
+        if self.strategy == "uniform" and not has_auto(self.bounds):
             raise ValueError(
                 "between declared bounds the edges of strategy='uniform' are known without data: "
                 "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"

@@ -15,7 +15,7 @@ from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
 from skdp.utils._sums import sum_grid
 from skdp.utils._units import UnitText
-from skdp.utils._validation import check_choice, check_integer, is_auto
+from skdp.utils._validation import check_choice, check_integer, has_auto, is_auto
 
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
 STEP = 2.0**-22
@@ -99,7 +99,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         The epsilon of a fit, positive.
     delta : float, default=0.0
         The delta of a fit, in [0, 1). Laplace noise spends none of it.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column; within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from
         the data. "auto" finds it privately for a fifth of epsilon; it needs a public number of
@@ -183,7 +183,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
                 "count='noisy' has no use where one row replaces another: the number of rows is "
                 "the same; use count='public'"
             )
-        if noisy and is_auto(self.bounds):
+        if noisy and has_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
         choices = {"noise": self.mechanism, "noisy_count": noisy}
         return plan_columns(self, MeanPlan, shape, guarantee, **choices)
@@ -227,7 +227,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             own = self.bounds if np.iterable(self.bounds) else ()
             n_features = len(own) if isinstance(own, Mapping) else max(map(np.size, own), default=1)
         n_features = check_integer(n_features, "n_features", low=1)
-        if is_auto(self.bounds):
+        if has_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
         plan = self._plan_of_size(n_samples, n_features).main
         return (plan.high - plan.low) / 2 * plan.mechanism.deviation(plan.size) / n_samples

@@ -9,13 +9,13 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
 from skdp.preprocessing._categories import (
     Declared,
-    check_categories,
+    category_lists,
     check_declared,
     check_encoded,
     encoded_categories,
-    finds_all,
     first_labels,
     plan_counts,
+    plan_discovery,
     position_of,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -51,10 +51,10 @@ class DPOneHotEncoder(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories 0
         adds discrete Laplace noise to counts, and a positive delta Gaussian noise.
-    categories : list, dict of column to list or "auto", default=None
+    categories : list, dict of column to list or "auto", or "auto", default=None
         One list of categories a column, in their order or by name or place, or one flat list for
         every column; declared, never read off the data. None or "auto" discovers numbers and
-        strings that many rows hold.
+        strings that many rows hold, "auto" instead of a column's list those of this column.
     other : label, default=None
         The category of what is not among the categories, or is infrequent: it gets the last
         column, if it is not a declared category already. None encodes these as zeros; a column
@@ -73,11 +73,13 @@ class DPOneHotEncoder(PlannedTransformer):
     categories_ : list of ndarray
         The categories of each column: as declared, or those discovered, numbers before strings
         and each sorted; then `other`, if it is not one of them. Numbers that are equal are one
-        category: True, 1 and 1.0 are discovered as 1. Numbers of a magnitude of 2**53 or more,
-        where floats cannot tell integers apart, dates and durations are not discovered.
+        category: True, 1 and 1.0 are discovered as 1. Where categories are to be discovered,
+        values that are neither text nor numbers of a magnitude below 2**53 (dates, intervals,
+        long identifiers) are refused before the charge.
     counts_ : list of ndarray
         Noisy counts of each column's categories, without an appended `other`. None where nothing
-        was counted: with declared categories and no `min_frequency`.
+        was counted: with declared categories and no `min_frequency`, for the table or, if others
+        are discovered, for a column.
     infrequent_categories_ : list of ndarray
         The categories of each column that get no column of their own.
     n_features_in_ : int
@@ -94,8 +96,8 @@ class DPOneHotEncoder(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. With declared categories and no `min_frequency` nothing is computed from the
-    data: nothing is charged and the statement's epsilon is 0. Missing values and values of any
-    type are no error: they are not known. The proof is in ``docs/encoders.md``.
+    data: nothing is charged and the statement's epsilon is 0. Missing values are no error: they
+    are not known. The proof is in ``docs/encoders.md``.
 
     References
     ----------
@@ -133,10 +135,14 @@ class DPOneHotEncoder(PlannedTransformer):
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
         least = _least_count(self.min_frequency, shape.n_rows)
-        if finds_all(self.categories) or least is not None:
-            mechanism, width = plan_counts(self.categories, self.other, shape, guarantee), None
+        categories = category_lists(self.categories, shape)
+        width = None
+        if least is not None:
+            mechanism = plan_counts(self.categories, self.other, shape, guarantee)
+        elif any(own is None for own in categories):
+            mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
-            mechanism = Declared(check_categories(self.categories, shape))
+            mechanism = Declared(categories)
             width = sum(len(_with_other(labels, self.other)) for labels in mechanism.values)
         return EncoderPlan(
             mechanism=mechanism,

@@ -30,7 +30,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
         many features.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
         apart; it must not be computed from the data. "auto" finds it privately, for a fifth of

@@ -19,7 +19,7 @@ class DPStandardScaler(CentringTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). 0 adds Laplace noise; a positive delta adds Gaussian
         noise, which is smaller where there are many features.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
         apart. It must not be computed from the data. "auto" spends a fifth of epsilon, and at most

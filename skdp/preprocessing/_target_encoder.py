@@ -12,13 +12,14 @@ from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
 from skdp.preprocessing._categories import (
     Declared,
+    MixedCategories,
     StabilityThreshold,
-    check_categories,
+    category_lists,
     check_declared,
     check_encoded,
     encoded_categories,
-    finds_all,
     first_labels,
+    plan_discovery,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
@@ -43,10 +44,11 @@ class DPTargetEncoder(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a
         positive delta Gaussian noise. Discovery needs a positive one, and spends it.
-    categories : list, dict of column to list or "auto", default=None
+    categories : list, dict of column to list or "auto", or "auto", default=None
         One list of categories a column, in their order or by name or place, or one flat list for
         every column; declared, never read off the data. None or "auto" discovers numbers and
-        strings that many rows hold, for half of epsilon.
+        strings that many rows hold, for half of epsilon; "auto" instead of a column's list those
+        of this column.
     target_bounds : tuple of (low, high), default=None
         The range of a continuous target, which is clipped to it in `fit`; it must not be computed
         from the data. None takes y to be classes.
@@ -150,16 +152,16 @@ class DPTargetEncoder(PlannedTransformer):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
         found, rest = None, guarantee
-        if finds_all(self.categories):
+        categories = category_lists(self.categories, shape)
+        # Each discovered category has a row at least.
+        n_cells = sum(shape.n_rows if own is None else len(own) for own in categories)
+        if any(own is None for own in categories):
             first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
             own = replace(guarantee, epsilon=first)
-            discovery = found = StabilityThreshold(n_columns=shape.n_columns, guarantee=own)
+            discovery = found = plan_discovery(categories, None, own, is_counted=False)
             rest = replace(guarantee, epsilon=second, delta=0.0)
-            # Each discovered category has a row at least.
-            n_cells = shape.n_columns * shape.n_rows
         else:
-            discovery = Declared(check_categories(self.categories, shape))
-            n_cells = sum(map(len, discovery.values))
+            discovery = Declared(categories)
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.number * n_cells)
         return TargetPlan(
@@ -255,7 +257,7 @@ class Outcomes:
 class TargetPlan(TransformerPlan):
     """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
 
-    discovery: StabilityThreshold | Declared
+    discovery: StabilityThreshold | MixedCategories | Declared
     noise: object
     outcomes: Outcomes
     smooth: float

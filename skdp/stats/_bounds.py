@@ -7,8 +7,13 @@ import numpy as np
 
 from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, counts_of, shares_of
+from skdp.accounting import Composed
+from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue, counting_mechanism
+from skdp.mechanisms._stages import Stage
 from skdp.stats._moments import StatisticPlan
+from skdp.stats._refinement import REFINEMENT_FRACTION, RefinementPlan, gaussian_part
+from skdp.utils._findings import NO_BOUNDS, NO_NORM, ROUGH_BOUNDS, report_finding
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
@@ -130,12 +135,57 @@ class _SpacedHistogram(StatisticPlan):
 
 
 class BoundsPlan(_SpacedHistogram):
-    """Bounds of each of several columns, from one noisy histogram."""
+    """Bounds of each of several columns, from one noisy histogram and a refinement of it.
+
+    Attributes
+    ----------
+    whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
+        The noise of one step that costs what the two steps cost.
+    refinement : RefinementPlan
+        The second step.
+    """
 
     released = "bounds of columns"
 
-    def run(self, X, source, persons=None):
-        """Release the bounds.
+    @cached_property
+    def whole(self):
+        moved = self.n_columns * self.guarantee.neighbours.rows_moved
+        return counting_mechanism(moved, self.guarantee, error=self._threshold)
+
+    @cached_property
+    def _epsilons(self):
+        """Epsilon of the two steps where the noise is not Gaussian."""
+        return split_epsilon(self.whole.epsilon, 1.0 - REFINEMENT_FRACTION)
+
+    @cached_property
+    def mechanism(self):
+        if isinstance(self.whole, GaussianMechanism):
+            return gaussian_part(self.whole, 1.0 - REFINEMENT_FRACTION, self.whole.sensitivity)
+        return type(self.whole)(self._epsilons[0], self.whole.sensitivity)
+
+    @cached_property
+    def refinement(self):
+        return RefinementPlan(
+            guarantee=self.guarantee,
+            n_columns=self.n_columns,
+            whole=self.whole,
+            share=self._epsilons[1],
+        )
+
+    @property
+    def event(self):
+        """The price of both steps."""
+        return Composed((self.mechanism.event, self.refinement.event))
+
+    @property
+    def stages(self):
+        """The two steps."""
+        described = {"scale": self.scale, "sensitivity": self.sensitivity}
+        first = Stage(name=self.released, law=self.name, event=self.mechanism.event, **described)
+        return (first, self.refinement.stage)
+
+    def run(self, X, source, persons=None, columns=None):
+        """Release the bounds, and report the columns of which none, or rough ones, are found.
 
         Parameters
         ----------
@@ -145,28 +195,62 @@ class BoundsPlan(_SpacedHistogram):
             What the charge returned.
         persons : Persons, default=None
             Whose the rows are.
+        columns : ndarray of int, default=None
+            The positions of the columns in the estimator's table; None if they are all of it.
 
         Returns
         -------
         low, high : ndarray of shape (n_columns,)
-            The outer edges of the outermost occupied bins; -1 and 1 for a column of which no
-            value but 0 stands out of the noise.
+            The outer edges of the outermost occupied bins, refined where these are few; -1 and 1
+            for a column of which no value but 0 stands out of the noise.
         """
-        return self.read(self._release(X, source, _add_bins, persons=persons))
+        positions = np.arange(self.n_columns) if columns is None else np.asarray(columns)
+        noisy = self._release(X, source, _add_bins, persons=persons)
+        first, last, is_found = self.read_bins(noisy)
+        low, high = self.read(noisy)
+        # A column is narrow if it lies in one bin, or in two beside one another, away from 0.
+        is_narrow = is_found & (last - first <= 1) & (first * last > 0)
+        middle = noisy.shape[1] // 2
+        bins = zip(noisy, first + middle, last + middle + 1, strict=True)
+        totals = [counts[start:end].sum() for counts, start, end in bins]
+        refined = self.refinement.run(
+            X,
+            np.where(is_narrow, low, np.nan),
+            np.where(is_narrow, high, np.nan),
+            np.array(totals),
+            source,
+            persons,
+        )
+        is_rough = is_narrow & (first == last)
+        for j, bounds in refined.items():
+            low[j], high[j] = bounds.low, bounds.high
+            is_rough[j] &= not bounds.is_seen
+        report_finding(NO_BOUNDS, positions[~is_found])
+        report_finding(ROUGH_BOUNDS, positions[is_rough])
+        return low, high
 
-    def read(self, noisy):
-        """Return the bounds that noisy counts show."""
+    def read_bins(self, noisy):
+        """Return the first and the last occupied bin of each column, and whether there is one.
+
+        They are numbered from the bin of 0, on either side. Zeros have no magnitude: where nothing
+        else is seen, they say nothing of the units of what is rare, and no bin counts as found.
+        """
         occupied = self.occupied(noisy)
         middle = noisy.shape[1] // 2
-        # Zeros have no magnitude: where nothing else is seen, they say nothing of the units of
-        # what is rare.
-        found = np.delete(occupied, middle, axis=1).any(axis=1)
+        is_found = np.delete(occupied, middle, axis=1).any(axis=1)
         first = occupied.argmax(axis=1) - middle
         last = noisy.shape[1] - 1 - occupied[:, ::-1].argmax(axis=1) - middle
+        return first, last, is_found
+
+    def read(self, noisy):
+        """Return the bounds that noisy counts of the first step show."""
+        first, last, is_found = self.read_bins(noisy)
         edges = spaced_edges(self._split_bits)
         low = np.where(first > 0, edges[first - 1], -edges[np.maximum(-first, 0)])
         high = np.where(last < 0, -edges[-last - 1], edges[np.maximum(last, 0)])
-        return np.where(found, low, -FALLBACK), np.where(found, high, FALLBACK)
+        # The bin of 0 is that of numbers which are 0 for every purpose.
+        low, high = np.where(first == 0, 0.0, low), np.where(last == 0, 0.0, high)
+        return np.where(is_found, low, -FALLBACK), np.where(is_found, high, FALLBACK)
 
 
 class NormPlan(_SpacedHistogram, eq=True):
@@ -202,6 +286,7 @@ class NormPlan(_SpacedHistogram, eq=True):
         # A row of zeros fits in any norm.
         held[0] = 0
         if not held.any():
+            report_finding(NO_NORM)
             return FALLBACK
         covered = np.cumsum(held) >= NORM_COVERAGE * held.sum()
         return float(spaced_edges(self._split_bits)[covered.argmax()])

@@ -577,6 +577,8 @@ def estimate_bounds(
     bins the values lie. A bin counts as occupied if its noisy count is above a threshold which
     noise alone exceeds somewhere in a column with probability 1e-4; hence a few far values stay
     outside. Bins are powers of two, and up to 8 for each power of two where there are many rows.
+    A column that lies in one or two bins is counted in equal cells of these, in a second step with
+    a twentieth of the budget, so that bounds follow values whose spread is small beside their size.
     The release is (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
@@ -592,8 +594,9 @@ def estimate_bounds(
     Returns
     -------
     low, high : float or ndarray of shape (n_columns,)
-        The outer edges of the outermost occupied bins, low < high; -1 and 1 where no value but 0
-        stands out of the noise. Magnitudes are between 2**-100 and 2**100.
+        The outer edges of the outermost occupied bins or, if these are at least four times as
+        narrow, cells, low < high; -1 and 1 where no value but 0 stands out of the noise, and then
+        there is a warning. Magnitudes are between 2**-100 and 2**100.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from sklearn import config_context
 from sklearn.utils import check_array
 
 from skdp._data._columns import declared_bounds
+from skdp._data._parts import Rows
 from skdp._data._refusals import check_finite
 from skdp._data._tables import RowsAndTarget, check_chunks, number_array
 from skdp.base import PrivateRelease, TableShape
@@ -116,11 +117,14 @@ class WithinBounds(MechanismPlan):
         costs does not depend on them.
     mechanism : plan
         What is charged.
+    sought : ndarray of int
+        The columns whose bounds the search finds.
     """
 
     search: BoundsPlan | None
     main: object
     mechanism: object
+    sought: np.ndarray
 
     # How many values are released together.
     size = property(attrgetter("main.size"))
@@ -136,7 +140,10 @@ class WithinBounds(MechanismPlan):
         main = self.main
         if self.search is not None:
             table = X.X if isinstance(X, RowsAndTarget) else X
-            low, high = self.search.run(table, source, **shared)
+            low, high, sought = main.low.copy(), main.high.copy(), self.sought
+            if len(sought) < len(low):
+                table = Rows.of(table).mapped(partial(_take_columns, columns=sought))
+            low[sought], high[sought] = self.search.run(table, source, columns=sought, **shared)
             main = replace(main, low=low, high=high)
         return InBounds(main.run(X, source, **shared), (main.low.copy(), main.high.copy()))
 
@@ -150,8 +157,9 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
         Of the keywords `low`, `high` and `guarantee`, what is left for it. It returns a plan, a
         frozen dataclass with these three fields, with `size` and `check_size(size)`, `by_person`,
         and ``run(X, source, persons=None)``. What it costs must not depend on the bounds.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high)
-        "auto" spends a fifth of epsilon, and at most of delta, on bounds.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
+        "auto", for all columns or for one, spends a fifth of epsilon, and at most of delta, on
+        bounds.
     shape : TableShape
     guarantee : Guarantee
 
@@ -165,10 +173,16 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
         If the bounds are not as described, or epsilon is too small for so many columns.
     """
     search, left = None, guarantee
-    declared = declared_bounds(bounds, shape)
-    if declared is None:
-        search, left = plan_search(shape, guarantee)
-        declared = np.full(shape.n_columns, -1.0), np.full(shape.n_columns, 1.0)
-    main = plan_main(low=declared[0], high=declared[1], guarantee=left)
+    low, high = declared_bounds(bounds, shape)
+    sought = np.flatnonzero(np.isnan(low))
+    if len(sought):
+        search, left = plan_search(replace(shape, n_columns=len(sought)), guarantee)
+        low[sought], high[sought] = -1.0, 1.0
+    main = plan_main(low=low, high=high, guarantee=left)
     main.check_size(main.size)
-    return WithinBounds(search=search, main=main, mechanism=one_charge((search, main), guarantee))
+    mechanism = one_charge((search, main), guarantee)
+    return WithinBounds(search=search, main=main, mechanism=mechanism, sought=sought)
+
+
+def _take_columns(block, columns):
+    return block[:, columns]

@@ -4,7 +4,7 @@ import datetime
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import blake2b
-from numbers import Number
+from numbers import Number, Real
 
 import numpy as np
 
@@ -17,6 +17,8 @@ PLAIN = frozenset({bool, int, bytes})
 BUILT_IN = PLAIN | {str, float, type(None)}
 DAY = 86_400
 EPOCH, MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
+# From here on not every integer is a float, and one missing value makes a column one of floats.
+INTEGERS_APART = 2.0**53
 # Every unit of numpy's dates but years and months, in attoseconds.
 ATTOSECONDS = {
     unit: size * 10**18 for unit, size in {"W": 7 * DAY, "D": DAY, "h": 3600, "m": 60}.items()
@@ -66,6 +68,83 @@ def label_key(value):
         return (_key_of_scalar if isinstance(value, np.generic) else _key_of_object)(value)
     except Exception:  # Whatever a cell's own methods raise: it is no label, and no error tells.
         return None
+
+
+def canonical_label(value):
+    """Return the one form that a label has in every container, None for a cell without one.
+
+    Only labels with such a form can be found privately. Which of 1, 1.0 and True, or of 0.0 and
+    -0.0, a column holds, also where one missing value changes the type of the column, depends on
+    single rows: they are one label. Text and numbers of a magnitude below 2**53 have such a form;
+    larger numbers are not exact in a column of floats, and dates, intervals and other objects
+    are of one type in pandas and of another one, or of none, elsewhere.
+
+    Parameters
+    ----------
+    value : object
+        One cell.
+
+    Returns
+    -------
+    str, int, float or None
+    """
+    key = label_key(value)
+    if isinstance(key, str):
+        return key
+    if not isinstance(key, Real) or not -INTEGERS_APART < key < INTEGERS_APART:
+        return None
+    number = float(key)
+    if number != key:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def kind_without_form(values):
+    """Return the kind of the first value that is present but has no `canonical_label`.
+
+    Each value is judged by itself. It never raises.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of any type and shape.
+
+    Returns
+    -------
+    str or None
+        None if all values have one.
+    """
+    if values.dtype.kind in "biuf":
+        # No number of four bytes or fewer but a float can be as large as that.
+        if values.dtype.kind != "f" and values.dtype.itemsize <= 4:
+            return None
+        with np.errstate(all="ignore"):
+            # NaN is missing and compares with nothing.
+            is_large = (values >= INTEGERS_APART) | (values <= -INTEGERS_APART)
+        return LARGE_NUMBERS if is_large.any() else None
+    if values.dtype.kind in "UT":
+        return None
+    if values.dtype.kind in "mM":
+        return None if np.isnat(values).all() else ARRAY_KINDS[values.dtype.kind]
+    for cell in values.ravel().tolist():
+        kind = type(cell)
+        if kind is str or cell is None or kind is bool:
+            continue
+        if kind in (int, float) and -INTEGERS_APART < cell < INTEGERS_APART:
+            continue
+        if canonical_label(cell) is None and not is_missing(cell):
+            return _kind_of_cell(cell)
+    return None
+
+
+def _kind_of_cell(cell):
+    key = label_key(cell)
+    if key is None:
+        return f"values of type {type(cell).__name__}"
+    if isinstance(key, Number):
+        is_large = not isinstance(key, Real) or not -INTEGERS_APART < key < INTEGERS_APART
+        return LARGE_NUMBERS if is_large else "numbers that no float holds exactly"
+    return _kind_of_key(key)
 
 
 def label_codes(values):
@@ -148,6 +227,7 @@ def label_hashes(values, key):
     return np.frombuffer(b"".join(h.digest() for h in hashes), dtype="<u8").astype(np.uint64)
 
 
+LARGE_NUMBERS = "numbers of a magnitude of 2**53 or more"
 # What an array's type says of all its values: their kind as labels.
 ARRAY_KINDS = dict.fromkeys("biufc", "numbers") | {
     "U": "text",
@@ -181,8 +261,8 @@ def label_kinds(categories):
 def kind_of_others(values, kinds):
     """Return the kind of the first value that is of none of some kinds, None if there is none.
 
-    Each value is judged by itself; what is missing, or can be no label, is of every kind. It
-    never raises.
+    Each value is judged by itself; what is missing is of every kind, what can be no label (a
+    list, say) of none. It never raises.
 
     Parameters
     ----------
@@ -207,8 +287,9 @@ def kind_of_others(values, kinds):
     doubtful.discard(type(None))
     if doubtful:
         for cell in cells:
-            if type(cell) in doubtful:
-                kind = _kind_of_key(label_key(cell))
+            if type(cell) in doubtful and not is_missing(cell):
+                key = label_key(cell)
+                kind = _kind_of_cell(cell) if key is None else _kind_of_key(key)
                 if kind is not None and kind not in kinds:
                     return kind
     return None

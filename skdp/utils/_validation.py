@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
@@ -15,6 +16,9 @@ RELATIONS = ("add_remove", "replace_one")
 SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
 LARGEST_EPSILON = 1e15
 LARGEST_INTEGER = 2**53
+# Bounds must be at least so many steps of double precision apart: quantiles, bins and scaled values
+# between closer bounds are rounding errors.
+MIN_STEPS = 64
 # Labels are looked up in so many rows at a time.
 BLOCK_LABELS = 1 << 16
 
@@ -167,7 +171,26 @@ def broadcast_bounds(bounds, n_features):
     return low, high
 
 
-def check_bounds(bounds, n_features, name="bounds"):
+def check_resolved(low, high, name):
+    """Raise `ValueError` if doubles cannot resolve the range between bounds.
+
+    Parameters
+    ----------
+    low, high : float or ndarray
+        Finite.
+    name : str
+        The parameter's name.
+    """
+    steps = np.spacing(np.maximum(np.abs(low), np.abs(high)))
+    if np.any(np.subtract(high, low) < MIN_STEPS * steps):
+        raise ValueError(
+            f"{name}: high - low must be at least {MIN_STEPS} times the distance between "
+            "neighboring doubles of that size, or values between them cannot be told apart: "
+            "subtract a public constant from each value first"
+        )
+
+
+def check_bounds(bounds, n_features, name="bounds", *, is_resolved=True):
     """Return (low, high), two float64 arrays of length `n_features` with low < high.
 
     Parameters
@@ -175,15 +198,20 @@ def check_bounds(bounds, n_features, name="bounds"):
     bounds : tuple of (scalar or array-like, scalar or array-like)
     n_features : int
     name : str, default="bounds"
+    is_resolved : bool, default=True
+        Whether doubles must resolve the range; edges of bins may be closer.
 
     Raises
     ------
     ValueError
-        If a bound is missing, not finite, of another length, or not below its partner.
+        If a bound is missing, not finite, of another length, not below its partner or too close
+        to it.
     """
     low, high = broadcast_bounds(bounds, n_features)
     if max(np.abs(low).max(), np.abs(high).max()) > 1e150 or (high - low).min() < 1e-150:
         raise ValueError(f"{name} must lie within -1e150 and 1e150 and be at least 1e-150 apart")
+    if is_resolved:
+        check_resolved(low, high, name)
     return low, high
 
 
@@ -288,6 +316,7 @@ def check_target_bounds(target_bounds, smallest=-math.inf):
             f"target_bounds must be finite, {smallest:g} <= low < high, and span from 1e-100 to "
             f"1e100, got {target_bounds!r}"
         )
+    check_resolved(low, high, "target_bounds")
     return low, high
 
 
@@ -296,11 +325,24 @@ def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
+def has_auto(value: object) -> bool:
+    """Return whether a parameter, or its entry for some column, is to be found privately."""
+    if isinstance(value, Mapping):
+        return any(map(is_auto, value.values()))
+    return is_auto(value)
+
+
 def public_inputs(estimator, *names):
     """Return what a fit takes to be public, in words: sizes, and the parameters that are declared.
 
-    A parameter that is None or "auto" declares nothing.
+    A parameter that is None or "auto" declares nothing, nor does a dict whose entries all are.
     """
     values = {name: getattr(estimator, name) for name in names}
-    declared = (name for name, v in values.items() if not (v is None or is_auto(v)))
+    declared = (name for name, value in values.items() if not _declares_nothing(value))
     return (SIZES, *declared)
+
+
+def _declares_nothing(value):
+    if isinstance(value, Mapping):
+        return all(entry is None or is_auto(entry) for entry in value.values())
+    return value is None or is_auto(value)

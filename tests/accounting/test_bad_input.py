@@ -252,3 +252,23 @@ def test_no_charge_or_partition_by_what_only_looks_false():
     for value in ("no", 0, None):
         with pytest.raises(ValueError, match="by_index"):
             accountant.partition("part", 2, by_index=value)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a count \udfff", "\udc80 by hand"])
+def test_a_text_that_cannot_be_written_is_refused_before_the_charge(text):
+    accountant = PrivacyAccountant(1.0, 0.0)
+    head = accountant.verify()
+    for use in (
+        lambda: accountant.charge(PureDP(0.1), label=text),
+        lambda: accountant.reserve(0.1, label=text),
+        lambda: accountant.close(reason=text),
+        lambda: accountant.change_cap(2.0, 0.0, reason=text),
+        lambda: accountant.sub_cap("team", 0.5, 0.0, users=["ann"], reason=text),
+        lambda: accountant.as_user(text),
+        lambda: accountant.partition(text, 2),
+        lambda: PrivacyAccountant(1.0, 0.0, dataset=text),
+    ):
+        with pytest.raises(ValueError):
+            use()
+    assert accountant.verify() == head
+    accountant.charge(PureDP(0.1), label="\U0001f600")

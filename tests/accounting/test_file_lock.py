@@ -1,10 +1,12 @@
 """The lock beside a ledger's file: it holds whatever is done to the file."""
 
+import contextlib
 import fcntl
 import itertools
 import os
 import random
 import signal
+import sqlite3
 import stat
 import threading
 import time
@@ -20,6 +22,7 @@ from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
 from skdp.accounting._records import connections
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from tests._processes import Child
+from tests.accounting._windows import simulate_windows, windows_path
 
 
 @pytest.fixture
@@ -319,31 +322,12 @@ def test_no_lock_is_left_where_there_is_no_ledger(path):
     assert list(path.parent.iterdir()) == []
 
 
-class FakeWindows:
-    """Stand in for `msvcrt`: its lock covers a byte where the descriptor stands."""
-
-    LK_NBLCK, LK_UNLCK = 2, 0
-
-    def locking(self, descriptor, mode, count):
-        # What is covered cannot be read by others: it must not be what holders tell each other.
-        assert count == 1 and os.lseek(descriptor, 0, os.SEEK_CUR) > 1 << 20
-        if mode == self.LK_UNLCK:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            return
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PermissionError(13, "Permission denied") from None
-
-
 @pytest.fixture
-def windows(monkeypatch):
-    """Hide what Windows lacks from the module of the lock."""
-    lacking = {"O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "fchmod", "pread", "pwrite"}
-    known = {name: value for name, value in vars(os).items() if name not in lacking}
-    monkeypatch.setattr("skdp.accounting._file_lock.os", SimpleNamespace(**known))
-    monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
-    monkeypatch.setattr("skdp.accounting._file_lock.msvcrt", FakeWindows())
+def windows():
+    """Simulate the locks and the paths of Windows."""
+    with pytest.MonkeyPatch.context() as patches:
+        simulate_windows(patches)
+        yield
 
 
 def test_a_ledger_works_with_the_locks_of_windows(path, windows, monkeypatch):
@@ -362,6 +346,54 @@ def test_a_ledger_works_with_the_locks_of_windows(path, windows, monkeypatch):
 
 def test_charges_of_processes_with_the_locks_of_windows_are_all_there(path, windows):
     run_together(path, processes=4, times=10, pause=0.0005)
+
+
+def test_one_file_in_any_case_and_with_any_separator_is_one_ledger_of_windows(path, windows):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    name = windows_path(path)
+    assert accountant._address == name
+    for spelling in (name, name.upper(), name.lower(), name.replace("\\", "/")):
+        assert PrivacyAccountant(1.0, 0.0, ledger=spelling) is accountant
+    accountant.charge(PureDP(0.5))
+    for suffix in ("-JOURNAL", LOCK_SUFFIX.upper()):
+        with pytest.raises(LedgerError, match="cannot end in"):
+            PrivacyAccountant(1.0, 0.0, ledger=name + suffix)
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, lock_of(path).name]
+
+
+def test_kills_with_the_locks_of_windows_lose_no_charge(path, windows):
+    kill_chargers(path, kills=6, at_once=3)
+
+
+@pytest.mark.parametrize("folder", ["me@home", "a=b", "me@home\\a b=c"])
+def test_a_path_of_windows_is_not_taken_for_the_address_of_a_server(tmp_path, windows, folder):
+    (tmp_path / folder.replace("\\", "/")).mkdir(parents=True)
+    name = f"{windows_path(tmp_path)}\\{folder}\\budget.db"
+    assert PrivacyAccountant(1.0, 0.0, ledger=name).charge(PureDP(0.5)).sequence == 2
+
+
+def test_macos_is_told_to_write_through_the_cache_of_the_disk(path, monkeypatch):
+    statements = []
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *parameters):
+            statements.append(statement)
+            return super().execute(statement, *parameters)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **o: connect(*a, **o, factory=Connection))
+    for system, expected in (("linux", 0), ("darwin", 1)):
+        monkeypatch.setattr("skdp.accounting._sqlite_ledger.sys", SimpleNamespace(platform=system))
+        accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+        statements.clear()
+        accountant.charge(PureDP(0.25))
+        assert statements.count("PRAGMA fullfsync = 1") == expected
+        # It is set before the transaction begins; SQLite takes it then.
+        assert statements.index("BEGIN IMMEDIATE") == expected + 1
+        assert statements.count("COMMIT") == 1
+    with contextlib.closing(connect(path)) as connection:
+        connection.execute("PRAGMA fullfsync = 1")
+        assert connection.execute("PRAGMA fullfsync").fetchone() == (1,)
 
 
 def test_a_system_without_file_locks_is_told_so(path, monkeypatch):

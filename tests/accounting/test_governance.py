@@ -27,7 +27,7 @@ from skdp.accounting import (
     get_epsilon,
     open_ledger,
 )
-from skdp.accounting._accountant import ledger_reports
+from skdp.accounting._accountant import attach, ledger_reports
 from skdp.accounting._state import State
 from tests.accounting._ledger_contract import race_users
 
@@ -206,9 +206,9 @@ def test_a_name_is_a_name(accountant):
 def test_a_part_that_is_reserved_while_its_data_set_is_closed_is_not_handed_out(accountant):
     opened = PrivacyAccountant._open
 
-    def slow_open(self, terms):
+    def slow_open(self, *arguments):
         accountant.close(reason="over")
-        opened(self, terms)
+        return opened(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PrivacyAccountant, "_open", slow_open)
@@ -254,7 +254,7 @@ def test_a_part_is_refused_whose_data_set_is_closed_while_it_writes(accountant, 
     assert not part.can_afford(PureDP(0.125))
 
 
-def test_what_a_refused_reservation_leaves_is_closed_too(accountant, monkeypatch):
+def test_a_reservation_that_failed_leaves_nothing_that_can_be_spent(accountant, monkeypatch):
     whole = accountant.reserve(1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PrivacyAccountant, "_open", lambda *_: 1 / 0)
@@ -265,12 +265,16 @@ def test_what_a_refused_reservation_leaves_is_closed_too(accountant, monkeypatch
     monkeypatch.delenv("SKDP_USER")
     assert [record.kind for record in open_ledger(accountant._address).records()][-1] == "close"
     place = f"{whole.dataset} (reserved at {whole.spends[0].sequence})"
-    with pytest.raises(LedgerError, match="closed"):
-        PrivacyAccountant(0.5, 0.0, ledger=accountant._address, dataset=place)
+    with pytest.raises(LedgerError, match="no data set"):
+        attach(accountant._address, place).charge(PureDP(0.25))
+    # By its name alone it is a data set like any other.
+    PrivacyAccountant(0.5, 0.0, ledger=accountant._address, dataset=place).charge(PureDP(0.5))
 
 
 def test_a_data_set_is_no_part_because_of_its_name(accountant):
+    spend = accountant.as_user("bob").charge(PureDP(0.25))
     names = ("default (reserved at the clinic)", "default (reserved at 1)", "(reserved at 2)")
+    names += (f"default (reserved at {spend.sequence})",)
     others = [
         PrivacyAccountant(1.0, 0.0, ledger=accountant._address, dataset=name) for name in names
     ]
@@ -283,6 +287,35 @@ def test_a_data_set_is_no_part_because_of_its_name(accountant):
     others[0].close(reason="moved")
     with pytest.raises(LedgerError, match="moved"):
         nested.charge(PureDP(0.125))
+
+
+@pytest.mark.parametrize("terms", [(0.5, 0.0), (9.0, 0.0)])
+def test_a_reserved_part_is_not_the_data_set_that_had_its_name_before(accountant, terms):
+    at = {"ledger": accountant._address, "dataset": f"default (reserved at {3})"}
+    other = PrivacyAccountant(*terms, **at)
+    part = accountant.reserve(0.5)
+    assert part.dataset.startswith(at["dataset"]) and part.dataset != at["dataset"]
+    part.charge(PureDP(0.5))
+    assert (part.epsilon_spent, other.epsilon_spent) == (0.5, 0.0)
+    accountant.close(reason="over")
+    other.charge(PureDP(0.25))
+    with pytest.raises(LedgerError, match="over"):
+        part.charge(PureDP(0.0))
+
+
+def test_a_reserved_part_whose_payment_is_not_there_is_refused(accountant):
+    part = accountant.reserve(0.5)
+    record = open_ledger(accountant._address).records()[-1]
+    assert record.body["reserved_from"] == {
+        "dataset": accountant.dataset,
+        "hash": accountant.spends[-1].hash,
+    }
+    forged = dict(record.body, reserved_from={"dataset": accountant.dataset, "hash": "f" * 64})
+    ledger = open_ledger(accountant._address)
+    ledger.append("forged", (0, "0" * 64), lambda records: ("open", forged))
+    with pytest.raises(LedgerError, match="does not hold the charge that pays"):
+        PrivacyAccountant(0.5, 0.0, ledger=accountant._address, dataset="forged")
+    assert part.charge(PureDP(0.5)).epsilon == 0.5
 
 
 def test_rounds_of_one_user_are_not_drawn_by_another(accountant):

@@ -40,7 +40,7 @@ class Foreign:
 
 
 @BY_NAME
-def test_sqlite(check, tmp_path):
+def test_sqlite(check, tmp_path, any_system):
     check(str(tmp_path / "budget.db"))
 
 
@@ -98,7 +98,7 @@ DAMAGED = pytest.mark.parametrize("damage", DAMAGES)
 
 
 @DAMAGED
-def test_a_damaged_sqlite(damage, tmp_path):
+def test_a_damaged_sqlite(damage, tmp_path, any_system):
     check_damage(str(tmp_path / "budget.db"), rewrite_sqlite, damage)
 
 

@@ -31,6 +31,8 @@ from skdp.accounting._file_lock import LOCK_SUFFIX
 from skdp.accounting._sqlite_ledger import _BESIDE, _TABLE
 from tests._processes import Child
 
+pytestmark = pytest.mark.usefixtures("any_system")
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -240,7 +242,7 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
 
 @pytest.mark.parametrize("is_under_way", [False, True])
 def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, monkeypatch):
-    accountant, insert = charged(path), _records.insert_record
+    accountant, insert = charged(path), _records.insert_row
     moved = path.with_name("moved.db")
 
     def move(*arguments):
@@ -249,7 +251,7 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
         return insert(*arguments) if arguments else None
 
     if is_under_way:
-        monkeypatch.setattr("skdp.accounting._records.insert_record", move)
+        monkeypatch.setattr("skdp.accounting._records.insert_row", move)
     else:
         move()
     with pytest.raises(LedgerError, match="no regular file"):

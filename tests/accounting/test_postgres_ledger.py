@@ -156,6 +156,62 @@ def test_a_locked_ledger_is_refused(address, monkeypatch):
     accountant.charge(PureDP(0.5))
 
 
+def test_a_charge_from_a_signal_handler_inside_a_charge_raises_at_once(server, address):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=address)
+    elsewhere = PrivacyAccountant(1.0, 0.0, ledger=server.new_database())
+    append, waits = accountant._ledger.append, []
+
+    def handler(*_):
+        begun = time.monotonic()
+        for use in (lambda: accountant.charge(PureDP(0.1)), lambda: accountant.epsilon_spent):
+            with pytest.raises(LedgerError, match="in use by this thread"):
+                use()
+        # Another ledger is not in use.
+        elsewhere.charge(PureDP(0.125))
+        waits.append(time.monotonic() - begun)
+
+    def interrupted(dataset, after, decide):
+        def decided(records):
+            signal.raise_signal(signal.SIGUSR1)
+            return decide(records)
+
+        return append(dataset, after, decided)
+
+    accountant._ledger.append = interrupted
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        accountant.charge(PureDP(0.5))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(waits) == 1 and waits[0] < 15.0
+    accountant._ledger.append = append
+    accountant.charge(PureDP(0.25))
+    assert (accountant.epsilon_spent, elsewhere.epsilon_spent) == (0.75, 0.125)
+
+
+def test_a_child_that_is_forked_inside_a_charge_can_use_the_ledger(address):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=address)
+    accountant.charge(PureDP(0.5))
+    append, children = accountant._ledger.append, []
+
+    def read():
+        signal.alarm(60)
+        # It only reads: its parent keeps the lock of writers until the charge is over.
+        assert accountant.epsilon_spent == 0.5
+
+    def forking(dataset, after, decide):
+        def decided(records):
+            children.append(Child(read))
+            children[0].join()
+            return decide(records)
+
+        return append(dataset, after, decided)
+
+    accountant._ledger.append = forking
+    accountant.charge(PureDP(0.25))
+    assert len(children) == 1
+
+
 def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
     name = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
     run(address, f'ALTER DATABASE "{name}" SET synchronous_commit = off')

@@ -131,6 +131,7 @@ class CountsAlone(BaseEstimator):
         return X
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 def test_what_the_number_of_rows_decides_is_left_out_in_a_nest():
     nest = ColumnTransformer([("n", CountsAlone(), [0])], remainder=FeatureUnion([("m", MEAN)]))
     wide = np.hstack([X, X])

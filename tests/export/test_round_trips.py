@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import is_classifier
 
-from skdp import PrivacyAccountant
+from skdp import DPAdditiveClassifier, PrivacyAccountant
 from skdp.export import to_sklearn
 from tests.export._models import NAMES, PIPELINES, PREDICTORS, accountant, answers, model
 
@@ -63,6 +63,22 @@ def test_skops_keeps_the_statement_and_the_ledger_with_or_without_an_accountant(
         assert loaded.privacy_ == fitted.privacy_
         assert (loaded.accountant is None) == (given is None)
         assert given is None or loaded.accountant.epsilon_spent == given.epsilon_spent
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_bounds_that_are_dates_of_pandas_make_a_round_trip(form, tmp_path):
+    """The file has NumPy's dates, because skops cannot make those of pandas again."""
+    pd = pytest.importorskip("pandas")
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(300) % 30, unit="D")
+    table, y = pd.DataFrame({"since": days}), np.arange(300) % 2
+    bounds = {"since": (pd.Timestamp("2020-01-01"), pd.Timestamp("2020-02-01"))}
+    fitted = DPAdditiveClassifier(bounds=bounds, delta=1e-6).fit(table, y)
+    write(fitted, tmp_path / form, form)
+    loaded = read(tmp_path / form, form)
+    np.testing.assert_array_equal(loaded.predict_proba(table), fitted.predict_proba(table))
+    assert loaded.bounds == bounds
+    # The estimator itself keeps what it was given, as a clone does.
+    assert fitted.bounds is bounds
 
 
 ELSEWHERE = """

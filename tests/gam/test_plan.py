@@ -27,7 +27,7 @@ from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._blocks import WEIGHT_STEP, all_pairs, joint_layout, main_layout, pair_of, pair_sums
-from skdp.gam._column_plan import Budget, GaussianThreshold
+from skdp.gam._column_plan import SEARCH_SHARE, Budget, GaussianThreshold
 from skdp.gam._columns import PackedCells, Term, declared_columns, exact_counts, finest_edges
 from skdp.gam._descent import TIES, Schedule, Scores, residual_grid, residual_sums
 from skdp.gam._plan import AdditivePlan
@@ -420,14 +420,16 @@ def test_all_noise_together_is_the_event(monkeypatch, epsilon, declared, relatio
     )
     X = make_rows(400)
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
-    # Cells, centre, steps and check, after the searches.
-    assert len(noises) == (4 if declared else 6)
+    # Cells, centre, steps and check, after the searches; bounds are refined if columns are narrow.
+    assert len(noises) in ((4,) if declared else (6, 7))
+    # The budget of a refinement that was not needed is charged all the same.
+    unused = 0.05 * SEARCH_SHARE if len(noises) == 6 else 0.0
     event = accountant.spends[0].event
     parts = event.events if hasattr(event, "events") else (event,)
     (gaussian,) = [part for part in parts if isinstance(part, Gaussian)]
     total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
     # Nothing is drawn that was not charged, and next to nothing charged in vain.
-    assert 0.999999 < total * gaussian.noise_multiplier**2 <= 1.0
+    assert 0.999999 - unused < total * gaussian.noise_multiplier**2 <= 1.0
     other = [part for part in parts if part is not gaussian]
     assert other == ([] if declared else [ApproximateDP(0.0, 1e-7)])
     assert get_delta(event, epsilon, relation=relation) <= 1e-6
@@ -605,8 +607,8 @@ class ToldOnce:
 @pytest.mark.parametrize(
     "estimator",
     [
-        DPAdditiveRegressor(target_bounds=(0, 1), categories={1: ["a", "b"]}),
-        DPTableVectorizer(categories={1: ["a", "b"]}),
+        DPAdditiveRegressor(target_bounds=(0, 1), bounds={0: (0, 1)}, categories={1: ["a", "b"]}),
+        DPTableVectorizer(bounds={0: (0, 1)}, categories={1: ["a", "b"]}),
         DPHistogramTransformer(categories={1: ["a", "b"]}),
     ],
     ids=lambda estimator: type(estimator).__name__,

@@ -96,7 +96,9 @@ MUTATIONS = [
         "accounting._laws",
         "stated",
         rules.put_for("(k, epsilon)", "(1, epsilon)"),
-        ("accounting/test_composition.py::test_a_group_pays_three_times_for_a_pure_release",),
+        (
+            "accounting/test_composition.py::test_a_group_pays_its_epsilon_and_gets_three_times_the_noise",
+        ),
         "a person of three rows gets a third of the protection that is claimed",
     ),
     Mutation(
@@ -135,7 +137,7 @@ MUTATIONS = [
         "sub-caps-ignored",
         "accounting._state",
         "State.caps",
-        rules.put_for("[Cap(*self.terms.cap), *inside]", "[Cap(*self.terms.cap)]"),
+        rules.put_for("[_data_set_cap(self.terms), *inside]", "[_data_set_cap(self.terms)]"),
         (
             "accounting/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
             "accounting/test_governance.py::test_a_search_and_its_plan_keep_a_sub_cap",
@@ -146,7 +148,7 @@ MUTATIONS = [
         "caps-of-what-was-known-before",
         "accounting._accountant",
         "PrivacyAccountant._append",
-        rules.put_for("decide(state)", "decide(known)"),
+        rules.put_for("decide(state)", "decide(before)"),
         (
             "accounting/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
             "accounting/test_governance.py::test_racing_processes_of_users_never_pass_a_cap",
@@ -168,7 +170,7 @@ MUTATIONS = [
         "part-of-a-closed-data-set-charged",
         "accounting._accountant",
         "PrivacyAccountant._append",
-        rules.decided("closed is None", False),
+        rules.decided("parent_closed is None", False),
         (
             "accounting/test_governance.py::"
             "test_a_part_is_refused_whose_data_set_is_closed_while_it_writes",
@@ -187,9 +189,20 @@ MUTATIONS = [
         "reserved-part-spent-by-another",
         "accounting._accountant",
         "PrivacyAccountant.__new__",
-        rules.put_for("handle._whole() or handle", "handle"),
+        rules.put_for("handle._parent() or handle", "handle"),
         ("accounting/test_governance.py::test_a_reserved_part_is_spent_by_whoever_reserved_it",),
         "a user spends what another one reserved, past a sub-cap",
+    ),
+    Mutation(
+        "another-ledger-at-the-address",
+        "accounting._accountant",
+        "_Known.check_identity",
+        rules.refusals_dropped("is not the one"),
+        (
+            "accounting/test_ledger_identity.py::"
+            "test_a_pickle_refuses_another_ledger_at_its_address[InFile-3]",
+        ),
+        "a ledger that another one has replaced can be spent again",
     ),
     Mutation(
         "partition-cut-anew-by-another-user",
@@ -274,7 +287,7 @@ MUTATIONS = [
         "table-that-is-trusted",
         "accounting._records",
         "check_chain",
-        rules.put_for("seen == NOTHING", "False"),
+        rules.put_for("chain_end(rows, seen)", "(rows[-1][0], rows[-1][-1]) if rows else seen"),
         ("accounting/test_ledger_contract.py::test_a_damaged_sqlite",),
         "a charge that was made cheaper afterwards leaves more of the budget",
     ),
@@ -2079,10 +2092,45 @@ MUTATIONS = [
     Mutation(
         "bounds-of-a-replaced-row",
         "stats._bounds",
-        "_SpacedHistogram.mechanism",
+        "BoundsPlan.whole",
         rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
         ("stats/test_bounds.py::test_brute_force_sensitivity",),
         "relation ignored: 1 for 2",
+    ),
+    Mutation(
+        "refinement-of-one-column",
+        "stats._refinement",
+        "RefinementPlan.mechanism",
+        rules.term_dropped("n_narrow"),
+        ("stats/test_refinement.py::test_brute_force_sensitivity_of_the_cells",),
+        "a row is in one cell of every narrow column",
+    ),
+    Mutation(
+        "refinement-of-a-replaced-row",
+        "stats._refinement",
+        "RefinementPlan.mechanism",
+        rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
+        ("stats/test_refinement.py::test_brute_force_sensitivity_of_the_cells",),
+        "relation ignored: 1 for 2",
+    ),
+    Mutation(
+        "refinement-for-free",
+        "stats._bounds",
+        "BoundsPlan._epsilons",
+        rules.share_forgotten(),
+        (
+            "stats/test_refinement.py"
+            "::test_the_price_is_the_same_for_every_number_of_narrow_columns",
+        ),
+        "a share forgotten: both steps spend all",
+    ),
+    Mutation(
+        "declared-counts-for-free",
+        "preprocessing._categories",
+        "StabilityThreshold.__post_init__",
+        rules.put_for("self.n_columns + self.n_declared", "self.n_columns"),
+        ("test_auto_for_a_column.py::test_brute_force_sensitivity_of_mixed_categories",),
+        "a row counts in declared columns, too, but only the sought ones are priced",
     ),
     Mutation(
         "histogram-of-a-replaced-row",

@@ -950,6 +950,7 @@ def test_why_it_leaks(name, tables, seen):
     assert found[0] != found[1]
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 def test_why_a_memory_tells_of_each_row(tmp_path):
     """Folds of equal rows are one table, so that they are charged, and released, once."""
     charges, table = [], np.zeros((12, 1))

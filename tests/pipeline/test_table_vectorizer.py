@@ -78,7 +78,11 @@ def test_what_is_released_together_is_the_event(numbers, declared):
     if declared and numbers == "scaled":
         assert plan.event == Composed(()) and plan.epsilon == 0.0
         return
-    parts = [] if declared else [plan.search.mechanism, plan.discovery._noise]
+    parts = []
+    if not declared:
+        finer = [plan.search.refinement.mechanism(n) for n in (1, plan.search.n_columns)]
+        assert finer[0].noise_multiplier == pytest.approx(finer[1].noise_multiplier)
+        parts = [plan.search.mechanism, finer[0], plan.discovery._noise]
     parts += [plan._cells_noise] if numbers == "bins" else []
     precision = sum((part.sensitivity / part.scale) ** 2 for part in parts)
     mu = 1.0 / plan.budget.multiplier
@@ -89,8 +93,9 @@ def test_what_is_released_together_is_the_event(numbers, declared):
 def test_without_delta_the_stages_share_epsilon():
     front = DPTableVectorizer(delta=0.0, categories=CATEGORIES)
     plan = front.plan_fit(shape_of(), meet(1.0, 0.0))
-    cells = plan._cells_noise
-    assert 0.999 < plan.search.mechanism.epsilon + cells.sensitivity / cells.scale <= 1.0
+    cells, search = plan._cells_noise, plan.search
+    both_steps = search.mechanism.epsilon + search.refinement.mechanism(1).epsilon
+    assert 0.999 < both_steps + cells.sensitivity / cells.scale <= 1.0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 4.0])

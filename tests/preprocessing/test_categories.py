@@ -16,8 +16,8 @@ from skdp.preprocessing import _categories
 from skdp.preprocessing._categories import (
     StabilityThreshold,
     _all_counts,
-    _canonical,
     _value_counts,
+    canonical_label,
 )
 from skdp.utils import ChunkedArray
 from tests._guarantees import meet
@@ -157,7 +157,7 @@ def test_missing_and_strange_values_count_nowhere():
     labels, counts = discovered(strange)
     assert len(labels) == len(counts) == 0
     assert len(discovered(np.full(100, np.nan))[0]) == 0
-    assert _canonical(10**400) is None and _canonical(np.float32(2.0)) == 2
+    assert canonical_label(10**400) is None and canonical_label(np.float32(2.0)) == 2
     assert _value_counts(np.array([np.nan, 1.0]))[1].tolist() == [1]
 
 

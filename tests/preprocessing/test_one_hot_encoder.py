@@ -63,7 +63,7 @@ def test_counts_have_the_stated_noise(relation, delta):
 
 def test_unknown_values_are_zeros_or_other():
     X = make_table()
-    strange = np.array([["z", 1], [None, np.nan], ["a", [1]], ["7", 8]], dtype=object)
+    strange = np.array([["z", 1], [None, np.nan], ["a", 9.5], ["7", 8]], dtype=object)
     zeros = DPOneHotEncoder(categories=LABELS, sparse_output=False).fit(X).transform(strange)
     np.testing.assert_array_equal(zeros.sum(axis=1), [1, 0, 1, 0])
     other = DPOneHotEncoder(categories=LABELS, other="rest", sparse_output=False).fit(strange)

@@ -1,0 +1,412 @@
+"""Who calls a private fit: other tools that compute something from the raw rows beside it.
+
+A private estimator charges what it releases. What a tool around it computes from the same rows
+without it is charged nowhere. The calls on the way from the outermost private fit to the user's
+code name these tools, in worker processes too.
+"""
+
+import sys
+import threading
+import warnings
+import weakref
+
+from skdp.exceptions import RawDataWarning
+from skdp.utils._known_callers import (
+    FITS,
+    holds_private,
+    is_known,
+    is_private,
+    known_caller,
+    passes_on,
+    search_price,
+)
+from skdp.utils._warnings import warn_user
+
+CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblearn.pipeline")
+SEARCH = "sklearn.model_selection._search"
+VALIDATION = "sklearn.model_selection._validation"
+TARGETS = "sklearn.compose._target"
+RAW_STEPS = "has steps that learn from raw rows"
+INSTALLED = ("site-packages", "dist-packages")
+
+
+class _Warned(threading.local):
+    """The call of the outermost tool in which a thread was warned last, and of what.
+
+    Attributes
+    ----------
+    subject : callable or None
+        A weak reference to the tool.
+    chain : tuple or None
+        Tells the call from other calls of the tool.
+    texts : set of str
+        The warnings that were given.
+    is_complete : bool
+        Whether one of them was about the outermost tool itself. It speaks for all that is inside.
+    """
+
+    subject = chain = None
+    texts, is_complete = frozenset(), False
+
+
+_warned = _Warned()
+# What reads the steps of pipelines that learn from rows without privacy.
+_step_readers = []
+
+
+def register_step_reader(find_raw_steps):
+    """Set the function that names the steps of an estimator that learn from rows without privacy.
+
+    Modules of pipelines stand above this one, and register theirs when they are imported.
+    """
+    _step_readers[:] = [find_raw_steps]
+
+
+def check_callers(estimator, on_raw_data, occasion="fit"):
+    """Refuse, or warn of, what tools around a private estimator compute from the raw rows.
+
+    It is called before the charge, and computes nothing from rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The private one.
+    on_raw_data : callable
+        Returns "warn" or "raise": what the ledger asks for. It is called if something was found.
+    occasion : {"fit", "clone", "answer"}
+        What is about to happen. Tools clone an estimator in the calling process before they send
+        it to workers, where the tool itself cannot be seen any more. A fitted estimator that
+        answers inside the `fit` of a tool trains that tool.
+
+    Raises
+    ------
+    ValueError
+        If the tool repeats rows, or sets the seeds of the noise, or `on_raw_data` is "raise".
+
+    Warns
+    -----
+    RawDataWarning
+        Once for each call of the outermost tool.
+    """
+    frame = sys._getframe(2)
+    calls, direct = [], None
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if is_known(module) or module in CONTAINERS or module == TARGETS:
+            calls.append(frame)
+        elif direct is None and not passes_on(module):
+            direct = frame
+        frame = frame.f_back
+    if calls or (direct is not None and _is_installed(direct)):
+        _judge(estimator, calls, direct, on_raw_data, occasion)
+
+
+def _is_installed(frame):
+    """Say whether a call is one of an installed package's that was not written for skdp."""
+    path = frame.f_code.co_filename
+    if not any(folder in path for folder in INSTALLED):
+        return False
+    known = (getattr(value, "__module__", None) for value in list(frame.f_globals.values()))
+    return not any(isinstance(name, str) and name.partition(".")[0] == "skdp" for name in known)
+
+
+def _judge(estimator, calls, direct, on_raw_data, occasion):
+    """Raise or warn for what is wrong with any of the calls around an estimator."""
+    name = type(estimator).__name__
+    findings = []
+    checked = _inside_checked(calls)
+    # From the user's code inwards.
+    for call in reversed(calls):
+        module, function = call.f_globals["__name__"], call.f_code.co_name
+        row = known_caller(module, function)
+        if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
+            continue
+        if module == VALIDATION and _is_called_by_tool(call):
+            # That tool's row says what it makes of the scores or the answers.
+            continue
+        title = _public_name(call, row, calls)
+        # What was found of a pipeline speaks for the pipelines inside it.
+        skips_steps = call in checked or any(
+            what.startswith(RAW_STEPS) for _, _, what, _ in findings
+        )
+        findings += _findings_of(call, row, title, occasion, skips_steps)
+    if occasion == "fit" and direct is not None and _is_installed(direct):
+        findings += _unknown_caller(direct, estimator)
+    price = _price_of_search(calls, occasion)
+    if not findings:
+        return
+    text = "; ".join(dict.fromkeys(f"{who} around {name} {what}" for _, who, what, _ in findings))
+    if any(refused for *_, refused in findings):
+        raise ValueError(f"{text}. Nothing was computed or charged")
+    if on_raw_data() == "raise":
+        raise ValueError(
+            f"{text}. Nothing was computed or charged: this ledger was opened with "
+            "on_raw_data='raise'"
+        )
+    found_in = [call for call, *_ in findings]
+    _warn_once(text, calls[-1] if calls else direct, found_in, more=price and f"; {price}")
+
+
+def _price_of_search(calls, occasion):
+    """Refuse a search of scikit-learn whose fits the budget cannot pay, before the first one.
+
+    Returns
+    -------
+    str
+        What its fits will charge, in words; "" if no search begins, or that is not known.
+    """
+    for call in calls if occasion == "clone" else ():
+        # Its first clone is that of its parameter: what it clones for its fits comes after it.
+        is_search = call.f_globals["__name__"] == SEARCH and call.f_code.co_name == "fit"
+        if is_search and "base_estimator" not in call.f_locals:
+            price = search_price(call.f_locals)
+            if price is None:
+                continue
+            name, (n_fits, epsilon, left) = _name_of(call), price
+            words = f"its {n_fits} fits and their scores charge epsilon {epsilon:.6g} in all"
+            if epsilon > left * (1 + 1e-9):
+                raise ValueError(
+                    f"{name}: {words}, and the budget has {left:.6g} left: give each fit a "
+                    "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
+                    "charge. Nothing was computed or charged"
+                )
+            if getattr(_subject(call.f_locals), "verbose", 0):
+                print(f"{name}: {words}, of {left:.6g} left")
+            return f"{words}, of {left:.6g} left"
+    return ""
+
+
+def _warn_once(text, outermost, found_in, more=""):
+    """Warn, once for each call of the outermost tool; always if the user made it an error.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong.
+    outermost : frame
+        The call of the tool that the user's code called.
+    found_in : list of frames
+        The calls in which something is wrong.
+    more : str, default=""
+        What the warning says beside, and what makes no new one.
+    """
+    subject, chain = _identity(outermost)
+    if _warned.chain != chain or _warned.subject() is not subject:
+        known, is_complete = frozenset(), False
+    else:
+        known, is_complete = _warned.texts, _warned.is_complete
+    if (is_complete or text in known) and not _is_error():
+        return
+    warn_user(text + more, RawDataWarning, is_between=passes_on)
+    # Not before: a warning that is an error stops the next call as well.
+    _warned.subject, _warned.chain = _reference(subject), chain
+    _warned.texts, _warned.is_complete = known | {text}, is_complete or outermost in found_in
+
+
+def _findings_of(call, row, name, occasion, skips_steps):
+    """Return (call, who, what is wrong, whether it is refused) for what a call does.
+
+    Parameters
+    ----------
+    call : frame
+    row : KnownCaller or None
+        What is known of it.
+    name : str
+        Of the tool, as users know it.
+    occasion : str
+    skips_steps : bool
+        Whether its steps were checked by a plan, or are known already.
+    """
+    module, function = call.f_globals["__name__"], call.f_code.co_name
+    variables = call.f_locals
+    subject = _subject(variables)
+    found = []
+    if row is not None:
+        problem, is_refused = row.problem_of(variables)
+        if problem:
+            who = row.name or name
+            found.append((call, who, f"{problem}: {row.instead}", is_refused))
+    if occasion == "answer" or skips_steps or subject is None or function not in FITS:
+        return found
+    if module in CONTAINERS:
+        # Samplers are in the row of their pipeline.
+        steps = _raw_steps(subject, is_calling=True, leave_out="resamples" if found else "")
+    elif module == TARGETS:
+        steps = _raw_steps(getattr(subject, "transformer", None))
+    elif found or occasion == "clone":
+        # The pipeline inside a tool is looked at with it: it is fitted later, and often.
+        steps = _raw_steps(getattr(subject, "estimator", None))
+    else:
+        steps = []
+    if steps:
+        words = "; ".join(text for text, _ in steps)
+        found.append((call, name, f"{RAW_STEPS}: {words}", any(refused for _, refused in steps)))
+    return found
+
+
+def _raw_steps(estimator, is_calling=False, leave_out=""):
+    """Return which steps learn from rows without privacy.
+
+    Parameters
+    ----------
+    estimator : object
+        A pipeline or another estimator; of anything else there are no steps.
+    is_calling : bool, default=False
+        Whether a call of it is being judged.
+    leave_out : str, default=""
+        A kind of steps that was judged already.
+
+    Returns
+    -------
+    list of (str, bool)
+        What is wrong with each, in words, and whether its fit would be refused.
+    """
+    if not hasattr(estimator, "get_params") or not _step_readers or _checks_its_steps(estimator):
+        return []
+    params = estimator.get_params()
+    found = []
+    for step in _step_readers[0](estimator):
+        # Tools with private estimators inside follow. What was planned was checked.
+        is_tool = holds_private(step.estimator) or step.kind == leave_out
+        if is_tool or any(map(_checks_its_steps, _holders(step.name, params))):
+            continue
+        advice = f" ({step.advice})" if step.advice else ""
+        if hasattr(step.estimator, "fit"):
+            found.append((_title(step.estimator, step.name) + advice, False))
+        else:
+            found.append((f"the parameter {step.name!r}{advice}", False))
+    # The tool that calls, if it is this one, was judged by its call.
+    parts = params if is_calling else {"": estimator, **params}
+    for name, part in parts.items():
+        if holds_private(part) and not is_private(part):
+            for row in filter(None, map(_row_of_class, type(part).__mro__)):
+                problem, is_refused = row.problem_of({"self": part})
+                if problem:
+                    title = _title(part, name)
+                    found.append((f"{title}, which {problem} ({row.instead})", is_refused))
+                break
+    return found
+
+
+def _holders(name, params):
+    """Yield the parameters in which a parameter stands, from its name."""
+    names = name.split("__")
+    for i in range(1, len(names)):
+        yield params.get("__".join(names[:i]))
+
+
+def _title(estimator, name):
+    return type(estimator).__name__ + f" in {name!r}" * bool(name)
+
+
+def _row_of_class(kind):
+    """Return the row of the table that is about `fit` of a class."""
+    return known_caller(kind.__module__, "fit")
+
+
+def _checks_its_steps(container):
+    """Say whether a container is one of skdp's, whose steps were checked when it was planned."""
+    return type(container).__module__ == "skdp.pipeline._checked_fits"
+
+
+def _inside_checked(calls):
+    """Return the calls of containers, from the inside on, whose steps were checked by a plan."""
+    last = -1
+    for i, call in enumerate(calls):
+        if call.f_globals["__name__"] in CONTAINERS and _checks_its_steps(_subject(call.f_locals)):
+            last = i
+    inside = calls[: last + 1]
+    return [call for call in inside if call.f_globals["__name__"] in CONTAINERS]
+
+
+def _is_called_by_tool(call):
+    """Say whether a known tool has called a function, and not the user's code."""
+    outer = call.f_back
+    while outer is not None:
+        module = outer.f_globals.get("__name__") or ""
+        if known_caller(module, outer.f_code.co_name):
+            return True
+        if not passes_on(module):
+            return False
+        outer = outer.f_back
+    return False
+
+
+def _unknown_caller(direct, estimator):
+    """Return the finding about a tool that is in no table."""
+    package = direct.f_globals["__name__"].partition(".")[0]
+    who = f"{_name_of(direct)} of {package}"
+    if _sets_seed(_subject(direct.f_locals), estimator):
+        what = (
+            "sets the seed of the noise, which whoever has the fitted model can read: use a tool "
+            "that leaves random_state=None as it is, such as VotingClassifier"
+        )
+        return [(direct, who, what, True)]
+    what = (
+        "is a tool that skdp does not know. Nothing charges for what it computes from the rows "
+        "beside the private fits, nor for rows that it chooses, repeats or weights by other rows. "
+        "If it gives each row to each fit once, as it is, ignore this warning"
+    )
+    return [(direct, who, what, False)]
+
+
+def _sets_seed(subject, estimator):
+    """Say whether an estimator has a seed that the one which its owner was given has not."""
+    if getattr(estimator, "random_state", None) is None or not hasattr(subject, "get_params"):
+        return False
+    same = [part for part in subject.get_params().values() if type(part) is type(estimator)]
+    return bool(same) and all(getattr(part, "random_state", None) is None for part in same)
+
+
+def _subject(variables):
+    """Return the object whose method is called; of a bagging's workers it is their argument."""
+    subject = variables.get("self", variables.get("ensemble"))
+    return None if isinstance(subject, type) else subject
+
+
+def _name_of(call):
+    """Return the class whose method is called, or the function."""
+    subject = _subject(call.f_locals)
+    return call.f_code.co_name if subject is None else type(subject).__name__
+
+
+def _public_name(call, row, calls):
+    """Return the name of a tool; of the outermost of its calls where an inner one is private."""
+    name = _name_of(call)
+    if not name.startswith("_") or row is None:
+        return name
+    of_tool = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name) is row]
+    return next((n for n in map(_name_of, reversed(of_tool)) if not n.startswith("_")), name)
+
+
+def _identity(call):
+    """Return what tells one call of a tool from another one, as (object, tuple).
+
+    The address of a frame can be that of an earlier one. The user's code, which waits for the tool,
+    has gone on meanwhile.
+    """
+    variables = call.f_locals
+    subject = _subject(variables)
+    subject = variables.get("estimator") if subject is None else subject
+    chain = [id(call)]
+    outer = call.f_back
+    while outer is not None:
+        chain.append((id(outer), outer.f_lasti))
+        outer = outer.f_back
+    return subject, tuple(chain)
+
+
+def _reference(subject):
+    """Return a weak reference: what was warned of keeps no model and no rows alive."""
+    try:
+        return weakref.ref(subject)
+    except TypeError:
+        return lambda: subject if subject is None else object()
+
+
+def _is_error():
+    """Say whether the user has made `RawDataWarning` an error."""
+    for action, message, category, module, line in warnings.filters:
+        if message is None and module is None and not line and issubclass(RawDataWarning, category):
+            return action == "error"
+    return False

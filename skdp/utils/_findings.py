@@ -1,0 +1,150 @@
+"""What a release shows about its columns, collected for one warning after the release.
+
+A warning is public, as the release is, so it may say nothing that the release does not say. What
+is reported here is computed from noisy values alone, which makes it post-processing: it costs
+nothing. Nothing may be reported that was computed from rows.
+"""
+
+import re
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from skdp.utils._warnings import warn_user
+
+NO_BOUNDS = "bounds"
+ROUGH_BOUNDS = "rough bounds"
+NO_CATEGORIES = "categories"
+IDENTIFIERS = "identifiers"
+ONE_BIN = "bin"
+NO_NORM = "norm"
+
+# How each finding reads, in the order in which they are shown. A column is named in the first of
+# them that holds for it.
+MESSAGES = {
+    NO_BOUNDS: (
+        "No value but 0 stood out of the noise in {columns}, so the bounds (-1, 1) were taken, to "
+        "which all values are clipped: declare the bounds, or give more epsilon."
+    ),
+    ROUGH_BOUNDS: (
+        "One bin alone stood out of the noise in {columns}, and its ends were taken as bounds, to "
+        "which all other values are clipped: declare the bounds, or give more epsilon."
+    ),
+    NO_CATEGORIES: (
+        "No category stood out of the noise in {columns}, so all values count as one: leave a "
+        "column out whose values are nearly all different, as identifiers are; of others declare "
+        "the categories, or give more epsilon or delta."
+    ),
+    IDENTIFIERS: (
+        "By the name, {columns} may hold identifiers, from which a model learns nothing about new "
+        "rows: leave such columns out, or declare bounds or categories."
+    ),
+    ONE_BIN: (
+        "Nearly all values of {columns} are in one bin, so the model hardly tells them apart: if "
+        "the bounds are much wider than the values can be, declare narrower ones."
+    ),
+    NO_NORM: (
+        "No norm of a row stood out of the noise, so data_norm=1 was taken: declare data_norm, or "
+        "give more epsilon."
+    ),
+}
+# Words that name identifiers, and what a word is in names such as customer_id and customerID.
+IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email"}
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# A warning names so many columns at most; the number of the others follows.
+MOST_NAMES = 20
+
+_FINDINGS = ContextVar("findings", default=None)
+_IS_MUTED = ContextVar("is_muted", default=False)
+
+
+@contextmanager
+def collect_findings():
+    """Yield a list to which the releases inside this context add what they show."""
+    findings = []
+    token = _FINDINGS.set(findings)
+    try:
+        yield findings
+    finally:
+        _FINDINGS.reset(token)
+
+
+@contextmanager
+def muted_findings():
+    """Warn of no findings inside this context: an audit fits thousands of synthetic tables."""
+    token = _IS_MUTED.set(True)
+    try:
+        yield
+    finally:
+        _IS_MUTED.reset(token)
+
+
+def report_finding(kind, columns=()):
+    """Add a finding to the list of the release that runs, if there is one.
+
+    Parameters
+    ----------
+    kind : str
+        One of the constants of this module.
+    columns : sequence of int, default=()
+        The positions of the columns in the table, empty if there are none or where the finding is
+        about the whole table. They must follow from noisy values.
+    """
+    findings = _FINDINGS.get()
+    if findings is not None and (len(columns) or kind == NO_NORM):
+        findings.append((kind, [int(j) for j in columns]))
+
+
+def report_identifiers(table, columns):
+    """Report those of some columns whose public names say that they hold identifiers.
+
+    Parameters
+    ----------
+    table : ColumnTable
+    columns : iterable of int
+        Those of which nothing is declared.
+    """
+    report_finding(IDENTIFIERS, [j for j in columns if is_identifier(table.label(j))])
+
+
+def is_identifier(name):
+    """Return True if a column's name, such as customer_id or customerID, is that of identifiers."""
+    words = WORD.findall(name) if isinstance(name, str) else []
+    return any(word.lower() in IDENTIFYING_WORDS for word in words)
+
+
+def warn_of_findings(label, findings, names=None):
+    """Emit one `UserWarning` with all findings of a release, none if there are none.
+
+    Parameters
+    ----------
+    label : str
+        What made the release.
+    findings : list
+        From `collect_findings`.
+    names : sequence, default=None
+        The names of the table's columns; None names them by their positions.
+    """
+    if _IS_MUTED.get():
+        return
+    sentences, named = [], set()
+    for kind, message in MESSAGES.items():
+        reported = [columns for found, columns in findings if found == kind]
+        columns = sorted({j for own in reported for j in own} - named)
+        if columns:
+            sentences.append(message.format(columns=_column_names(columns, names)))
+            named.update(columns)
+        elif reported and kind == NO_NORM:
+            sentences.append(message)
+    if sentences:
+        text = "\n".join(sentences)
+        warn_user(
+            f"{label} released little of some columns. This warning is computed from what was "
+            f"released, and costs nothing.\n{text}"
+        )
+
+
+def _column_names(columns, names):
+    shown = [repr(j if names is None else names[j]) for j in columns[:MOST_NAMES]]
+    rest = len(columns) - len(shown)
+    word = "column" if len(columns) == 1 else "columns"
+    return f"{word} {', '.join(shown)}" + (f" and {rest} more" if rest else "")

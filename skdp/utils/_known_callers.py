@@ -1,0 +1,519 @@
+"""Which other tools fit private estimators, what is wrong with it, and what to write instead."""
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from sklearn.base import is_classifier
+
+# Splitters whose splits depend on row numbers alone.
+INDEX_SPLITTERS = frozenset(
+    "KFold RepeatedKFold ShuffleSplit LeaveOneOut LeavePOut TimeSeriesSplit PredefinedSplit "
+    "PersonKFold _CVIterableWrapper".split()
+)
+# Methods and functions in which a tool learns from the rows that it was given.
+FITS = frozenset(
+    "fit _fit fit_transform fit_predict partial_fit _partial_fit fit_resample conformalize "
+    "fit_conformalize find_label_issues".split()
+)
+
+IF_PUBLIC = "if the rows that it gets are public, ignore this warning"
+PRIVATE_SCORES = "give it scoring=make_dp_scorer(...) and cv=KFold(5, shuffle=True, random_state=0)"
+PRIVATE_SEARCH = f"use DPGridSearchCV or DPRandomizedSearchCV, or {PRIVATE_SCORES}"
+OWN_ENSEMBLES = (
+    "use DPRandomForestClassifier or DPRandomForestRegressor, or VotingClassifier or "
+    "VotingRegressor of private estimators"
+)
+
+
+@dataclass(frozen=True)
+class KnownCaller:
+    """One row of the table: what a tool does with the rows that it gives to private estimators.
+
+    Parameters
+    ----------
+    wrong : str
+        What is wrong with it, as the end of a sentence that begins with its name.
+    instead : str
+        What to write instead.
+    refused : bool, default=False
+        Whether the fit is refused. Otherwise there is a warning.
+    problem : callable or None, default=None
+        Is given the local variables of the call and returns what is wrong with this call, ""
+        if nothing is. None means that every call is as `wrong` says.
+    refusal : callable or None, default=None
+        Is given the local variables and returns why this call is refused, "" if it is not.
+    functions : frozenset of str or None, default=FITS
+        The functions of the module that learn from rows. None stands for all of them. A row
+        whose key names a function is about that one.
+    name : str, default=""
+        What users call the tool, where a function stands for it. "" takes the class or function.
+    """
+
+    wrong: str
+    instead: str
+    refused: bool = False
+    problem: Callable[[dict], str] | None = None
+    refusal: Callable[[dict], str] | None = None
+    functions: frozenset[str] | None = FITS
+    name: str = ""
+
+    def problem_of(self, variables):
+        """Return what is wrong with a call, "" if nothing is, and whether it is refused."""
+        refusal = "" if self.refusal is None else self.refusal(variables)
+        if refusal:
+            return refusal, True
+        problem = self.wrong if self.problem is None else self.problem(variables)
+        return problem, self.refused
+
+
+def is_private(value):
+    """Say whether a value is a private estimator: it has a price and an accountant."""
+    names = value.get_params(deep=False) if _is_estimator(value) else ()
+    return "epsilon" in names and "accountant" in names
+
+
+def holds_private(value):
+    """Say whether a value is a private estimator or has one among its parameters."""
+    if not _is_estimator(value):
+        return False
+    return is_private(value) or any(map(is_private, value.get_params().values()))
+
+
+def _is_estimator(value):
+    return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
+
+
+def _is_private_scorer(scoring):
+    """Say whether every score that scikit-learn would compute is a release."""
+    if isinstance(scoring, dict):
+        scoring = list(scoring.values())
+    if isinstance(scoring, list | tuple | set):
+        return len(scoring) > 0 and all(map(_is_private_scorer, scoring))
+    return getattr(scoring, "releases_privately", False) is True
+
+
+def _splits_by_values(cv, estimator):
+    """Say whether which rows stand in a fold depends on their values."""
+    if cv is None or isinstance(cv, int):
+        # scikit-learn takes stratified folds for classifiers.
+        return is_classifier(estimator)
+    if not hasattr(cv, "split"):
+        # Folds that were listed beforehand are declared to be public.
+        return False
+    return type(cv).__name__ not in INDEX_SPLITTERS
+
+
+def search_price(variables):
+    """Return how often a search of scikit-learn fits, what that charges, and what is left.
+
+    Parameters
+    ----------
+    variables : dict
+        The local variables of its `fit`.
+
+    Returns
+    -------
+    (int, float, float) or None
+        None if the charges are not known beforehand: without an accountant, with several, where
+        charges do not add up plainly, or where candidates differ in epsilon.
+    """
+    search = variables.get("self")
+    grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
+    # Halving fits on few rows first, and drops candidates by their scores.
+    is_plain = isinstance(grid, dict) and not hasattr(search, "factor")
+    if not is_plain or any("epsilon" in name for name in grid):
+        return None
+    n_splits = _number_of_splits(search.cv, variables.get("X"))
+    if n_splits is None:
+        return None
+    n_candidates = math.prod(len(v) if hasattr(v, "__len__") else 1 for v in grid.values())
+    if not hasattr(search, "param_grid"):
+        is_finite = all(hasattr(values, "__len__") for values in grid.values())
+        n_candidates = min(search.n_iter, n_candidates) if is_finite else search.n_iter
+    estimator = search.estimator
+    parts = [estimator, *estimator.get_params().values()]
+    private = list({id(part): part for part in parts if is_private(part)}.values())
+    scorers = search.scoring.values() if isinstance(search.scoring, dict) else [search.scoring]
+    scorers = [scorer for scorer in scorers if getattr(scorer, "releases_privately", False)]
+    accountants = {id(part.accountant): part.accountant for part in (*private, *scorers)}
+    accountant = next(iter(accountants.values()), None)
+    if len(accountants) != 1 or getattr(accountant, "composition", None) != "basic":
+        return None
+    n_scores = n_candidates * n_splits
+    n_fits = n_scores + bool(search.refit)
+    epsilon = n_fits * sum(part.epsilon for part in private)
+    epsilon += n_scores * (1 + search.return_train_score) * sum(s.epsilon for s in scorers)
+    return n_fits, epsilon, accountant.epsilon_remaining
+
+
+def _number_of_splits(cv, X):
+    """Return the number of folds, None if it is not a matter of the number of rows alone."""
+    if cv is None or isinstance(cv, int):
+        return cv or 5
+    if type(cv).__name__ not in INDEX_SPLITTERS and not hasattr(cv, "n_splits"):
+        return None
+    try:
+        return cv.get_n_splits(X)
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def _score_problem(variables):
+    """Return what is wrong with a search or a cross-validation, "" if nothing is."""
+    owner = variables.get("self")
+    if owner is None:
+        scoring, cv = variables.get("scoring"), variables.get("cv")
+        estimator = variables.get("estimator")
+    else:
+        scoring, cv = getattr(owner, "scoring", None), getattr(owner, "cv", None)
+        estimator = getattr(owner, "estimator", None)
+    problems = []
+    if not _is_private_scorer(scoring):
+        problems.append("publishes or chooses by scores of the raw rows")
+    if _splits_by_values(cv, estimator):
+        problems.append("splits the rows by folds that depend on their labels")
+    return " and ".join(problems)
+
+
+def _sees_only_scores(*names):
+    """Return a `problem` that is that of scores, for some classes of a module alone."""
+
+    def problem(variables):
+        is_named = type(variables.get("self")).__name__ in names
+        return _score_problem(variables) if is_named else ""
+
+    return problem
+
+
+def _of_classes(*names, wrong):
+    """Return a `problem` of some classes of a module, and of their subclasses, alone."""
+
+    def problem(variables):
+        classes = {each.__name__ for each in type(variables.get("self")).__mro__}
+        return wrong if classes.intersection(names) else ""
+
+    return problem
+
+
+def _not_of_classes(*names, wrong):
+    """Return a `problem` of all but some classes of a module."""
+
+    def problem(variables):
+        classes = {each.__name__ for each in type(variables.get("self")).__mro__}
+        return "" if classes.intersection(names) else wrong
+
+    return problem
+
+
+def _prediction_problem(variables):
+    """Return what is wrong with predictions of rows that a model was not fitted to."""
+    folds = _splits_by_values(variables.get("cv"), variables.get("estimator"))
+    problem = "returns an answer for each raw row"
+    return f"{problem} and splits the rows by folds that depend on their labels" * folds or problem
+
+
+def _raw_members(variables):
+    """Return which members of an ensemble learn without privacy."""
+    members = getattr(variables.get("self"), "estimators", None) or ()
+    raw = [
+        name
+        for name, member in members
+        if _is_estimator(member)
+        and not holds_private(member)
+        and type(member).__name__ != "FrozenEstimator"
+    ]
+    return f"has members {raw} that learn from raw rows without privacy" if raw else ""
+
+
+def _stacking_problem(variables):
+    owner = variables.get("self")
+    problems = [_raw_members(variables)]
+    if not holds_private(getattr(owner, "final_estimator", None)):
+        problems.append("fits its final_estimator to raw rows")
+    if owner is not None and owner.cv != "prefit" and _splits_by_values(owner.cv, owner):
+        problems.append("splits the rows by folds that depend on their labels")
+    return " and ".join(filter(None, problems))
+
+
+def _chain_problem(variables):
+    owner = variables.get("self")
+    if getattr(owner, "cv", None) is None:
+        return ""
+    is_by_values = _splits_by_values(owner.cv, getattr(owner, "estimator", None))
+    return "splits the rows by folds that depend on their labels" if is_by_values else ""
+
+
+def _sampler_problem(variables):
+    """Return which steps of an imbalanced-learn pipeline repeat or make up rows."""
+    steps = getattr(variables.get("self"), "steps", None) or ()
+    samplers = [
+        f"{type(step).__name__} in step {name!r}"
+        for name, step in steps
+        if hasattr(step, "fit_resample")
+    ]
+    if not samplers:
+        return ""
+    return f"has {', '.join(samplers)}: which rows a fit gets, and how often, depends on other rows"
+
+
+def _weighted_final_stage(variables):
+    """Return that econml would weight the rows of a private final stage, after it was charged."""
+    final = getattr(variables.get("self"), "model_final", None)
+    is_weighted = type(variables.get("self")).__name__ in ("NonParamDML", "KernelDML")
+    return "gives its private model_final a sample_weight" * (is_weighted and holds_private(final))
+
+
+def _autolog_problem(variables):
+    """Return what mlflow's autologging will log; it is asked for its settings."""
+    settings = sys.modules.get("mlflow.utils.autologging_utils")
+    read = getattr(settings, "get_autologging_config", None)
+    raw = []
+    if read is None or read("sklearn", "log_post_training_metrics", True):
+        raw.append("exact scores of the training rows")
+    if read is None or read("sklearn", "log_input_examples", False):
+        raw.append("rows as input examples")
+    if read is None or read("sklearn", "log_datasets", True):
+        raw.append("a digest of the rows")
+    return f"logs {', '.join(raw)}" if raw else ""
+
+
+_MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabelled by other rows"
+_LAST_STAGE = "computes its last stage from raw rows"
+_RAW_SCORES = "publishes or chooses by scores of the raw rows"
+
+_SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem)
+
+_CROSS_VALIDATION = KnownCaller(
+    _RAW_SCORES, f"use dp_cross_val_score, or {PRIVATE_SCORES}", problem=_score_problem
+)
+
+_ONE_VERSUS_ONE = KnownCaller(
+    "gives each fit the rows of two labels, so that the exact number of rows of each label "
+    "becomes public",
+    "use the private classifier as it is, which takes several labels, or OneVsRestClassifier",
+    name="OneVsOneClassifier",
+)
+
+# By "module:function", or by the longest beginning of the module's name that is here.
+CALLERS = {
+    "sklearn.ensemble._bagging": KnownCaller(
+        "repeats or leaves out rows, and sets and keeps the seed of each fit's noise, also with "
+        "random_state=None",
+        OWN_ENSEMBLES,
+        refused=True,
+        functions=FITS | {"_parallel_build_estimators"},
+    ),
+    "sklearn.ensemble._weight_boosting": KnownCaller(
+        "draws or weights rows by the errors on other rows, and sets and keeps the seed of each "
+        "fit's noise, also with random_state=None",
+        OWN_ENSEMBLES,
+        refused=True,
+        functions=FITS | {"_boost"},
+    ),
+    "sklearn.ensemble._gb": KnownCaller(
+        "fits its trees to raw rows",
+        "use DPAdditiveClassifier, DPAdditiveRegressor or a private forest",
+    ),
+    "sklearn.ensemble._stacking": KnownCaller(
+        "fits its final_estimator to raw rows",
+        "use VotingClassifier or VotingRegressor of private estimators; or give it a private "
+        "final_estimator and cv=KFold(5, shuffle=True, random_state=0)",
+        problem=_stacking_problem,
+    ),
+    "sklearn.ensemble._voting": KnownCaller(
+        "has members that learn from raw rows without privacy",
+        "use private estimators for all members",
+        problem=_raw_members,
+    ),
+    "sklearn.calibration": KnownCaller(
+        "fits its calibrators to raw rows",
+        "use predict_proba of the private classifier as it is, or calibrate on public rows; "
+        + IF_PUBLIC,
+        problem=_not_of_classes("CalibrationDisplay", wrong="fits its calibrators to raw rows"),
+    ),
+    "sklearn.model_selection._classification_threshold": KnownCaller(
+        "chooses its threshold by scores of the raw rows",
+        "use FixedThresholdClassifier with a threshold that you choose without these rows, or "
+        "class_weight={label: weight}",
+        refused=True,
+        problem=_of_classes(
+            "TunedThresholdClassifierCV", wrong="chooses its threshold by scores of the raw rows"
+        ),
+    ),
+    "sklearn.model_selection._search": _SEARCH,
+    "sklearn.model_selection._search_successive_halving": _SEARCH,
+    "sklearn.model_selection._validation:cross_validate": _CROSS_VALIDATION,
+    "sklearn.model_selection._validation:cross_val_score": _CROSS_VALIDATION,
+    "sklearn.model_selection._validation:learning_curve": _CROSS_VALIDATION,
+    "sklearn.model_selection._validation:validation_curve": _CROSS_VALIDATION,
+    "sklearn.model_selection._validation:cross_val_predict": KnownCaller(
+        "returns an answer for each raw row",
+        f"score by cross_val_score: {PRIVATE_SCORES}; what it returns is for your eyes alone",
+        problem=_prediction_problem,
+    ),
+    "sklearn.model_selection._validation:permutation_test_score": KnownCaller(
+        "gives labels to the rows of others, so that one person changes two rows of a fit",
+        f"compare with the noisy score of a DummyClassifier: {PRIVATE_SCORES}",
+    ),
+    "sklearn.feature_selection._rfe": KnownCaller(
+        _RAW_SCORES,
+        f"use RFE or SelectFromModel, which choose by released coefficients, or {PRIVATE_SCORES}",
+        problem=_sees_only_scores("RFECV"),
+    ),
+    "sklearn.feature_selection._sequential": KnownCaller(
+        _RAW_SCORES,
+        f"use SelectFromModel, which chooses by released coefficients, or {PRIVATE_SCORES}",
+        problem=_score_problem,
+    ),
+    "sklearn.semi_supervised._self_training": KnownCaller(
+        "publishes a label of each raw row, and how often it fits depends on raw rows",
+        "fit the private classifier to the labelled rows",
+    ),
+    "sklearn.linear_model._ransac": KnownCaller(
+        "chooses rows by their raw residuals, and sets the noise's seed",
+        "use DPRidge with target_bounds, which bound what an outlier can do",
+        refused=True,
+    ),
+    "sklearn.impute._iterative": KnownCaller(
+        "fills gaps from raw statistics of other rows, and stops by raw values",
+        "use DPSimpleImputer",
+        refused=True,
+    ),
+    "sklearn.multiclass:_fit_ovo_binary": _ONE_VERSUS_ONE,
+    "sklearn.multiclass:_partial_fit_ovo_binary": _ONE_VERSUS_ONE,
+    "sklearn.multioutput": KnownCaller(
+        "splits the rows by folds that depend on their labels",
+        "use cv=None or cv=KFold(5, shuffle=True, random_state=0)",
+        problem=_chain_problem,
+    ),
+    "imblearn.pipeline": KnownCaller(
+        "has samplers: which rows a fit gets, and how often, depends on other rows",
+        "leave the sampler out and weight the labels: class_weight={label: weight}",
+        refused=True,
+        problem=_sampler_problem,
+    ),
+    "imblearn": KnownCaller(
+        _MAKES_ROWS_DEPEND,
+        "leave it out and weight the labels: class_weight={label: weight}",
+        refused=True,
+    ),
+    # A study calls what the user wrote, which is looked at by itself, once for all trials.
+    "optuna": KnownCaller("", "", problem=lambda variables: "", functions=None),
+    "optuna_integration": _SEARCH,
+    "optuna.integration": _SEARCH,
+    "sklearn_genetic": _SEARCH,
+    "skopt": _SEARCH,
+    "dask_ml.model_selection": _SEARCH,
+    "mapie": KnownCaller(
+        "keeps a raw residual, or score, of each row and computes its intervals from them",
+        f"keep what it returns to yourself, or give it public rows; {IF_PUBLIC}",
+        functions=None,
+    ),
+    "econml": KnownCaller(
+        "computes its final stage, or its weights, from raw rows",
+        "use SLearner, TLearner or XLearner of private estimators",
+        problem=_not_of_classes(
+            "SLearner",
+            "TLearner",
+            "XLearner",
+            wrong="computes its final stage, or its weights, from raw rows",
+        ),
+        refusal=_weighted_final_stage,
+        functions=None,
+    ),
+    "cleanlab": KnownCaller(
+        _MAKES_ROWS_DEPEND,
+        "fit the private classifier as it is, or clean labels by a rule that you choose without "
+        "these rows",
+        functions=None,
+    ),
+    "fairlearn": KnownCaller(
+        "chooses thresholds, or weights, by raw rows",
+        "choose thresholds for each group without these rows, or on public rows; " + IF_PUBLIC,
+        functions=None,
+    ),
+    "mlflow": KnownCaller(
+        "logs exact scores of the training rows",
+        "use mlflow.sklearn.autolog(log_post_training_metrics=False, log_datasets=False), or log "
+        "the released model by mlflow.sklearn.log_model",
+        problem=_autolog_problem,
+        functions=None,
+        name="mlflow.sklearn.autolog",
+    ),
+    "feature_engine": KnownCaller(
+        _RAW_SCORES, "use SelectFromModel, which chooses by released coefficients", functions=None
+    ),
+    "mlxtend": KnownCaller(
+        _RAW_SCORES, "use SelectFromModel, VotingClassifier or DPGridSearchCV", functions=None
+    ),
+    "yellowbrick": KnownCaller(
+        _RAW_SCORES, f"give it public rows to score; {IF_PUBLIC}", functions=None
+    ),
+}
+
+# Tools that call whatever they are given and compute nothing from the rows.
+RUNNERS = frozenset(
+    "joblib dask distributed ray pyspark cloudpickle loky multiprocess ipyparallel mpi4py "
+    "IPython ipykernel pytest _pytest pluggy pytest_benchmark hypothesis tenacity tqdm wrapt "
+    "decorator coverage threadpoolctl line_profiler memory_profiler typeguard beartype skdp".split()
+)
+# Modules of scikit-learn that give rows on as they are, or one by one to each estimator.
+PASSES_ON = (
+    "sklearn.base",
+    "sklearn.callback",
+    "sklearn.compose",
+    "sklearn.ensemble._base",
+    "sklearn.feature_selection._from_model",
+    "sklearn.frozen",
+    "sklearn.inspection",
+    "sklearn.metrics",
+    "sklearn.model_selection._plot",
+    "sklearn.pipeline",
+    "sklearn.utils",
+    "skrub._apply_to_cols",
+    "skrub._apply_to_each_col",
+    "skrub._apply_to_sub_frame",
+    "skrub._wrap_transformer",
+)
+
+
+@cache
+def is_known(module):
+    """Say whether the table has a row about a module, or about functions of it."""
+    packages = module.split(".")
+    beginnings = {".".join(packages[: i + 1]) for i in range(len(packages))}
+    return any(key.partition(":")[0] in beginnings for key in CALLERS)
+
+
+@cache
+def known_caller(module, function):
+    """Return the row of the table that is about a function of a module, None if none is.
+
+    Parameters
+    ----------
+    module, function : str
+
+    Returns
+    -------
+    KnownCaller or None
+    """
+    row = CALLERS.get(f"{module}:{function}")
+    if row is not None:
+        return row
+    packages = module.split(".")
+    for length in range(len(packages), 0, -1):
+        row = CALLERS.get(".".join(packages[:length]))
+        if row is not None:
+            return row if row.functions is None or function in row.functions else None
+    return None
+
+
+@cache
+def passes_on(module):
+    """Say whether functions of a module only call others, with the rows as they are."""
+    if module.partition(".")[0] in RUNNERS or is_known(module):
+        return True
+    return any(module == name or module.startswith(name + ".") for name in PASSES_ON)

@@ -1,0 +1,740 @@
+"""Tools around a private estimator are named before the charge; private ones are not."""
+
+import pickle
+import re
+import sys
+import threading
+import types
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    GradientBoostingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
+from sklearn.feature_selection import (
+    RFE,
+    RFECV,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import IterativeImputer, SimpleImputer
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression, RANSACRegressor
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    permutation_test_score,
+    validation_curve,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    QuantileTransformer,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from skdp import (
+    DPGridSearchCV,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRidge,
+    DPStandardScaler,
+    LedgerError,
+    PrivacyAccountant,
+    RawDataWarning,
+)
+from skdp.model_selection import make_dp_scorer
+from skdp.pipeline import split_budget
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (300, 3))
+y = (X[:, 0] > 0).astype(int)
+three = np.arange(300) % 3
+two_outputs = np.c_[y, 1 - y]
+target = X[:, 0]
+FOLDS = KFold(3, shuffle=True, random_state=0)
+GRID = {"C": [0.1, 1.0]}
+
+
+def budget(name="", **more):
+    # Other processes do not have this one's memory.
+    ledger = None if "in processes" in name else "memory://"
+    return PrivacyAccountant(100.0, 1e-2, ledger=ledger, **more)
+
+
+def classifier(accountant, **more):
+    return DPLogisticRegression(0.1, delta=1e-6, data_norm=2.0, accountant=accountant, **more)
+
+
+def regressor(accountant):
+    return DPRidge(0.1, delta=1e-6, data_norm=2.0, target_bounds=(-1, 1), accountant=accountant)
+
+
+def scaler(accountant):
+    return DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant)
+
+
+def scorer(accountant):
+    return make_dp_scorer("accuracy", epsilon=0.1, accountant=accountant)
+
+
+def around_classifier(wrapper, target=y, **options):
+    """Return a fit of a wrapper of a private classifier, as a function of an accountant."""
+    return lambda accountant: wrapper(classifier(accountant), **options).fit(X, target)
+
+
+def around_regressor(wrapper, **options):
+    return lambda accountant: wrapper(regressor(accountant), **options).fit(X, target)
+
+
+def behind(*steps):
+    """Return a fit of a pipeline with a private classifier at its end."""
+    return lambda accountant: make_pipeline(
+        *(clone(step) for step in steps), classifier(accountant)
+    ).fit(X, y)
+
+
+def evaluated(function, *more, **options):
+    return lambda accountant: function(classifier(accountant), X, y, *more, **options)
+
+
+def frozen(accountant):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return FrozenEstimator(classifier(accountant).fit(X, y))
+
+
+def planned(accountant, *, scaled=False):
+    steps = [DPStandardScaler(bounds=(-1, 1)), DPLogisticRegression(data_norm=2.0)]
+    pipe = split_budget(make_pipeline(*steps), 0.1, 1e-6, accountant)
+    return make_pipeline(StandardScaler(), pipe) if scaled else pipe
+
+
+# What is refused whatever the user says of warnings: (fit, name of the tool, word of the remedy).
+REFUSED = {
+    "bagging": (around_classifier(BaggingClassifier, n_estimators=2), "VotingClassifier"),
+    "bagging of seeds": (
+        around_classifier(BaggingClassifier, n_estimators=2, random_state=0),
+        "DPRandomForestClassifier",
+    ),
+    "bagging without repeats": (
+        around_classifier(BaggingClassifier, n_estimators=2, bootstrap=False),
+        "DPRandomForestClassifier",
+    ),
+    "bagging of regressors": (around_regressor(BaggingRegressor, n_estimators=2), "Voting"),
+    "bagging of pipelines": (
+        lambda accountant: BaggingClassifier(
+            make_pipeline(scaler(accountant), classifier(accountant)), n_estimators=2
+        ).fit(X, y),
+        "VotingClassifier",
+    ),
+    "bagging in processes": (
+        around_classifier(BaggingClassifier, n_estimators=2, n_jobs=2),
+        "VotingClassifier",
+    ),
+    "bagging in a pipeline": (
+        lambda accountant: make_pipeline(
+            scaler(accountant), BaggingClassifier(classifier(accountant))
+        ).fit(X, y),
+        "VotingClassifier",
+    ),
+    "bagging in a search": (
+        lambda accountant: GridSearchCV(
+            make_pipeline(scaler(accountant), BaggingClassifier(classifier(accountant))),
+            {},
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ).fit(X, y),
+        "VotingClassifier",
+    ),
+    "boosting of regressors": (around_regressor(AdaBoostRegressor), "VotingRegressor"),
+    "tuned threshold": (around_classifier(TunedThresholdClassifierCV, cv=3), "FixedThreshold"),
+    "tuned threshold of a frozen model": (
+        lambda accountant: TunedThresholdClassifierCV(
+            frozen(accountant), cv="prefit", refit=False
+        ).fit(X, y),
+        "FixedThresholdClassifier",
+    ),
+    "ransac": (around_regressor(RANSACRegressor, min_samples=50), "target_bounds"),
+    "iterative imputer": (
+        lambda accountant: IterativeImputer(regressor(accountant), max_iter=1).fit(
+            np.where(rng.uniform(size=X.shape) < 0.1, np.nan, X)
+        ),
+        "DPSimpleImputer",
+    ),
+}
+
+# Wrappers are warned of once for each fit: (fit, words of the warning).
+WARNED = {
+    "calibration": (around_classifier(CalibratedClassifierCV, cv=3), "calibrators"),
+    "calibration by one model": (
+        around_classifier(CalibratedClassifierCV, cv=FOLDS, ensemble=False),
+        "calibrators",
+    ),
+    "calibration of a frozen model": (
+        lambda accountant: CalibratedClassifierCV(frozen(accountant), ensemble=False).fit(X, y),
+        "calibrators",
+    ),
+    "stacking": (
+        lambda accountant: StackingClassifier([("a", classifier(accountant))], cv=FOLDS).fit(X, y),
+        "final_estimator",
+    ),
+    "stacking in processes": (
+        lambda accountant: StackingClassifier(
+            [("a", classifier(accountant))], cv=FOLDS, n_jobs=2
+        ).fit(X, y),
+        "final_estimator",
+    ),
+    "stacking by labels": (
+        lambda accountant: StackingClassifier(
+            [("a", classifier(accountant))], classifier(accountant), cv=3
+        ).fit(X, y),
+        "depend on their labels",
+    ),
+    "stacking of frozen models": (
+        lambda accountant: StackingClassifier([("a", frozen(accountant))], cv="prefit").fit(X, y),
+        "final_estimator",
+    ),
+    "stacking of regressors": (
+        lambda accountant: StackingRegressor([("a", regressor(accountant))]).fit(X, target),
+        "final_estimator",
+    ),
+    "voting with a raw member": (
+        lambda accountant: VotingClassifier(
+            [("raw", LogisticRegression()), ("private", classifier(accountant))]
+        ).fit(X, y),
+        "members ['raw']",
+    ),
+    "boosted trees on a private start": (
+        lambda accountant: GradientBoostingRegressor(
+            init=regressor(accountant), n_estimators=2
+        ).fit(X, target),
+        "trees",
+    ),
+    "grid search": (around_classifier(GridSearchCV, param_grid=GRID, cv=FOLDS), "DPGridSearchCV"),
+    "grid search by labels": (
+        lambda accountant: GridSearchCV(
+            classifier(accountant), GRID, scoring=scorer(accountant), cv=3
+        ).fit(X, y),
+        "depend on their labels",
+    ),
+    "grid search in processes": (
+        around_classifier(GridSearchCV, param_grid=GRID, cv=FOLDS, n_jobs=2),
+        "scores of the raw rows",
+    ),
+    "grid search of a pipeline": (
+        lambda accountant: GridSearchCV(
+            make_pipeline(StandardScaler(), classifier(accountant)),
+            {"dplogisticregression__C": [0.1, 1.0]},
+            cv=FOLDS,
+        ).fit(X, y),
+        "use DPStandardScaler",
+    ),
+    "grid search of a plan": (
+        lambda accountant: GridSearchCV(
+            planned(accountant), {"dplogisticregression__C": [0.1, 1.0]}, cv=FOLDS
+        ).fit(X, y),
+        "scores of the raw rows",
+    ),
+    "grid search in a pipeline": (
+        lambda accountant: make_pipeline(
+            scaler(accountant), GridSearchCV(classifier(accountant), GRID, cv=FOLDS)
+        ).fit(X, y),
+        "scores of the raw rows",
+    ),
+    "random search": (
+        around_classifier(RandomizedSearchCV, param_distributions=GRID, n_iter=2, cv=FOLDS),
+        "scores of the raw rows",
+    ),
+    "halving": (
+        around_classifier(HalvingGridSearchCV, param_grid=GRID, cv=FOLDS, min_resources=100),
+        "scores of the raw rows",
+    ),
+    "halving at random": (
+        around_classifier(
+            HalvingRandomSearchCV, param_distributions=GRID, cv=FOLDS, min_resources=100
+        ),
+        "scores of the raw rows",
+    ),
+    "cross_val_score": (evaluated(cross_val_score), "dp_cross_val_score"),
+    "cross_val_score in processes": (evaluated(cross_val_score, n_jobs=2), "dp_cross_val_score"),
+    "cross_validate": (evaluated(cross_validate, cv=FOLDS), "scores of the raw rows"),
+    "cross_validate by labels": (
+        lambda accountant: cross_validate(
+            classifier(accountant), X, y, scoring=scorer(accountant), cv=StratifiedKFold(3)
+        ),
+        "depend on their labels",
+    ),
+    "cross_validate by one raw score": (
+        lambda accountant: cross_validate(
+            classifier(accountant),
+            X,
+            y,
+            scoring={"private": scorer(accountant), "raw": "accuracy"},
+            cv=FOLDS,
+        ),
+        "scores of the raw rows",
+    ),
+    "cross_val_predict": (evaluated(cross_val_predict), "an answer for each raw row"),
+    "permutation_test_score": (
+        evaluated(permutation_test_score, cv=FOLDS, n_permutations=2),
+        "rows of others",
+    ),
+    "learning_curve": (
+        evaluated(learning_curve, cv=FOLDS, train_sizes=[0.5]),
+        "scores of the raw rows",
+    ),
+    "validation_curve": (
+        evaluated(validation_curve, param_name="C", param_range=[0.1, 1.0], cv=FOLDS),
+        "scores of the raw rows",
+    ),
+    "RFECV": (around_classifier(RFECV, cv=FOLDS), "scores of the raw rows"),
+    "sequential selection": (
+        around_classifier(SequentialFeatureSelector, n_features_to_select=1, cv=FOLDS),
+        "scores of the raw rows",
+    ),
+    "self-training": (
+        around_classifier(SelfTrainingClassifier, target=np.where(np.arange(300) % 5, y, -1)),
+        "label of each raw row",
+    ),
+    "one versus one": (around_classifier(OneVsOneClassifier, target=three), "OneVsRestClassifier"),
+    "chain by labels": (
+        around_classifier(ClassifierChain, target=two_outputs, cv=3),
+        "depend on their labels",
+    ),
+    "scaler": (behind(StandardScaler()), "use DPStandardScaler"),
+    "imputer and encoder": (
+        behind(make_pipeline(SimpleImputer(), SplineTransformer())),
+        "SplineTransformer",
+    ),
+    "quantiles": (behind(QuantileTransformer(n_quantiles=10)), "QuantileTransformer"),
+    "selection": (behind(SelectKBest(k=2)), "SelectKBest"),
+    "scaler in a column transformer": (
+        behind(ColumnTransformer([("scale", StandardScaler(), [0])], remainder="passthrough")),
+        "use DPStandardScaler",
+    ),
+    "encoder in a column transformer": (
+        behind(ColumnTransformer([("words", OneHotEncoder(max_categories=3), [0])])),
+        "OneHotEncoder",
+    ),
+    "scaler in a union": (
+        behind(FeatureUnion([("scale", StandardScaler()), ("same", "passthrough")])),
+        "use DPStandardScaler",
+    ),
+    "scaler beside a private step": (
+        lambda accountant: ColumnTransformer(
+            [("private", scaler(accountant), [0]), ("raw", StandardScaler(), [1])]
+        ).fit(X, y),
+        "use DPStandardScaler",
+    ),
+    "scaler before a plan": (
+        lambda accountant: planned(accountant, scaled=True).fit(X, y),
+        "use DPStandardScaler",
+    ),
+    "scaler of the target": (
+        lambda accountant: TransformedTargetRegressor(
+            regressor(accountant), transformer=StandardScaler()
+        ).fit(X, target),
+        "StandardScaler",
+    ),
+    "a raw model behind a private step": (
+        lambda accountant: make_pipeline(scaler(accountant), LogisticRegression()).fit(X, y),
+        "LogisticRegression",
+    ),
+    "a scaler around a private search": (
+        lambda accountant: make_pipeline(
+            StandardScaler(),
+            DPGridSearchCV(DPLogisticRegression(data_norm=2.0), GRID, accountant=accountant),
+        ).fit(X, y),
+        "use DPStandardScaler",
+    ),
+}
+
+# What is private, as all of it is charged and no row tells of another: no word.
+PRIVATE = {
+    "a fit": lambda accountant: classifier(accountant).fit(X, y),
+    "answers": lambda accountant: classifier(accountant).fit(X, y).predict_proba(X),
+    "voting": lambda accountant: VotingClassifier(
+        [("a", classifier(accountant)), ("b", classifier(accountant))]
+    ).fit(X, y),
+    "voting in processes": lambda accountant: VotingClassifier(
+        [("a", classifier(accountant)), ("b", classifier(accountant))], n_jobs=2
+    ).fit(X, y),
+    "voting of regressors": lambda accountant: VotingRegressor([("a", regressor(accountant))]).fit(
+        X, target
+    ),
+    "stacking of private stages": lambda accountant: StackingClassifier(
+        [("a", classifier(accountant))], classifier(accountant), cv=FOLDS
+    ).fit(X, y),
+    "one versus rest": around_classifier(OneVsRestClassifier, target=three),
+    "output codes": around_classifier(OutputCodeClassifier, target=three, random_state=0),
+    "several outputs": around_classifier(MultiOutputClassifier, target=two_outputs),
+    "chain": around_classifier(ClassifierChain, target=two_outputs),
+    "selection by a private model": around_classifier(SelectFromModel),
+    "elimination by a private model": around_classifier(RFE, n_features_to_select=1),
+    "fixed threshold": around_classifier(FixedThresholdClassifier, threshold=0.3),
+    "target by a function": around_regressor(
+        TransformedTargetRegressor, func=np.tanh, inverse_func=np.arctanh, check_inverse=False
+    ),
+    "private steps": lambda accountant: make_pipeline(
+        scaler(accountant), SelectFromModel(classifier(accountant)), classifier(accountant)
+    ).fit(X, y),
+    "steps that learn nothing": behind(Normalizer(), FunctionTransformer(np.abs)),
+    "private columns": lambda accountant: make_pipeline(
+        ColumnTransformer(
+            [
+                ("number", scaler(accountant), [0, 1]),
+                (
+                    "word",
+                    DPOneHotEncoder(0.1, delta=1e-6, categories=[[0.0]], accountant=accountant),
+                    [2],
+                ),
+            ],
+            sparse_threshold=0,
+        ),
+        classifier(accountant),
+    ).fit(X, y),
+    "a plan": lambda accountant: planned(accountant).fit(X, y),
+    "a plan with public steps": lambda accountant: split_budget(
+        make_pipeline(StandardScaler(), DPLogisticRegression(data_norm=2.0)),
+        0.1,
+        1e-6,
+        accountant,
+        public_steps=["standardscaler"],
+    ).fit(X, y),
+    "a private search": lambda accountant: DPGridSearchCV(
+        DPLogisticRegression(data_norm=2.0), GRID, accountant=accountant
+    ).fit(X, y),
+    "a private search of a pipeline": lambda accountant: DPGridSearchCV(
+        make_pipeline(DPStandardScaler(bounds=(-1, 1)), DPLogisticRegression(data_norm=2.0)),
+        {"dplogisticregression__C": [0.1, 1.0]},
+        accountant=accountant,
+        n_jobs=2,
+    ).fit(X, y),
+    "grid search by a private score": lambda accountant: GridSearchCV(
+        classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS
+    ).fit(X, y),
+    "grid search by two private scores": lambda accountant: GridSearchCV(
+        classifier(accountant),
+        GRID,
+        scoring={"a": scorer(accountant), "b": scorer(accountant)},
+        refit="a",
+        cv=FOLDS,
+    ).fit(X, y),
+    "grid search of a plan by a private score": lambda accountant: GridSearchCV(
+        planned(accountant),
+        {"dplogisticregression__C": [0.1, 1.0]},
+        scoring=scorer(accountant),
+        cv=FOLDS,
+    ).fit(X, y),
+    "a private search of scikit-learn in a pipeline": lambda accountant: make_pipeline(
+        scaler(accountant),
+        GridSearchCV(classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS),
+    ).fit(X, y),
+    "halving by a private score": lambda accountant: HalvingGridSearchCV(
+        classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS, min_resources=100
+    ).fit(X, y),
+    "RFECV by a private score": lambda accountant: RFECV(
+        classifier(accountant), scoring=scorer(accountant), cv=FOLDS
+    ).fit(X, y),
+    "sequential selection by a private score": lambda accountant: SequentialFeatureSelector(
+        classifier(accountant), n_features_to_select=1, scoring=scorer(accountant), cv=FOLDS
+    ).fit(X, y),
+    "cross_val_score by a private score": lambda accountant: cross_val_score(
+        classifier(accountant), X, y, scoring=scorer(accountant), cv=FOLDS
+    ),
+    "learning_curve by a private score": lambda accountant: learning_curve(
+        classifier(accountant), X, y, scoring=scorer(accountant), cv=FOLDS, train_sizes=[0.5]
+    ),
+    "validation_curve by a private score": lambda accountant: validation_curve(
+        classifier(accountant),
+        X,
+        y,
+        param_name="C",
+        param_range=[0.1],
+        scoring=scorer(accountant),
+        cv=FOLDS,
+    ),
+    "permutation_importance by a private score": lambda accountant: permutation_importance(
+        classifier(accountant).fit(X, y), X, y, scoring=scorer(accountant), n_repeats=1
+    ),
+    "a copy": lambda accountant: pickle.loads(pickle.dumps(clone(classifier(accountant)))).fit(
+        X, y
+    ),
+}
+
+
+def happens(fit, accountant):
+    """Return the texts of skdp's warnings about raw data, and the error that a fit raises."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fit(accountant)
+            error = None
+        except (ValueError, RuntimeError) as raised:
+            error = raised
+    return [str(w.message) for w in caught if issubclass(w.category, RawDataWarning)], error
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_who_sets_seeds_or_repeats_rows_is_refused_before_the_charge(name):
+    fit, remedy = REFUSED[name]
+    accountant = budget(name)
+    _, error = happens(fit, accountant)
+    assert "Nothing was computed or charged" in str(error)
+    assert remedy in str(error)
+    spent = 0.1 if "frozen" in name else 0.0
+    assert accountant.epsilon_spent == pytest.approx(spent)
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_a_tool_that_computes_from_raw_rows_is_warned_of_once(name):
+    fit, words = WARNED[name]
+    accountant = budget(name)
+    texts, error = happens(fit, accountant)
+    assert error is None
+    assert accountant.epsilon_spent > 0.0
+    assert len(texts) == 1
+    assert words in texts[0]
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_the_warning_comes_before_the_charge(name):
+    """Made an error it costs nothing, also where a tool goes on after the errors of its fits."""
+    fit, words = WARNED[name]
+    accountant = budget(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RawDataWarning)
+        with pytest.raises((RawDataWarning, ValueError), match=re.escape(words)):
+            fit(accountant)
+    # A frozen model was fitted before.
+    spent = 0.1 if "frozen" in name else 0.0
+    assert accountant.epsilon_spent == pytest.approx(spent)
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_a_ledger_can_refuse(name):
+    fit, _ = WARNED[name]
+    accountant = budget(name, on_raw_data="raise")
+    _, error = happens(fit, accountant)
+    assert "on_raw_data='raise'" in str(error)
+    assert accountant.epsilon_spent == pytest.approx(0.1 if "frozen" in name else 0.0)
+
+
+def test_a_tool_that_clones_in_its_workers_is_seen_there(capfd):
+    """Their warnings are printed by them; what is refused comes back."""
+    fit = around_classifier(OneVsOneClassifier, target=three, n_jobs=2)
+    texts, error = happens(fit, budget("in processes"))
+    assert (texts, error) == ([], None)
+    accountant = budget("in processes", on_raw_data="raise")
+    _, error = happens(fit, accountant)
+    assert "OneVsOneClassifier around DPLogisticRegression gives each fit" in str(error)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_what_is_private_is_not_warned_of(name):
+    accountant = budget(name, on_raw_data="raise")
+    texts, error = happens(PRIVATE[name], accountant)
+    assert (texts, error) == ([], None)
+    assert accountant.epsilon_spent > 0.0
+
+
+TOOL = """
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+class Wrapper(ClassifierMixin, BaseEstimator):
+    def __init__(self, estimator, seed=None):
+        self.estimator = estimator
+        self.seed = seed
+
+    def fit(self, X, y):
+        self.model_ = clone(self.estimator)
+        if self.seed is not None:
+            self.model_.set_params(random_state=self.seed)
+        self.model_.fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+def call(function):
+    return function()
+"""
+
+
+def installed(path, monkeypatch, more=""):
+    """Return a module as a package of that path would define it."""
+    module = types.ModuleType("some_tool")
+    monkeypatch.setitem(sys.modules, "some_tool", module)
+    exec(compile(more + TOOL, path, "exec"), vars(module))
+    return module
+
+
+def test_an_unknown_tool_is_named_and_a_script_is_not(monkeypatch):
+    path = "/usr/lib/python3/site-packages/some_tool.py"
+    tool = installed(path, monkeypatch)
+    texts, error = happens(lambda a: tool.Wrapper(classifier(a)).fit(X, y), budget())
+    assert error is None
+    assert len(texts) == 1
+    assert (
+        "Wrapper of some_tool around DPLogisticRegression is a tool that skdp does not know"
+        in (texts[0])
+    )
+    # It calls what the user wrote.
+    assert happens(lambda a: tool.call(lambda: classifier(a).fit(X, y)), budget()) == ([], None)
+    # Code that was written for skdp, and the user's own.
+    for own in (
+        installed(path, monkeypatch, "from skdp import DPLogisticRegression\n"),
+        installed("/home/me/scripts/some_tool.py", monkeypatch),
+    ):
+        assert happens(lambda a, own=own: own.Wrapper(classifier(a)).fit(X, y), budget()) == (
+            [],
+            None,
+        )
+
+
+def test_a_seed_that_an_unknown_tool_sets_is_refused(monkeypatch):
+    tool = installed("/usr/lib/python3/site-packages/some_tool.py", monkeypatch)
+    accountant = budget()
+    _, error = happens(lambda a: tool.Wrapper(classifier(a), seed=3).fit(X, y), accountant)
+    assert "Wrapper of some_tool around DPLogisticRegression sets the seed" in str(error)
+    assert accountant.epsilon_spent == 0.0
+    # One's own is passed on, and warned of by another warning.
+    texts, error = happens(
+        lambda a: tool.Wrapper(classifier(a, random_state=3), seed=3).fit(X, y), accountant
+    )
+    assert error is None
+    assert "is a tool that skdp does not know" in texts[0]
+
+
+def test_each_call_of_a_tool_is_warned_of():
+    search = GridSearchCV(classifier(budget()), GRID, cv=FOLDS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, y)
+        search.fit(X, y)
+        clone(search).fit(X, y)
+    assert sum(issubclass(w.category, RawDataWarning) for w in caught) == 3
+    # The warning points to the line that called the tool.
+    assert {w.filename for w in caught if issubclass(w.category, RawDataWarning)} == {__file__}
+
+
+def test_what_was_warned_of_is_refused_once_warnings_are_errors():
+    accountant = budget()
+    search = GridSearchCV(classifier(accountant), GRID, cv=FOLDS)
+    spent = []
+    for action in ("always", "error", "error"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter(action, RawDataWarning)
+            try:
+                search.fit(X, y)
+            except RawDataWarning:
+                pass
+        spent.append(accountant.epsilon_spent)
+    assert spent[0] > 0.0
+    assert spent[1:] == [spent[0]] * 2
+
+
+@pytest.mark.parametrize("is_private", [True, False])
+def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(is_private):
+    """2 candidates, 3 folds and the fit at the end charge .1 each, and 6 scores as much."""
+    asked = 1.3 if is_private else 0.7
+    for cap, enough in ((asked, True), (asked - 0.05, False)):
+        accountant = PrivacyAccountant(cap, 1e-2, ledger="memory://")
+        scoring = scorer(accountant) if is_private else "accuracy"
+        for search in (
+            GridSearchCV(classifier(accountant), GRID, scoring=scoring, cv=FOLDS),
+            RandomizedSearchCV(classifier(accountant), GRID, n_iter=2, scoring=scoring, cv=FOLDS),
+        ):
+            texts, error = happens(lambda a, s=search: s.fit(X, y), accountant)
+            if enough:
+                assert error is None
+                assert accountant.epsilon_spent == pytest.approx(asked)
+                assert is_private or f"charge epsilon {asked} in all, of {asked} left" in texts[0]
+                break
+            assert f"epsilon {asked} in all, and the budget has {cap:.6g} left" in str(error)
+            assert accountant.epsilon_spent == 0.0
+
+
+def test_a_verbose_search_says_its_price(capsys):
+    accountant = budget()
+    GridSearchCV(classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS, verbose=1).fit(
+        X, y
+    )
+    words = "GridSearchCV: its 7 fits and their scores charge epsilon 1.3 in all, of 100 left"
+    assert capsys.readouterr().out.count(words) == 1
+
+
+def test_a_fit_in_a_thread_sees_what_is_around_it_there():
+    texts = []
+
+    def run():
+        texts.extend(happens(WARNED["calibration"][0], budget())[0])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert len(texts) == 1
+
+
+def test_the_rule_is_kept_in_the_ledger(tmp_path):
+    path = tmp_path / "ledger.db"
+    PrivacyAccountant(1.0, 1e-6, on_raw_data="raise", ledger=path)
+    with pytest.raises(LedgerError, match="opened with other terms"):
+        PrivacyAccountant(1.0, 1e-6, ledger=path)
+    again = PrivacyAccountant(1.0, 1e-6, on_raw_data="raise", ledger=path)
+    assert again.terms.on_raw_data == "raise"
+    assert pickle.loads(pickle.dumps(again)).terms.on_raw_data == "raise"
+    assert again.reserve(0.5).terms.on_raw_data == "raise"
+    with pytest.raises(ValueError, match="on_raw_data"):
+        PrivacyAccountant(1.0, 1e-6, on_raw_data="ignore")
+
+
+def test_steps_of_a_plan_follow_the_rule_of_their_ledger():
+    accountant = budget(on_raw_data="raise")
+    _, error = happens(lambda a: planned(a, scaled=True).fit(X, y), accountant)
+    assert "on_raw_data='raise'" in str(error)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_what_a_warning_says_is_not_computed_from_rows():
+    """Neighbouring tables, of any values, get the same words."""
+    texts = set()
+    for rows, labels in ((X, y), (np.zeros_like(X), 1 - y), (1e6 * X, np.roll(y, 1))):
+        model = CalibratedClassifierCV(classifier(budget()), cv=FOLDS)
+        found, _ = happens(lambda a, m=model, r=rows, z=labels: m.fit(r, z), None)
+        texts |= set(found)
+    assert len(texts) == 1

@@ -1,0 +1,205 @@
+"""Warnings of columns of which little was released: free, as they follow from the release."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp
+from skdp import (
+    DPAdditiveClassifier,
+    DPGridSearchCV,
+    DPHistogramNB,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPSimpleImputer,
+    DPStandardScaler,
+    DPTableVectorizer,
+    DPTargetEncoder,
+    PrivacyAccountant,
+    tabular_pipeline,
+)
+from skdp.stats import dp_mean
+from tests._private import BoundsPlan
+
+N_ROWS = 400
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {"age": RNG.integers(17, 56, N_ROWS), "code": [f"person {i}" for i in range(N_ROWS)]}
+)
+Y = FRAME["age"] > 30
+LITTLE = "released little of some columns"
+
+# Fits of which little is released, and the columns that the warning must name.
+FITS = {
+    "scaler": (lambda **t: DPStandardScaler(0.01, **t), ["age"], ["age"]),
+    "imputer": (lambda **t: DPSimpleImputer(0.01, **t), ["age"], ["age"]),
+    "frequent": (
+        lambda **t: DPSimpleImputer(0.1, delta=1e-6, strategy="most_frequent", **t),
+        ["code"],
+        ["code"],
+    ),
+    "encoder": (lambda **t: DPOneHotEncoder(1.0, delta=1e-6, **t), ["code"], ["code"]),
+    "target": (lambda **t: DPTargetEncoder(1.0, delta=1e-6, **t), ["code"], ["code"]),
+    "vectorizer": (
+        lambda **t: DPTableVectorizer(0.1, delta=1e-6, **t),
+        ["age", "code"],
+        ["age", "code"],
+    ),
+    "additive": (
+        lambda **t: DPAdditiveClassifier(0.1, delta=1e-6, **t),
+        ["age", "code"],
+        ["age", "code"],
+    ),
+    "naive Bayes": (lambda **t: DPHistogramNB(0.1, delta=1e-6, **t), ["code"], ["code"]),
+    "forest": (
+        lambda **t: skdp.DPRandomForestClassifier(0.1, delta=1e-6, n_estimators=2, **t),
+        ["code"],
+        ["code"],
+    ),
+    "pipeline": (
+        lambda **t: tabular_pipeline("classifier", epsilon=0.1, delta=1e-6, **t),
+        ["age", "code"],
+        ["age", "code"],
+    ),
+}
+
+
+def said(run):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run()
+    return [str(w.message) for w in caught if LITTLE in str(w.message)]
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_one_warning_names_all_columns_of_which_little_was_released(name):
+    make, columns, named = FITS[name]
+    (message,) = said(lambda: make().fit(FRAME[columns], Y))
+    assert all(repr(column) in message for column in named)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_what_was_paid_for_stays_if_the_warning_is_an_error(name):
+    make, columns, _ = FITS[name]
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    model = make(accountant=accountant)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", f".*{LITTLE}")
+        with pytest.raises(UserWarning, match=LITTLE):
+            model.fit(FRAME[columns], Y)
+    fitted = model[0] if hasattr(model, "steps") else model
+    assert fitted.privacy_.epsilon > 0 and accountant.epsilon_spent > 0
+    answer = fitted.transform if hasattr(fitted, "transform") else fitted.predict
+    answer(FRAME[columns])
+
+
+def test_positions_stand_where_there_are_no_names():
+    X = np.column_stack([RNG.random(N_ROWS) < 0.5, FRAME["age"]]).astype(float)
+    (message,) = said(lambda: DPStandardScaler(0.01).fit(X))
+    assert "columns 0, 1" in message
+
+
+def test_many_columns_are_counted():
+    (message,) = said(lambda: DPStandardScaler(0.01).fit(RNG.random((50, 200))))
+    assert "and 180 more" in message and len(message) < 600
+
+
+def test_nothing_is_said_of_columns_that_were_found():
+    n = 50_000
+    X = pd.DataFrame(
+        {
+            "age": RNG.integers(17, 90, n),
+            "share": RNG.random(n),
+            "seconds": 1_717_200_000 + RNG.integers(0, 86_400, n),
+            "job": RNG.choice(["a", "b"], n),
+        }
+    )
+    y = X["age"] > 40
+    numbers = X.drop(columns="job")
+    for run in (
+        lambda: DPStandardScaler(2.0).fit(numbers),
+        lambda: DPTableVectorizer(2.0).fit(X),
+        lambda: DPAdditiveClassifier(2.0).fit(X, y),
+        lambda: DPOneHotEncoder(2.0, delta=1e-6).fit(X[["job"]]),
+        lambda: tabular_pipeline("classifier", epsilon=2.0, delta=1e-6).fit(X, y),
+    ):
+        assert said(run) == []
+
+
+@pytest.mark.parametrize(
+    "kind", [DPAdditiveClassifier, DPHistogramNB, DPTableVectorizer, skdp.DPDecisionTreeClassifier]
+)
+def test_bounds_that_are_much_too_wide_are_reported(kind):
+    X = pd.DataFrame({"x": RNG.random(20_000), "y": RNG.random(20_000)})
+    bounds = {"x": (0, 1e6), "y": (0, 1)}
+    model = kind(2.0, delta=1e-6, bounds=bounds)
+    (message,) = said(lambda: model.fit(X, X["x"] > 0.5))
+    assert "column 'x' are in one bin" in message and "'y'" not in message
+
+
+def test_one_bin_alone_is_reported():
+    flags = (RNG.random((1900, 1)) < 0.95).astype(float)
+    (message,) = said(lambda: DPStandardScaler(0.4, random_state=0).fit(flags))
+    assert "One bin alone stood out of the noise in column 0" in message
+
+
+def test_a_norm_that_was_not_found_is_reported():
+    X = RNG.normal(size=(N_ROWS, 2))
+    model = DPLogisticRegression(0.01, data_norm="auto")
+    (message,) = said(lambda: model.fit(X, X[:, 0] > 0))
+    assert "data_norm=1 was taken" in message
+
+
+def test_functions_warn_likewise():
+    (message,) = said(lambda: dp_mean(FRAME["age"].to_numpy(), epsilon=0.01))
+    assert "dp_mean" in message and "bounds (-1, 1)" in message
+
+
+def test_searches_keep_the_warnings_of_their_fits():
+    search = DPGridSearchCV(
+        DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=0.1, delta=1e-6, cv=2
+    )
+    assert said(lambda: search.fit(RNG.normal(size=(N_ROWS, 2)), Y)) == []
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+def test_warnings_follow_from_the_noisy_counts_alone(monkeypatch, is_found):
+    """With the same noisy counts every table gives the same warning, or none."""
+
+    def released(plan, X, source, add, *small, persons=None):
+        counts = np.zeros((plan.n_columns, plan._n_bins(plan._split_bits)))
+        # Bins of several magnitudes, so that nothing is refined.
+        counts[:, -400:-380] = 1e6 * is_found
+        return counts
+
+    monkeypatch.setattr(BoundsPlan, "_release", released)
+    messages = {
+        tuple(said(lambda X=X: DPStandardScaler(1.0).fit(X)))
+        for X in (np.zeros((100, 2)), np.full((100, 2), 1e9), RNG.normal(size=(100, 2)))
+    }
+    assert len(messages) == 1 and bool(messages.pop()) != is_found
+
+
+@pytest.mark.parametrize("name", ["customer_id", "customerID", "ID", "uuid", "SSN", "user.id"])
+def test_columns_whose_names_are_those_of_identifiers_are_reported(name):
+    n = 20_000
+    frame = pd.DataFrame({name: np.arange(n), "grid": RNG.random(n), "valid": RNG.random(n) < 0.5})
+    y = frame["valid"]
+    (message,) = said(lambda: DPAdditiveClassifier(2.0).fit(frame, y))
+    assert f"By the name, column {name!r} may hold identifiers" in message
+    # What is declared is meant.
+    bounds = {name: (0, n), "grid": (0, 1)}
+    assert said(lambda: DPAdditiveClassifier(2.0, bounds=bounds).fit(frame, y)) == []
+
+
+def test_columns_of_as_many_values_as_rows_are_to_be_left_out():
+    (message,) = said(lambda: DPOneHotEncoder(1.0, delta=1e-6).fit(FRAME[["code"]]))
+    assert "leave a column out whose values are nearly all different" in message
+
+
+def test_audits_fit_synthetic_tables_and_warn_of_none():
+    from skdp.audit import audit_epsilon
+
+    assert said(lambda: audit_epsilon(DPStandardScaler(0.01), n_fits=20, random_state=0)) == []
