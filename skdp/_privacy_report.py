@@ -1,6 +1,7 @@
 """One document about the privacy of what was released: for people, programs and model cards."""
 
 import json
+import math
 from dataclasses import field
 from datetime import UTC, datetime
 
@@ -8,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
+from skdp.accounting import Composed, get_epsilon
 from skdp.accounting._report import BudgetReport, describe_composition
 from skdp.accounting._state import Terms, composed_price
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
@@ -226,7 +228,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
         Of an estimator its `privacy_` and the ledger of its accountant are taken; of a pipeline,
         a column transformer, a frozen estimator or a search those of its parts, and which parts
         say nothing. A search and what it published count once in the total, and so does a plan
-        that was charged as one.
+        that was charged as one, or that `split_budget` made without an accountant.
     audits : sequence, default=()
         Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
     title : str, default="Privacy"
@@ -287,12 +289,15 @@ class _Found:
     """What the sources of a report hold.
 
     `counted` has the statements that add up: what a search published is covered by the statement of
-    the search. `budgets` maps a data set and its last hash to a report, `terms` to what its charges
-    add up by.
+    the search. `plans` has for each of them the number of the split budget that it is a step of, or
+    None, and `deltas` what the step may spend of delta. `budgets` maps a data set and its last hash
+    to a report, `terms` to what its charges add up by.
     """
 
     def __init__(self):
         self.statements, self.counted, self.without_statement = [], [], []
+        self.plans, self.plan, self.n_plans = [], None, 0
+        self.deltas = []
         self.budgets, self.terms = {}, {}
 
     def add(self, source, name, covered=False):
@@ -310,10 +315,12 @@ class _Found:
         else:
             raise ValueError(f"cannot report on {source!r}")
 
-    def _add_statement(self, statement, covered):
+    def _add_statement(self, statement, covered, delta=0.0):
         self.statements.append(statement)
         if not covered:
             self.counted.append(statement)
+            self.plans.append(self.plan)
+            self.deltas.append(delta)
 
     def _add_budget(self, report, terms=None):
         key = report.dataset, report.head_hash
@@ -324,7 +331,7 @@ class _Found:
     def _add_estimator(self, source, name, covered):
         parts, parameters = _parts(source), source.get_params(deep=False)
         if hasattr(source, "privacy_"):
-            self._add_statement(source.privacy_, covered)
+            self._add_statement(source.privacy_, covered, parameters.get("delta", 0.0))
         elif "epsilon" in parameters:
             raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
         elif not parts or hasattr(source, "best_estimator_"):
@@ -336,33 +343,72 @@ class _Found:
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if hasattr(accountant, "report"):
             self._add_budget(accountant.report(), accountant.terms)
+        begins_plan = self.plan is None and getattr(source, "_is_one_plan", False)
+        if begins_plan:
+            self.plan, self.n_plans = self.n_plans, self.n_plans + 1
         for part, inner in parts:
             inner_name = f"{name}: {part} ({type(inner).__name__})"
             self.add(inner, inner_name, covered or hasattr(source, "privacy_"))
+        if begins_plan:
+            self.plan = None
 
     def totals(self, of):
         """Yield what all statements cost together, for each data set."""
         ledgers = self.budgets.items()
         records = {spend.hash: (key, spend) for key, own in ledgers for spend in own.spends}
         charged, others, words_of = {}, {}, {}
-        for statement in self.counted:
+        deltas = {}
+        for plan, statement, delta in zip(self.plans, self.counted, self.deltas, strict=True):
+            deltas[plan] = deltas.get(plan, 0.0) + delta
             for charge in statement.charges:
                 if charge.hash in records:
                     # A plan that was charged as one is the charge of several steps.
                     key, spend = records[charge.hash]
                     charged.setdefault(key, {})[spend.hash] = spend
-                    words_of[key] = f"{statement.relation}: {statement.neighbours}"
                 else:
-                    others.setdefault((statement.relation, statement.neighbours), []).append(charge)
+                    key = statement.relation, statement.unit
+                    others.setdefault(key, {}).setdefault(plan, []).append(charge)
+                words_of.setdefault(key, []).append(statement.neighbours)
         for key, spends in charged.items():
             terms = self.terms.get(key) or _terms_of(self.budgets[key])
             price = composed_price(tuple(spends.values()), terms)
             rule = describe_composition(terms.composition)
-            yield Total(of, *price, words_of[key], rule, *key, len(spends))
-        for (relation, neighbours), charges in others.items():
-            price = composed_price(charges, Terms(1.0, 0.0, relation=relation))
-            words = f"{relation}: {neighbours}"
-            yield Total(of, *price, words, "basic", "", "", len(charges))
+            words = f"{terms.relation}: {_common_neighbours(words_of[key])}"
+            yield Total(of, *price, words, rule, *key, len(spends))
+        for key, plans in others.items():
+            relation, _ = key
+            alone = plans.pop(None, [])
+            rule = "basic, each split budget as the plan that it is" if plans else "basic"
+            prices = [_price_of_plan(own, deltas[plan], relation) for plan, own in plans.items()]
+            if alone:
+                prices.append(composed_price(alone, Terms(1.0, 0.0, relation=relation)))
+            epsilon, delta = (math.fsum(amounts) for amounts in zip(*prices, strict=True))
+            words = f"{relation}: {_common_neighbours(words_of[key])}"
+            yield Total(of, epsilon, delta, words, rule, "", "", len(alone) + len(plans))
+
+
+def _price_of_plan(charges, delta, relation):
+    """Return the (epsilon, delta) of the steps of one split budget.
+
+    All steps were planned before the first one ran. So their events compose as those of one
+    release, which costs less than their sum. Their joint delta is what the steps were given,
+    whether each spends it by itself or not.
+    """
+    epsilon, spent = composed_price(charges, Terms(1.0, 0.0, relation=relation))
+    if len(charges) == 1:
+        return epsilon, spent
+    delta = max(delta, spent)
+    joint = Composed(tuple(charge.event for charge in charges))
+    return min(epsilon, get_epsilon(joint, delta, relation=relation)), delta
+
+
+def _common_neighbours(words):
+    """Return the neighboring tables of several releases together.
+
+    Where one of them takes the number of units to be public, all of them together do.
+    """
+    with_public_size = [each for each in words if "is public" in each]
+    return (with_public_size or words)[0]
 
 
 def _terms_of(report):

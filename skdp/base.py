@@ -701,11 +701,20 @@ class PrivateFit(PrivateRelease):
         check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
     def publish(
-        self, mechanism, *, public, sampler=None, trust_model=CENTRAL, stages=None, **released
+        self,
+        mechanism,
+        *,
+        public,
+        sampler=None,
+        trust_model=CENTRAL,
+        stages=None,
+        is_size_public=True,
+        **released,
     ):
         """Set the fitted attributes and the privacy statement.
 
-        Texts are written for the unit by ``UnitText``; other strings stay as they are given.
+        Texts that are a `skdp.utils.UnitText` are written for the unit; other strings stay as they
+        are given.
 
         Parameters
         ----------
@@ -719,6 +728,8 @@ class PrivateFit(PrivateRelease):
             Who sees what, in words.
         stages : tuple of Stage, default=None
             The releases; None takes those of the mechanism.
+        is_size_public : bool, default=True
+            Whether the number of units, of rows or of persons, is taken to be public.
         **released
             Attributes: released values and what is computed from them.
 
@@ -756,7 +767,9 @@ class PrivateFit(PrivateRelease):
             record=self.spend.hash if self.spend else "",
             version=__version__,
             trust_model=trust_model,
-            neighbours=describe_relation(terms.relation, terms.unit, terms.max_rows),
+            neighbours=describe_relation(
+                terms.relation, terms.unit, terms.max_rows, is_size_public=is_size_public
+            ),
             dataset=dataset_of(self._accountant),
             noise_multiplier=getattr(mechanism, "noise_multiplier", None),
             stages=stages,

@@ -9,8 +9,9 @@ import re
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
@@ -131,6 +132,9 @@ def test_a_fit(name, unit, relation, composition, seeded):
         plan_like = model.noise_multiplier_
         weights = next(stage for stage in statement.stages if stage.name == "weights")
         assert plan_like == statement.noise_multiplier == weights.noise_multiplier
+    if name in ("additive", "pure additive", "forest"):
+        assert model.noise_multiplier_ == statement.noise_multiplier
+        assert (model.noise_multiplier_ is None) == (name == "pure additive")
 
 
 def calls(model, n_calls, unit="row"):
@@ -268,6 +272,64 @@ def test_a_report_of_a_split_pipeline_has_the_total_and_the_ledger(composition, 
     assert (total.epsilon, total.delta) == accountant.report().spent and total.n_charges == 2
 
 
+CONTAINERS = {
+    "pipeline": make_pipeline(skdp.DPStandardScaler(bounds=(0, 1)), skdp.DPLogisticRegression()),
+    "three steps": make_pipeline(
+        skdp.DPMeanTransformer(bounds=(0, 1)),
+        skdp.DPStandardScaler(bounds=(-1, 1)),
+        skdp.DPSGDClassifier(classes=[0, 1], max_iter=2),
+    ),
+    "union": FeatureUnion(
+        [("a", skdp.DPMinMaxScaler(bounds=(0, 1))), ("b", skdp.DPStandardScaler(bounds=(0, 1)))]
+    ),
+    "columns": ColumnTransformer(
+        [
+            ("a", skdp.DPMinMaxScaler(bounds=(0, 1)), [0]),
+            ("b", skdp.DPStandardScaler(bounds=(0, 1)), [1, 2]),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}], ids=["open", "known"])
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_a_report_of_a_split_budget_without_an_accountant_has_its_total(name, frozen, shape, delta):
+    """Steps that were planned together cost what the plan costs, and not their sum."""
+    pipe = split_budget(CONTAINERS[name], 1.0, delta, **shape).fit(X, Y)
+    report = privacy_report(FrozenEstimator(pipe) if frozen else pipe)
+    (total,) = report.totals
+    charges = [charge for statement in report.statements for charge in statement.charges]
+    assert total.n_charges == 1 and total.dataset == ""
+    assert total.delta <= delta * (1.0 + 1e-9) and total.epsilon <= 1.0 + 1e-9
+    joint = Composed(tuple(charge.event for charge in charges))
+    assert total.epsilon >= get_epsilon(joint, total.delta) * (1.0 - 1e-9)
+    lines = report.to_text().splitlines()
+    assert in_digits(total.epsilon, total.delta) in lines[3] and "Total" in lines[3]
+    # What was fitted by itself, of which nobody knows why its parameters are what they are, is
+    # added.
+    other = skdp.DPMeanTransformer(0.5, bounds=(0, 1)).fit(X)
+    (both,) = privacy_report(pipe, other).totals
+    assert both.epsilon == pytest.approx(total.epsilon + 0.5) and both.n_charges == 2
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
+    accountant = ledger(unit)
+    noisy = skdp.DPMeanTransformer(bounds=(0, 1), count="noisy", accountant=accountant)
+    statement = noisy.fit(X, **told(unit)).privacy_
+    assert not any("number" in words and "columns" not in words for words in statement.public)
+    words = dict(statement.rows())["relation"]
+    assert "is public" not in words and "private" in words
+    assert {"person": "person", "row": "row", "group": "at most 2"}[unit] in words
+    # Of both together the number is public, as one of them takes it to be.
+    public = skdp.DPMeanTransformer(bounds=(0, 1), accountant=accountant).fit(X, **told(unit))
+    for order in ((noisy, public), (public, noisy)):
+        (total,) = privacy_report(*order).totals
+        assert "is public" in total.neighbours
+
+
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -289,6 +351,16 @@ def test_a_search_is_charged_once(strategy, refit, relation, unit):
     check_statement(statement, accountant, **known, seeded=True)
     names = [stage.name for stage in statement.stages]
     assert "noisy scores" in names
+    # The fits that are scored are releases, too: each candidate's, as it was planned.
+    training = [stage for stage in statement.stages if stage.scale is None]
+    said = "a run drawn" if strategy == "random_stopping" else "fits that are scored"
+    assert len({stage.event for stage in training}) == len(training) >= 1
+    assert all(stage.name.startswith(said) for stage in training)
+    assert all(f"{unit}s of its training part" in str(stage) for stage in training)
+    assert all(get_epsilon(s.event, 1e-6, relation=relation) <= 1.0 for s in training)
+    if strategy == "disjoint":
+        # A row is in one of the fits.
+        assert sum(stage.n_releases for stage in training) == 2
     assert any(name.endswith("weights") for name in names) == hasattr(search, "best_estimator_")
     report = privacy_report(FrozenEstimator(search))
     (total,) = report.totals

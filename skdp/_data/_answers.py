@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._data._columns import placeholder_row
 from skdp._data._parts import Rows, map_over
 from skdp.utils._chunked import as_chunked, form_of
 from skdp.utils._output import asks_for_frame
@@ -51,6 +50,15 @@ def by_parts(method):
     return answer
 
 
+def _example_row(estimator, chunked):
+    """Return a row that the estimator takes: of labels a category, of numbers zeros."""
+    row = np.zeros((1, chunked.shape[1]), chunked.dtype)
+    if chunked.dtype.kind == "O":
+        for j, label in getattr(estimator, "_example_labels", dict)().items():
+            row[0, j] = label
+    return row
+
+
 def _answer_by_parts(estimator, name, chunked, *, is_lazy):
     """Return the answer of a method, as a table in parts if it is lazy."""
     check_is_fitted(estimator)
@@ -65,8 +73,8 @@ def _answer_by_parts(estimator, name, chunked, *, is_lazy):
         # Blocks have no names, but parameters may call columns by them.
         bare._labels_in = names.tolist()
     answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
-    with placeholder_row():
-        known = answers(np.zeros((1, chunked.shape[1]), chunked.dtype))
+    # The shape and type of the answers, without a look at the rows.
+    known = answers(_example_row(estimator, chunked))
     shape, dtype = known.shape[1:], known.dtype
     if is_lazy:
         return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)

@@ -1,8 +1,6 @@
 """Tables of numeric and of categorical columns, read block by block."""
 
 from collections.abc import Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 
 import numpy as np
@@ -16,12 +14,16 @@ from skdp._data._refusals import check_finite, column_name, in_one
 from skdp._data._tables import check_chunks, read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
+    NUMBERS,
     TIMES,
+    columns_in_blocks,
+    frame_blocks,
     frame_columns,
     in_memory,
     is_frame,
     label_kind_of,
     names_of,
+    of_each_type,
     types_of,
 )
 from skdp.utils._labels import (
@@ -53,6 +55,8 @@ class ColumnTable:
     label_kinds : list of {"numbers", "text", "bytes", None}, default=None
         Of each column the kind of its values, as labels, where its declared type says it; None
         asks the type of `matrix`.
+    blocks : list of FrameBlock, default=()
+        The same columns as `columns`, where several of one type stand together.
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
         Of a table of numbers in partitions the columns that hold numbers too large to be found as
         categories, from the pass that checked them.
@@ -66,9 +70,15 @@ class ColumnTable:
         numeric=None,
         names=None,
         label_kinds=None,
+        blocks=(),
         has_large_numbers=None,
     ):
         self.shape, self.matrix, self._columns, self._names = shape, matrix, columns, names
+        self._number_blocks = [
+            block
+            for block in blocks
+            if block.values.dtype.kind in NUMBERS and len(block.columns) > 1
+        ]
         self.borders = getattr(matrix, "borders", (0, shape[0]))
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
@@ -93,6 +103,12 @@ class ColumnTable:
     def column(self, j):
         """Return the raw values of a column, as `Rows`."""
         return self.rows(partial(ColumnTable.values, column=j), 1)
+
+    def whole_column(self, j):
+        """Return all raw values of a column; those of a table in parts are read."""
+        if isinstance(self.matrix, ChunkedArray):
+            return self.column(j).whole()
+        return self.values(j, slice(0, self.shape[0]))
 
     def several(self, columns):
         """Return the raw values of some columns, as `Rows`: a block is a list of arrays."""
@@ -148,11 +164,27 @@ class ColumnTable:
             What overflows is infinite.
         """
         with np.errstate(all="ignore"):
+            columns = np.asarray(columns, dtype=np.intp)
             if self.matrix is None:
-                return np.column_stack([as_numbers(self._columns[j][rows]) for j in columns])
+                return self._numeric_columns(columns, rows)
             block = self.matrix[rows]
             whole = np.array_equal(columns, np.arange(self.shape[1]))
             return as_numbers(block if whole else block[:, columns])
+
+    def _numeric_columns(self, columns, rows):
+        """Return columns of a frame in double precision, those of a block together."""
+        numbers = np.empty((len(range(*rows.indices(self.shape[0]))), len(columns)))
+        is_read = np.zeros(len(columns), dtype=bool)
+        for block in self._number_blocks:
+            places = np.full(self.shape[1], -1)
+            places[block.columns] = np.arange(len(block.columns))
+            places = places[columns]
+            is_in_block = places >= 0
+            numbers[:, is_in_block] = as_numbers(block.values[rows][:, places[is_in_block]])
+            is_read |= is_in_block
+        for k in np.flatnonzero(~is_read):
+            numbers[:, k] = as_numbers(self._columns[columns[k]][rows])
+        return numbers
 
     def values(self, column, rows):
         """Return the raw values of a column's slice of rows, an array of any type."""
@@ -224,21 +256,17 @@ class ColumnTable:
 
     def _checks_of_kinds(self, labels):
         """Return a check of the values' kinds for each column that can hold values of others."""
-        if _IS_PLACEHOLDER.get():
-            return {}
         checks = {}
         for j, categories in labels.items():
             kinds = label_kinds(categories)
-            is_numeric = self.matrix is not None and self.matrix.dtype.kind in "biuf"
-            # Of a list without labels there is nothing to say.
-            if kinds and not (is_numeric and "numbers" in kinds):
+            # Nothing to check of a list without labels, nor of a column all of whose values are of
+            # an allowed kind by its type.
+            if kinds and self._label_kinds[j] not in kinds:
                 checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
         return checks
 
     def _with_doubtful_forms(self, columns):
         """Return those of some columns that may hold values of which no category can be found."""
-        if _IS_PLACEHOLDER.get():
-            return []
         if self._has_large_numbers is not None:
             # The partitions need not be read again.
             return [j for j in columns if self._has_large_numbers[j]]
@@ -247,21 +275,6 @@ class ColumnTable:
     def kind_is_public(self, column):
         """Return whether the column's type alone says what kind of labels its values are."""
         return self._label_kinds[column] is not None
-
-
-# True while a method is asked for the shape and type of its answers to a row of zeros, which
-# stands for a row of any kinds of labels.
-_IS_PLACEHOLDER = ContextVar("is_placeholder", default=False)
-
-
-@contextmanager
-def placeholder_row():
-    """Check no kinds of labels inside this context: the row in hand is none of a table."""
-    token = _IS_PLACEHOLDER.set(True)
-    try:
-        yield
-    finally:
-        _IS_PLACEHOLDER.reset(token)
 
 
 def check_readable(rows):
@@ -443,19 +456,24 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
             known = {
                 "numeric": frame_columns(form)[1],
                 "names": names_of(form),
-                "label_kinds": [*map(label_kind_of, types_of(form))],
+                "label_kinds": of_each_type(label_kind_of, types_of(form)),
             }
         return ColumnTable(chunked.shape, chunked, **known)
     if is_frame(X):
         X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        columns, numeric = frame_columns(X)
+        blocks = frame_blocks(X)
+        columns, numeric = columns_in_blocks(blocks)
         shape = (len(X), len(columns))
         # It raises as scikit-learn does where there is no row or no column.
         check_array(np.broadcast_to(0.0, shape), estimator=estimator)
-        kinds = [*map(label_kind_of, types_of(X))]
         return ColumnTable(
-            shape, columns=columns, numeric=numeric, names=names_of(X), label_kinds=kinds
+            shape,
+            columns=columns,
+            numeric=numeric,
+            names=names_of(X),
+            label_kinds=of_each_type(label_kind_of, types_of(X)),
+            blocks=blocks,
         )
     if not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)

@@ -22,6 +22,8 @@ _FAR = (1 << _FRACTION_BITS) - 4
 # What is made of more values leaves the cache, and of fewer it is made before another thread has
 # woken. Lines are rows side by side.
 STEP_VALUES, LINE_VALUES = 1 << 16, 1 << 9
+# Up to so many rows are compared with all edges of the columns that are searched.
+FEW_ROWS = 16
 
 
 def uniform_edges(low, high, n_bins):
@@ -159,17 +161,25 @@ class Bins:
     """
 
     def __init__(self, edges):
-        self._edges = edges = [check_edges(each) for each in edges]
-        self.sizes = np.array([len(each) + 1 for each in edges])
+        self._edges = edges = check_all_edges(edges)
+        n_edges = np.array([len(each) for each in edges])
+        self.sizes = n_edges + 1
         self.ends = np.cumsum(self.sizes)
         self.starts = self.ends - self.sizes
-        # The last bin holds its upper edge: what is above it starts at the next number.
-        bounds = [np.append(each[:-1], np.nextafter(each[-1], np.inf)) for each in edges]
-        self._lower = np.concatenate([np.append(-np.inf, each) for each in bounds])
-        maps = [_affine_map(*each) for each in zip(edges, self.starts, strict=True)]
-        self._others = {j: bounds[j] for j, each in enumerate(maps) if each is None}
-        # Of columns that are searched arithmetic finds nothing, and nothing near an edge.
-        self._map = np.array([each or (0.0, 0.0, 0.0, _MAGIC + 0.5) for each in maps]).T
+        # A slot begins at its lower edge, and the first one at -inf. The last bin holds its upper
+        # edge: what is above it begins at the next number.
+        joined = np.concatenate(edges)
+        self._lower = np.full(self.ends[-1], -np.inf)
+        is_edge = np.ones(len(self._lower), dtype=bool)
+        is_edge[self.starts] = False
+        self._lower[is_edge] = joined
+        self._lower[self.ends - 1] = np.nextafter(self._lower[self.ends - 1], np.inf)
+        self._map, is_even = _affine_maps(joined, n_edges, self.starts)
+        self._searched = np.flatnonzero(~is_even)
+        # The edges of all columns that are searched, one column after another.
+        is_searched = is_edge & np.repeat(~is_even, self.sizes)
+        self._searched_edges = self._lower[is_searched]
+        self._searched_sizes = n_edges[self._searched]
 
     def __reduce__(self):
         # Edges are sent once, with what else holds them.
@@ -179,10 +189,27 @@ class Bins:
         """Return the places of a block's values among the slots of all columns, dtype int64."""
         with np.errstate(all="ignore"):
             slots = self._even_slots(block)
-            for j, bounds in self._others.items():
-                found = np.searchsorted(bounds, block[:, j], side="right")
-                slots[:, j] = self.starts[j] + np.where(np.isnan(block[:, j]), 0, found)
+            if len(self._searched):
+                self._search(np.asarray(block), slots)
             return slots
+
+    def _search(self, block, slots):
+        """Put the slots of the columns whose bins are not of one width."""
+        sizes, first_slots = self._searched_sizes, self.starts[self._searched]
+        starts = np.cumsum(sizes) - sizes
+        if len(block) <= FEW_ROWS:
+            # Comparing with every edge takes less time than calling a function for each column.
+            values = np.repeat(block[:, self._searched], sizes, axis=1)
+            is_above = self._searched_edges <= values
+            found = np.add.reduceat(is_above, starts, axis=1, dtype=np.int64)
+            slots[:, self._searched] = first_slots + found
+            return
+        for j, start, size, first_slot in zip(
+            self._searched, starts, sizes, first_slots, strict=True
+        ):
+            edges, values = self._searched_edges[start : start + size], block[:, j]
+            found = np.searchsorted(edges, values, side="right")
+            slots[:, j] = first_slot + np.where(np.isnan(values), 0, found)
 
     def _even_slots(self, values):
         values = np.ascontiguousarray(values, dtype=np.float64)
@@ -212,22 +239,61 @@ class Bins:
             slots[near] = found - (values[near] < self._lower[found])
 
 
-def _affine_map(edges, start):
-    """Return what a value is clipped to, and (factor, shift) that make it a place from a start on.
+def check_all_edges(edges):
+    """Return the edges of several columns as `check_edges` does, in a few calls of numpy."""
+    try:
+        arrays = [np.asarray(each, dtype=np.float64) for each in edges]
+        are_vectors = all(each.ndim == 1 and each.size >= 2 for each in arrays)
+    except (TypeError, ValueError, OverflowError):
+        are_vectors = False
+    if are_vectors:
+        joined = np.concatenate(arrays)
+        with np.errstate(all="ignore"):
+            increases = np.diff(joined) > 0
+        # From the last edge of a column to the first of the next.
+        increases[np.cumsum([len(each) for each in arrays[:-1]], dtype=np.intp) - 1] = True
+        if increases.all() and np.isfinite(joined).all():
+            return arrays
+    return [check_edges(each) for each in edges]
 
-    None where edges are not as far from each other as arithmetic would have them. Places of edges
-    are two units above whole numbers of bins, with an error below 1.5 units: half a unit for the
-    rounding of each of the two sums to units, less for the rest.
+
+def _affine_maps(edges, n_edges, first_slots):
+    """Return what makes values of each column places among slots, where its bins are of one width.
+
+    Places of edges are two units above whole numbers of bins, with an error below 1.5 units: half a
+    unit for the rounding of each of the two sums to units, less for the rest.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_all_edges,)
+        Of all columns, one after another.
+    n_edges : ndarray of shape (n_columns,)
+    first_slots : ndarray of shape (n_columns,)
+        Where the slots of each column begin.
+
+    Returns
+    -------
+    maps : ndarray of shape (4, n_columns)
+        What a value is clipped to (least and most), a factor and a shift. Of columns that are to
+        be searched they find nothing, and nothing near an edge.
+    is_even : ndarray of bool, shape (n_columns,)
+        False where edges are not as far from each other as arithmetic would have them.
     """
-    n_bins, first, end = len(edges) - 1, edges[0], edges[-1]
+    starts = np.cumsum(n_edges) - n_edges
+    n_bins, first, end = n_edges - 1, edges[starts], edges[starts + n_edges - 1]
     with np.errstate(all="ignore"):
         width = (end - first) / n_bins
         factor, least, most = 1.0 / width, first - width / 2, end + width / 2
-        even = np.linspace(first, end, n_bins + 1)
-        close = np.abs(edges - even).max() <= 0.25 * _UNIT * width
-    # The rounding of products, in bins, must be far below a unit.
-    fine = width > 2.0**-28 * max(abs(first), abs(end)) and n_bins < 1e6
-    if not (0.0 < factor < np.inf and -np.inf < least < most < np.inf and close and fine):
-        return None
-    shift = _MAGIC + start + 1 + 2 * _UNIT - first * factor
-    return least, most, factor, shift
+        number = np.arange(len(edges)) - np.repeat(starts, n_edges)
+        even = np.repeat(first, n_edges) + number * np.repeat(width, n_edges)
+        even[starts + n_edges - 1] = end
+        distance = np.maximum.reduceat(np.abs(edges - even), starts)
+        is_close = distance <= 0.25 * _UNIT * width
+        # The rounding of products, in bins, must be far below a unit.
+        is_fine = (width > 2.0**-28 * np.maximum(np.abs(first), np.abs(end))) & (n_bins < 1e6)
+        shift = _MAGIC + first_slots + 1 + 2 * _UNIT - first * factor
+        is_even = (0.0 < factor) & (factor < np.inf) & np.isfinite(least) & np.isfinite(most)
+        is_even &= is_close & is_fine
+    maps = np.array([least, most, factor, shift])
+    maps[:, ~is_even] = np.array([0.0, 0.0, 0.0, _MAGIC + 0.5])[:, np.newaxis]
+    return maps, is_even

@@ -24,7 +24,7 @@ def container_kinds(X):
         "object" of a frame's column of objects, as strings are in pandas 2; "cells" of the columns
         of an array, or of a list of rows, in which numbers are objects, too.
     """
-    kinds = [_frames.kind_of(dtype) for dtype in types_of(X)]
+    kinds = _frames.of_each_type(_frames.kind_of, types_of(X))
     if _frames.is_frame(form_of(X)):
         return kinds
     return ["cells" if kind == "object" else kind for kind in kinds] * X.shape[1]

@@ -5,6 +5,8 @@ from sklearn.utils import assert_all_finite
 
 from skdp.utils._labels import is_missing
 
+# Up to so many values are checked by numpy before scikit-learn is asked.
+FEW_VALUES = 1 << 12
 GAPS = (
     "Fill gaps with DPSimpleImputer, or with a constant that you choose without looking at the "
     "rows; tabular_pipeline and the additive models (DPAdditiveClassifier, DPAdditiveRegressor) "
@@ -40,6 +42,11 @@ def check_finite(values, name, *, allow_nan=False, names=None):
     names : sequence, default=None
         Of the columns of a matrix.
     """
+    if isinstance(values, np.ndarray) and values.size <= FEW_VALUES and values.dtype.kind in "biuf":
+        # scikit-learn's check takes 20 microseconds, which is much for each of many columns.
+        is_allowed = ~np.isinf(values) if allow_nan else np.isfinite(values)
+        if is_allowed.all():
+            return
     try:
         # It sums them first, which may overflow in both directions.
         with np.errstate(all="ignore"):

@@ -171,10 +171,14 @@ def number_matrix(X):
         one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
         if one_type and X.dtypes.iloc[0].kind in "biuf":
             return _containers.doubles_at_most(np.asarray(X))
-        columns, _ = _frames.frame_columns(X, without_zones=True)
-        matrix = np.empty((len(X), len(columns)))
-        for j, column in enumerate(columns):
-            matrix[:, j] = _containers.as_numbers(column, column_name(j, _frames.names_of(X)))
+        blocks = _frames.frame_blocks(X, without_zones=True)
+        columns, _ = _frames.columns_in_blocks(blocks)
+        matrix, names = np.empty((len(X), len(columns))), _frames.names_of(X)
+        numbers = [block for block in blocks if block.values.dtype.kind in _frames.NUMBERS]
+        for block in numbers:
+            matrix[:, block.columns] = _containers.as_numbers(block.values)
+        for j in sorted(set(range(len(columns))).difference(*(b.columns for b in numbers))):
+            matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names))
         return matrix
     X = _containers.as_cells(X) if _containers.is_sequence(X) else np.asarray(X)
     if X.dtype.kind in "OmMSU" and X.ndim in (1, 2):

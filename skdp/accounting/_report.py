@@ -28,6 +28,14 @@ NEIGHBOURING = {
     ("replace_one", "group"): "the rows of a group, at most {max_rows}, have other values; the "
     "number of rows is public",
 }
+# The same under "add_remove" where the number of units is private too.
+PRIVATE_SIZES = {
+    "row": "a row is there or is not; the number of rows is private",
+    "person": "all rows of a person are there or are not; the numbers of persons and of rows are "
+    "private",
+    "group": "the rows of a group, at most {max_rows}, are there or are not; the number of rows is "
+    "private",
+}
 SUB_CAPS = (
     "A cap inside the data set's cap bounds what its users release themselves, and nothing if they "
     "see the results of others: the data set's cap alone is a guarantee."
@@ -35,9 +43,24 @@ SUB_CAPS = (
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
 
-def describe_relation(relation, unit, max_rows):
-    """Return in words what differs between two neighbouring tables."""
-    return NEIGHBOURING[relation, unit].format(max_rows=max_rows)
+def describe_relation(relation, unit, max_rows, *, is_size_public=True):
+    """Return in words what differs between two neighbouring tables.
+
+    Parameters
+    ----------
+    relation : {"add_remove", "replace_one"}
+    unit : {"row", "person", "group"}
+    max_rows : int
+        The most rows of a group.
+    is_size_public : bool, default=True
+        False of a release under "add_remove" for which the number of units is private.
+
+    Returns
+    -------
+    str
+    """
+    words = NEIGHBOURING[relation, unit] if is_size_public else PRIVATE_SIZES[unit]
+    return words.format(max_rows=max_rows)
 
 
 def describe_unit(unit, max_rows, missing_ids="error"):

@@ -128,6 +128,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sums of the leaves' and the cells' values.
     {shape_functions_}
+    {noise_multiplier_}
     {classes_}
     {n_features_in_}
     {feature_names_in_}
@@ -200,6 +201,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     intercept_ : float
         What is added to the sums of the leaves' and the cells' values.
     {shape_functions_}
+    {noise_multiplier_}
     {target_bounds_}
     {n_features_in_}
     {feature_names_in_}

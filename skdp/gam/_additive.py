@@ -7,16 +7,17 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_columns
 from skdp._data._kinds import read_kinds
-from skdp._data._parts import row_blocks
 from skdp._data._tables import RowsAndTarget
 from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
-from skdp.gam._columns import BLOCK_ROWS, Column, cell_reader, check_labels_served, declared_columns
+from skdp.gam._columns import cell_reader, check_labels_served, declared_columns, served_blocks
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
+from skdp.preprocessing._categories import first_labels
 from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
 
 N_BINS = 32
@@ -100,22 +101,55 @@ class RawTableModel(TableEstimator):
         terms, values, constant = run
         if len(constant) == 1:
             values, constant = [own[..., 0] for own in values], constant[0]
-        return self._attributes(terms, values, constant, plan)
+        attributes = self._attributes(terms, values, constant, plan)
+        if hasattr(plan, "noise_multiplier"):
+            attributes["noise_multiplier_"] = plan.noise_multiplier
+        return attributes
 
     def _cells(self, X):
-        """Yield the cells of the shape functions, of a block of samples at a time."""
-        check_is_fitted(self)
-        table, _ = read_kinds(self, X, reset=False)
-        shapes = self.shape_functions_
-        pairs = [pair for s in shapes for pair in zip(s.features, s.kinds, s.edges, strict=True)]
-        labels = {j: edges for j, kind, edges in pairs if kind == "label"}
-        check_labels_served(self, table, labels)
-        read = cell_reader(self.shape_functions_)
-        for rows in row_blocks(table, BLOCK_ROWS):
-            for shape in self.shape_functions_:
-                for kind, j in zip(shape.kinds, shape.features, strict=True):
-                    Column(kind=kind).check(table.values(j, rows), table.name(j))
+        """Yield the cells of the shape functions, of a block of samples at a time.
+
+        Yields
+        ------
+        ndarray of shape (n_terms, n_rows), dtype int64
+        """
+        table, shapes = read_columns(self, X, reset=False, allow_nan=True), self.shape_functions_
+        check_labels_served(self, table, self._served_categories())
+        read = cell_reader(shapes, checks=True)
+        for rows in served_blocks(table, len(shapes)):
             yield read(table, rows)
+
+    def _served_categories(self):
+        """Return the categories of each column of labels."""
+        return {
+            j: edges
+            for shape in self.shape_functions_
+            for j, kind, edges in zip(shape.features, shape.kinds, shape.edges, strict=True)
+            if kind == "label"
+        }
+
+    def _example_labels(self):
+        return first_labels(self._served_categories())
+
+    def _cells_and_parts(self, X):
+        """Yield the cells of a block of samples, and what each shape function adds to its scores.
+
+        Yields
+        ------
+        cells : ndarray of shape (n_terms, n_rows), dtype int64
+        parts : ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_classes)
+        """
+        check_is_fitted(self)
+        outputs = np.shape(self.intercept_)
+        tables = [shape.values.reshape(-1, *outputs) for shape in self.shape_functions_]
+        # The values of all terms, one term after another: a row takes one of each.
+        values = np.concatenate(tables)
+        ends = np.cumsum([len(table) for table in tables])
+        starts = np.append(0, ends[:-1])
+        for cells in self._cells(X):
+            # In C order: by it numpy decides how the parts of a row are added up.
+            places = np.ascontiguousarray(cells.T + starts)
+            yield cells, np.ascontiguousarray(values[places])
 
 
 class TermsModel(RawTableModel):
@@ -161,17 +195,11 @@ class TermsModel(RawTableModel):
             score: the result of ``decision_function``, or the prediction of a regressor before it
             is clipped to `target_bounds`.
         """
-        return np.concatenate([*self._parts(X)])
-
-    def _parts(self, X):
-        for cells in self._cells(X):
-            outputs = np.shape(self.intercept_)
-            parts = zip(self.shape_functions_, cells, strict=True)
-            found = [shape.values.reshape(-1, *outputs)[own] for shape, own in parts]
-            yield np.stack(found, axis=1)
+        return np.concatenate([parts for _, parts in self._cells_and_parts(X)])
 
     def _scores(self, X):
-        return np.concatenate([parts.sum(axis=1) for parts in self._parts(X)]) + self.intercept_
+        scores = [parts.sum(axis=1) for _, parts in self._cells_and_parts(X)]
+        return np.concatenate(scores) + self.intercept_
 
     def edit(self, term, values):
         """Return a copy of the fitted model in which one term has other values.
@@ -229,6 +257,9 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
     ----------
     shape_functions_ : list of ShapeFunction
         A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    noise_multiplier_ : float or None
+        The scale of the noise of all steps, were they one, over what one row, or person, moves
+        their gradient by. None with delta = 0, where no gradient is noisy.
     """
 
     n_bins: int | str = "auto"

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial, reduce
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from skdp._data._columns import column_entries, names_for_keys
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
-from skdp._data._parts import Rows, block_size, cut, map_over, sum_over
+from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
 from skdp._data._persons import counts_of, no_counts, times_shares
 from skdp._data._refusals import check_finite, column_name, in_one
 from skdp.gam._bins import level_counts
@@ -22,6 +22,7 @@ from skdp.preprocessing._binning import category_entries
 from skdp.preprocessing._categories import check_served, declared_places, is_per_column
 from skdp.utils import ChunkedArray
 from skdp.utils._labels import category_codes, is_missing, kind_without_form
+from skdp.utils._sources import rows_within
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -92,8 +93,9 @@ class Column(FrozenValue, kw_only=True, eq=False):
             return _cells_of_numbers(self.numbers(values)[:, None], Bins([edges]))[:, 0]
         other = len(edges)
         cells = category_codes(values, edges, other)
-        for i in np.flatnonzero(cells == other) if values.dtype.kind in "OfmMT" else ():
-            cells[i] += is_missing(values[i])
+        if values.dtype.kind in "OfmMT":
+            for i in np.flatnonzero(cells == other):
+                cells[i] += is_missing(values[i])
         return cells
 
 
@@ -226,6 +228,8 @@ def _as_date(value):
 
 
 BLOCK_ROWS = 1 << 15
+# Memory for the cells of a block of samples that are answered.
+SERVED_BYTES = 1 << 25
 # Those of a step of an exact gradient, and how many are added in a run.
 STEP_ROWS, STEP_BLOCKS = 1 << 17, 2
 # A pack has at most so many cells; where there are many rows a cell to so many of them, as far as
@@ -274,27 +278,77 @@ def finest_edges(column, n_cells, *, even):
 
 
 def cells_of(table, terms):
-    """Return the cells of terms, as `Rows` whose blocks are lists of them."""
+    """Return the cells of terms, as `Rows` whose blocks have a line of cells for each term."""
     rows = min(BLOCK_ROWS // 4, block_size(len(terms)))
     return table.rows(cell_reader(terms), len(terms)).sized(rows)
 
 
-def cell_reader(terms):
-    """Return a function of a `ColumnTable` and a slice of its rows: the cells of each term."""
+def cell_reader(terms, *, checks=False):
+    """Return a function that finds the cells of terms in some rows of a table.
+
+    Parameters
+    ----------
+    terms : list of Term
+    checks : bool, default=False
+        Whether it raises `ValueError` where a column holds what its kind does not, as the rows of
+        a fit were checked before.
+
+    Returns
+    -------
+    callable
+        Of a `ColumnTable` and a slice of its rows. It returns an ndarray of shape (n_terms,
+        n_rows), dtype int64.
+    """
+    # A place in the table, a kind, and edges or categories, for each column of each term.
     parts = [*chain.from_iterable(zip(t.features, t.kinds, t.edges, strict=True) for t in terms)]
-    of_numbers = [edges for _, kind, edges in parts if kind == "number"]
-    return partial(_read_cells, terms, parts, Bins(of_numbers) if of_numbers else None)
+    of_numbers = [k for k, (_, kind, _) in enumerate(parts) if kind == "number"]
+    bins = Bins([parts[k][2] for k in of_numbers]) if of_numbers else None
+    return partial(_read_cells, terms, parts, of_numbers, bins, checks)
 
 
-def _read_cells(terms, parts, bins, table, rows):
-    numbers = [j for j, kind, _ in parts if kind == "number"]
-    columns = iter(_cells_of_numbers(table.numeric(numbers, rows), bins).T if numbers else ())
-    cells = (
-        next(columns) if kind == "number" else Column(kind=kind).cells(table.values(j, rows), edges)
-        for j, kind, edges in parts
-    )
-    sizes = [[*map(n_cells, term.kinds, term.edges)] for term in terms]
-    return [np.ravel_multi_index([*islice(cells, len(own))], own) for own in sizes]
+def served_blocks(table, n_terms):
+    """Yield the slices of samples whose cells are read at a time."""
+    return row_blocks(table, min(BLOCK_ROWS, rows_within(SERVED_BYTES, n_terms)))
+
+
+def _read_cells(terms, parts, of_numbers, bins, checks, table, rows):
+    cells = np.empty((len(parts), rows.stop - rows.start), dtype=np.int64)
+    if of_numbers:
+        numbers = _read_numbers(table, [parts[k][0] for k in of_numbers], rows, checks)
+        cells[of_numbers] = _cells_of_numbers(numbers, bins).T
+    columns = {kind: Column(kind=kind) for kind in {kind for _, kind, _ in parts}}
+    for k in sorted(set(range(len(parts))).difference(of_numbers)):
+        j, kind, edges = parts[k]
+        values = table.values(j, rows)
+        # The kinds of labels were checked before: those of all columns together.
+        if checks and kind != "label":
+            columns[kind].check(values, table.name(j))
+        cells[k] = columns[kind].cells(values, edges)
+    if len(parts) == len(terms):
+        return cells
+    of_terms, first = np.empty((len(terms), cells.shape[1]), dtype=np.int64), 0
+    for k, term in enumerate(terms):
+        last = first + len(term.features)
+        of_terms[k] = cells[first]
+        if last - first > 1:
+            sizes = [n_cells(*own) for own in zip(term.kinds, term.edges, strict=True)]
+            of_terms[k] = np.ravel_multi_index(tuple(cells[first:last]), sizes)
+        first = last
+    return of_terms
+
+
+def _read_numbers(table, places, rows, checks):
+    """Return columns of numbers, or raise `ValueError` that names the first that has others."""
+    try:
+        numbers = table.numeric(places, rows)
+        if not checks or not np.isinf(numbers).any():
+            return numbers
+    except (TypeError, ValueError):
+        if not checks:
+            raise
+    column = Column(kind="number")
+    checked = [column.check(table.values(j, rows), table.name(j)) for j in places]
+    return np.column_stack(checked)
 
 
 def _cells_of_numbers(values, bins):

@@ -139,6 +139,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
     {feature_importances_}
+    {noise_multiplier_}
     {classes_}
     {n_features_in_}
     {feature_names_in_}
@@ -215,6 +216,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     intercept_ : float
         What is added to the sum of the shapes.
     {feature_importances_}
+    {noise_multiplier_}
     {target_bounds_}
     {n_features_in_}
     {feature_names_in_}

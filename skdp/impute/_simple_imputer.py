@@ -6,7 +6,7 @@ from numbers import Real
 import numpy as np
 
 from skdp._data._columns import ColumnTable, check_not_infinite, read_columns
-from skdp._data._containers import as_cells, as_numbers, is_sequence
+from skdp._data._containers import as_cells, is_sequence
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table, read_table
@@ -16,7 +16,7 @@ from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import TIMES, objects
-from skdp.utils._labels import is_missing
+from skdp.utils._labels import are_missing, is_missing
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 
@@ -163,16 +163,19 @@ class DPSimpleImputer(PlannedTransformer):
         table = self._table(X)
         if not isinstance(table, ColumnTable):
             table = ColumnTable(table.shape, table)
-        missing = np.empty(table.shape, dtype=bool)
-        numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
-        filled = np.empty(table.shape, dtype=np.float64 if numeric else object)
-        for j in range(table.shape[1]):
-            column = table.column(j).whole()
-            missing[:, j] = _is_missing(column)
-            # On the way to objects numpy turns dates of nanoseconds into integers.
-            cells = as_cells(column) if column.dtype.kind in TIMES else column
-            filled[:, j] = as_numbers(column) if numeric else cells
-            filled[missing[:, j], j] = self.statistics_[j]
+        if self.statistics_.dtype.kind == "f" and all(table.numeric_types):
+            filled = table.numbers().whole()
+            missing = np.isnan(filled)
+            filled[missing] = np.broadcast_to(self.statistics_, filled.shape)[missing]
+        else:
+            missing = np.empty(table.shape, dtype=bool)
+            filled = np.empty(table.shape, dtype=object)
+            for j, statistic in enumerate(self.statistics_):
+                column = table.whole_column(j)
+                missing[:, j] = are_missing(column)
+                # On the way to objects numpy turns dates of nanoseconds into integers.
+                filled[:, j] = as_cells(column) if column.dtype.kind in TIMES else column
+                filled[missing[:, j], j] = statistic
         if not self.add_indicator:
             return filled
         return np.hstack([filled, missing.astype(filled.dtype)])
@@ -235,7 +238,7 @@ class MeansOfPresent(MechanismPlan):
 
 
 def _check_fill_value(fill_value):
-    if np.ndim(fill_value) != 0 or _is_missing(np.array([fill_value], dtype=object))[0]:
+    if np.ndim(fill_value) != 0 or is_missing(fill_value):
         raise ValueError(f"fill_value must be one value that is not missing, got {fill_value!r}")
 
 
@@ -244,12 +247,6 @@ def _statistics(values):
     if all(isinstance(value, Real) for value in values):
         return np.array(values, dtype=np.float64)
     return objects(values)
-
-
-def _is_missing(column):
-    if column.dtype.kind == "O":
-        return np.array([is_missing(value) for value in column], dtype=bool)
-    return column != column
 
 
 def _add_shares(sums, block, shares, low, high, n_rows):

@@ -20,11 +20,11 @@ class Stage(FrozenValue, kw_only=True):
         What is released.
     law : str
         The mechanism and the law of its noise.
-    scale : float
+    scale : float or None
         The scale of the noise: the standard deviation of Gaussian noise, the scale of Laplace
-        noise.
-    sensitivity : float
-        What the noise was calibrated to, in the mechanism's norm.
+        noise. None of fits whose releases are described by their event alone.
+    sensitivity : float or None
+        What the noise was calibrated to, in the mechanism's norm; None as `scale`.
     event : Event
         What one release costs.
     reads : str, default="all rows, once"
@@ -37,8 +37,8 @@ class Stage(FrozenValue, kw_only=True):
 
     name: str
     law: str
-    scale: float
-    sensitivity: float
+    scale: float | None
+    sensitivity: float | None
     event: Event
     reads: str = ALL_ONCE
     n_releases: int = 1
@@ -73,7 +73,9 @@ class Stage(FrozenValue, kw_only=True):
         }
 
     def __str__(self):
-        words = f"{self.name}: {self.law}, scale {self.scale:g}, sensitivity {self.sensitivity:g}"
+        words = f"{self.name}: {self.law}"
+        if self.scale is not None and self.sensitivity is not None:
+            words += f", scale {self.scale:g}, sensitivity {self.sensitivity:g}"
         if self.noise_multiplier is not None:
             words += f", noise multiplier {self.noise_multiplier:g}"
         if self.n_releases > 1:

@@ -313,7 +313,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             "cv_results_": _results(candidates, outcome.scores, deviation, best),
             "strategy_": plan.strategy,
         }
-        charged, stages = plan.mechanism, plan.stages
+        charged, stages = plan.mechanism, (*plan.training_stages, *plan.stages)
         if outcome.model is not None:
             found = [(step.title, step.fitted_in(outcome.model)) for step in chosen.pipeline.steps]
             # What no columns were given was not fitted.

@@ -5,6 +5,7 @@ one such row goes through; the worst branch is the price of the search.
 """
 
 import math
+from collections import Counter
 from dataclasses import replace
 from functools import cache, cached_property, partial
 
@@ -12,13 +13,15 @@ from skdp import mechanisms
 from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
-from skdp.mechanisms._stages import stages_of
+from skdp.mechanisms._stages import Stage, stages_of
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
 from skdp.utils._values import FrozenValue
 
+TRAINING_PART = UnitText(lambda unit: f"the {unit}s of its training part")
+SCORED_PART = UnitText(lambda unit: f"the {unit}s that are scored")
 ASSIGNED = UnitText(lambda unit: f"which {unit}s go where")
 SELECTIONS = {
     "exponential": mechanisms.ExponentialMechanism,
@@ -199,10 +202,37 @@ class SearchPlan(MechanismPlan):
         return Price(name=name, event=event, guarantee=whole, **noise)
 
     @property
+    def training_stages(self):
+        """The fits that scores are computed of, each kind once: a stage holds the event of a fit.
+
+        Their models are not published, but the scores depend on them, and they are charged.
+        """
+        is_secret = self.mean_runs is not None
+        counts = Counter(
+            (charge.name, charge.event)
+            for run in self.runs.values()
+            for charge in run.charges
+            if charge.event != ev.Composed(())
+        )
+        return tuple(
+            Stage(
+                name=f"{'a run drawn at random' if is_secret else 'fits that are scored'}: {name}",
+                law=f"as planned, {event}",
+                scale=None,
+                sensitivity=None,
+                event=event,
+                reads=TRAINING_PART,
+                n_releases=1 if is_secret else count,
+            )
+            for (name, event), count in counts.items()
+        )
+
+    @property
     def stages(self):
         """What is released beside a model, which has stages of its own."""
         choice = () if self.choice is None else stages_of(self.choice, "the choice of a candidate")
-        return (*choice, *stages_of(self.noisy, "noisy scores"))
+        stages = (*choice, *stages_of(self.noisy, "noisy scores"))
+        return tuple(replace(stage, reads=SCORED_PART) for stage in stages)
 
     @property
     def releases(self):

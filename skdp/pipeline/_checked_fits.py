@@ -30,6 +30,8 @@ class CheckedFitsMixin:
     """
 
     checks_fits = True
+    # All private steps were planned together, before any of them ran: a report composes them so.
+    _is_one_plan = True
 
     def _fit_checked(self, fit, X, y, params):
         if self.checks_fits:

@@ -11,24 +11,33 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_columns
 from skdp._data._kinds import read_kinds
-from skdp._data._parts import row_blocks
 from skdp._data._refusals import column_name
 from skdp._data._tables import target_array
 from skdp.base import ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._column_plan import Budget, ColumnsPlan
-from skdp.gam._columns import BLOCK_ROWS, Column, check_labels_served, declared_columns, n_cells
+from skdp.gam._columns import (
+    Column,
+    Term,
+    cell_reader,
+    check_labels_served,
+    declared_columns,
+    n_cells,
+    served_blocks,
+)
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
-from skdp.preprocessing._categories import finds_all, is_per_column
+from skdp.preprocessing._categories import finds_all, first_labels, is_per_column
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
 from skdp.utils._output import asks_for_frame
 from skdp.utils._validation import check_choice, check_integer, is_auto
+from skdp.utils._values import FrozenValue
 
 NUMBERS = ("bins", "scaled")
 
@@ -295,30 +304,48 @@ class DPTableVectorizer(PlannedTransformer):
             The norm of a row is at most 1. Where `set_output` asks for a frame, it is a dense one.
         """
         check_is_fitted(self)
-        table, _ = read_kinds(self, X, reset=False)
-        served = enumerate(zip(self.kinds_, self.bin_edges_, strict=True))
-        check_labels_served(self, table, {j: own for j, (kind, own) in served if kind == "label"})
-        columns, groups = [Column(kind=kind) for kind in self.kinds_], self._groups()
-        levels, weights = [len(own) for own in groups], self._weights()
-        places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)
-        values = np.tile(np.repeat(weights, levels), (table.shape[0], 1))
-        for rows in row_blocks(table, BLOCK_ROWS):
-            for j, (column, edges) in enumerate(zip(columns, self.bin_edges_, strict=True)):
-                raw, blocks = table.values(j, rows), slice(sum(levels[:j]), sum(levels[: j + 1]))
-                column.check(raw, table.name(j))
-                cells = column.cells(raw, edges)
-                places[rows, blocks] = np.array(groups[j])[:, cells].T
-                if self.counts_ is None and not column.is_label:
-                    low, high = edges
-                    inside = (2.0 * column.numbers(raw) - low - high) / (high - low)
-                    scaled = np.where(cells, 1.0, np.clip(inside, -1.0, 1.0))
-                    values[rows, blocks] *= scaled[:, None]
-        sizes = [group[-1] + 1 for own in groups for group in own]
-        places += np.cumsum([0, *sizes[:-1]])
-        ends = np.arange(len(places) + 1) * len(sizes)
-        shape = len(places), sum(sizes)
-        features = csr_array((values.ravel(), places.ravel(), ends), shape=shape)
-        return features if self._always_sparse else features.toarray()
+        table = read_columns(self, X, reset=False, allow_nan=True)
+        columns = list(zip(self.kinds_, self.bin_edges_, strict=True))
+        check_labels_served(self, table, self._served_categories())
+        read = cell_reader(
+            [Term(features=(j,), kinds=(kind,), edges=(e,)) for j, (kind, e) in enumerate(columns)],
+            checks=True,
+        )
+        features = Features.of(self._groups())
+        places = np.empty((table.shape[0], len(features.columns)), dtype=np.int64)
+        values = np.tile(self._weights()[features.columns], (table.shape[0], 1))
+        for rows in served_blocks(table, len(features.columns)):
+            cells = read(table, rows)
+            places[rows] = features.places_of(cells)
+            if self.counts_ is None:
+                values[rows] *= self._scaled(table, rows, cells)[:, features.columns]
+        ends = np.arange(len(places) + 1) * len(features.columns)
+        shape = len(places), features.number
+        encoded = csr_array((values.ravel(), places.ravel(), ends), shape=shape)
+        return encoded if self._always_sparse else encoded.toarray()
+
+    def _served_categories(self):
+        """Return the categories of each column of labels."""
+        columns = enumerate(zip(self.kinds_, self.bin_edges_, strict=True))
+        return {j: edges for j, (kind, edges) in columns if kind == "label"}
+
+    def _example_labels(self):
+        return first_labels(self._served_categories())
+
+    def _scaled(self, table, rows, cells):
+        """Return numbers scaled to [-1, 1], and 1 for what is missing and for labels."""
+        scaled = np.ones((cells.shape[1], len(self.kinds_)))
+        of_numbers = [j for j, kind in enumerate(self.kinds_) if kind == "number"]
+        if of_numbers:
+            scaled[:, of_numbers] = table.numeric(of_numbers, rows)
+        for j, kind in enumerate(self.kinds_):
+            if kind not in ("number", "label"):
+                scaled[:, j] = Column(kind=kind).numbers(table.values(j, rows))
+        ranged = [j for j, kind in enumerate(self.kinds_) if kind != "label"]
+        low, high = np.array([self.bin_edges_[j] for j in ranged]).reshape(-1, 2).T
+        inside = (2.0 * scaled[:, ranged] - low - high) / (high - low)
+        scaled[:, ranged] = np.where(cells[ranged].T, 1.0, np.clip(inside, -1.0, 1.0))
+        return scaled
 
     @property
     def _always_sparse(self):
@@ -337,10 +364,67 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _groups(self):
         """Return the resolutions of each column."""
-        pairs = zip(self.kinds_, self.bin_edges_, strict=True)
-        return [resolutions(n_cells(*pair), coarser=pair[0] != "label") for pair in pairs]
+        # Most columns have one of few numbers of cells.
+        sizes = [
+            (n_cells(kind, edges), kind != "label")
+            for kind, edges in zip(self.kinds_, self.bin_edges_, strict=True)
+        ]
+        of_sizes = {own: resolutions(own[0], coarser=own[1]) for own in set(sizes)}
+        return [of_sizes[own] for own in sizes]
 
     def _weights(self):
         """Return what the features of each column are, or are multiplied by."""
         levels = [len(own) for own in self._groups()]
-        return [dyadic_weight(math.sqrt(1.0 / (len(levels) * level))) for level in levels]
+        weights = {level: dyadic_weight(math.sqrt(1.0 / (len(levels) * level))) for level in levels}
+        return np.array([weights[level] for level in levels])
+
+
+class Features(FrozenValue, eq=False):
+    """The features of all resolutions of all columns, one resolution after another.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_resolutions,)
+        The column that each is of.
+    groups : ndarray of shape (n_all_cells,)
+        The place of each cell of its column among the resolution's features.
+    first_cells : ndarray of shape (n_resolutions,)
+        Where a resolution begins in `groups`.
+    first_features : ndarray of shape (n_resolutions,)
+        Where its features begin among all.
+    number : int
+        How many features there are.
+    """
+
+    columns: np.ndarray
+    groups: np.ndarray
+    first_cells: np.ndarray
+    first_features: np.ndarray
+    number: int
+
+    @classmethod
+    def of(cls, groups):
+        """Return them from the resolutions of each column, as `resolutions` returns these."""
+        every = [group for own in groups for group in own]
+        n_cells_of = np.array([len(group) for group in every])
+        n_features = np.array([group[-1] + 1 for group in every])
+        return cls(
+            columns=np.repeat(np.arange(len(groups)), [len(own) for own in groups]),
+            groups=np.concatenate(every),
+            first_cells=np.cumsum(n_cells_of) - n_cells_of,
+            first_features=np.cumsum(n_features) - n_features,
+            number=int(n_features.sum()),
+        )
+
+    def places_of(self, cells):
+        """Return the places of rows' features, from the cells of each column.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_columns, n_rows)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_resolutions)
+        """
+        return self.groups[cells[self.columns].T + self.first_cells] + self.first_features

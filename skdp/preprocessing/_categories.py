@@ -228,13 +228,31 @@ def check_served(table, categories, declared):
 
 def check_encoded(encoder, table):
     """Raise `ValueError` if samples hold labels of other kinds than an encoder's `categories_`."""
-    categories, other = encoder.categories_, getattr(encoder, "other", None)
-    if other is not None:
-        # It stands for other values, and its own kind says nothing of a column's.
-        categories = [own[np.arange(len(own)) != position_of(other, own)] for own in categories]
+    categories = encoded_categories(encoder)
     names = names_for_keys(encoder)
     declared = declared_places(encoder.categories, names, len(categories))
-    check_served(table, dict(enumerate(categories)), declared)
+    check_served(table, categories, declared)
+
+
+def encoded_categories(encoder):
+    """Return an encoder's `categories_` by column, without that of other values.
+
+    This stands for other values, and its own kind says nothing of a column's.
+    """
+    categories, other = encoder.categories_, getattr(encoder, "other", None)
+    if other is not None:
+        categories = [own[np.arange(len(own)) != position_of(other, own)] for own in categories]
+    return dict(enumerate(categories))
+
+
+def first_labels(categories):
+    """Return the first of each column's categories, of those that have some.
+
+    Parameters
+    ----------
+    categories : dict of column to ndarray
+    """
+    return {j: own[:1].tolist()[0] for j, own in categories.items() if len(own)}
 
 
 def finds_all(categories):

@@ -9,6 +9,7 @@ from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
+from skdp.preprocessing._categories import first_labels
 from skdp.preprocessing._kbins_discretizer import BinningPlan
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
@@ -314,6 +315,10 @@ class DPHistogramTransformer(PlannedTransformer):
     def _read(self, X, reset=True):
         read = _columns.read_numeric_columns if self.categories is None else _columns.read_columns
         return read(self, X, reset=reset)
+
+    def _example_labels(self):
+        labels = {j: each.limits for j, each in enumerate(self._bins) if not each.is_numeric}
+        return first_labels(labels)
 
     def _check_values(self, table, bins):
         if self.categories is not None:

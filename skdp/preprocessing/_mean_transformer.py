@@ -163,10 +163,12 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     count: str = "public"
 
     def _statement(self, plan):
-        sizes = ("the number of columns",)
-        if self.count == "public":
-            sizes = (NUMBER, *sizes)
-        return {"public": sizes if is_auto(self.bounds) else (*sizes, "bounds")}
+        is_size_public = self.count == "public"
+        public = (NUMBER,) if is_size_public else ()
+        public += ("the number of columns",)
+        if not is_auto(self.bounds):
+            public += ("bounds",)
+        return {"public": public, "is_size_public": is_size_public}
 
     def plan_fit(self, shape, guarantee):
         if shape.n_rows > LARGEST_COUNT:

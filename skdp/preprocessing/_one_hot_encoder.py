@@ -12,6 +12,8 @@ from skdp.preprocessing._categories import (
     category_lists,
     check_declared,
     check_encoded,
+    encoded_categories,
+    first_labels,
     plan_counts,
     plan_discovery,
     position_of,
@@ -203,13 +205,19 @@ class DPOneHotEncoder(PlannedTransformer):
             decoded[column != 0, j] = label
         return decoded
 
+    def _example_labels(self):
+        return first_labels(encoded_categories(self))
+
     def _parts_of_columns(self):
         return [kept.tolist() for kept in self._kept()]
 
     def _kept(self):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
-        return [labels[category_codes(labels, infrequent) < 0] for labels, infrequent in pairs]
+        return [
+            labels[category_codes(labels, infrequent) < 0] if len(infrequent) else labels
+            for labels, infrequent in pairs
+        ]
 
 
 def _check_other(other):

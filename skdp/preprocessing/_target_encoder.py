@@ -17,6 +17,8 @@ from skdp.preprocessing._categories import (
     category_lists,
     check_declared,
     check_encoded,
+    encoded_categories,
+    first_labels,
     plan_discovery,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -208,6 +210,9 @@ class DPTargetEncoder(PlannedTransformer):
                 # What is no category has the code -1, which finds the end.
                 encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
         return encoded
+
+    def _example_labels(self):
+        return first_labels(encoded_categories(self))
 
     def _parts_of_columns(self):
         if self.target_type_ == "multiclass":

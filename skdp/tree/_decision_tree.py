@@ -62,8 +62,8 @@ class Tree(FrozenValue, kw_only=True, eq=False):
 
         Parameters
         ----------
-        own : list of ndarray of shape (n_rows,)
-            The rows' cells, one array a column.
+        own : ndarray of shape (n_columns, n_rows), or list of ndarray of shape (n_rows,)
+            The rows' cells, of each column.
 
         Returns
         -------
@@ -176,7 +176,14 @@ class TreePlan(AdditivePlan):
 
 
 class PrivateTrees(RawTableModel):
-    """The plan of trees, and scores from `trees_` and `intercept_`."""
+    """The plan of trees, and scores from `trees_` and `intercept_`.
+
+    Attributes
+    ----------
+    noise_multiplier_ : float or None
+        The scale of the noise of all steps, were they one, over what one row, or person, moves
+        their gradient by. None with delta = 0, where no gradient is noisy.
+    """
 
     verbose: int = 0
 
@@ -196,9 +203,9 @@ class PrivateTrees(RawTableModel):
 
     def _scores(self, X):
         scores = []
-        for cells in self._cells(X):
-            curves = zip(self.shape_functions_, cells, strict=True)
-            own = sum(curve.values[places] for curve, places in curves)
+        for cells, parts in self._cells_and_parts(X):
+            # One after another: how `sum` adds them up depends on how many rows there are.
+            own = np.add.accumulate(parts, axis=1)[:, -1]
             scores.append(own + sum(tree.values[tree.cells(cells)] for tree in self.trees_))
         return self.intercept_ + np.concatenate(scores)
 
@@ -233,6 +240,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         What is added to the value of a leaf.
     shape_functions_ : list of ShapeFunction
         Of each column its cells. Their values are 0: the tree alone makes scores.
+    {noise_multiplier_}
     {classes_}
     {n_features_in_}
     {feature_names_in_}

@@ -8,9 +8,13 @@ from numbers import Number, Real
 
 import numpy as np
 
+from skdp.utils._frames import TIMES
+
 UNDECLARED = -1
 
 PLAIN = frozenset({bool, int, bytes})
+# The types whose own hashes and comparisons agree with those of their keys.
+BUILT_IN = PLAIN | {str, float, type(None)}
 DAY = 86_400
 EPOCH, MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 # From here on not every integer is a float, and one missing value makes a column one of floats.
@@ -188,9 +192,15 @@ def category_codes(values, categories, other=UNDECLARED):
         place = np.searchsorted(categories, values, sorter=order)
         codes = order[np.minimum(place, len(categories) - 1)] if len(order) else place
         return np.where(categories[codes] == values, codes, other) if len(order) else place + other
-    index = {None: other}
-    for code, key in enumerate(_keys(categories)):
-        index.setdefault(key, code)
+    keys = _keys(categories)
+    # From the last one on: of equal categories the first counts.
+    index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    index[None] = other
+    cells = values.tolist()
+    if values.dtype.kind not in TIMES and BUILT_IN.issuperset(map(type, cells)):
+        # Cells of these types that are equal share their key: each is looked up once.
+        codes = {cell: index.get(label_key(cell), other) for cell in set(cells)}
+        return np.array([codes[cell] for cell in cells], dtype=np.int64)
     codes = (_found(index.get, other, key, other) for key in _keys(values))
     return np.fromiter(codes, dtype=np.int64, count=len(values))
 
@@ -242,6 +252,9 @@ def label_kinds(categories):
     set of str
         Without those of None and of what is no label.
     """
+    kind = ARRAY_KINDS.get(categories.dtype.kind)
+    if len(categories) and kind in ("text", "bytes"):
+        return {kind}
     return {kind for kind in map(_kind_of_key, _keys(categories)) if kind is not None}
 
 
@@ -325,13 +338,35 @@ def _are_plain_numbers(values):
 
 def _keys(values):
     """Return the key of each value of an array."""
-    if values.dtype.kind in "mM":
+    if values.dtype.kind in TIMES:
         # The values of an object array would be truncated or become integers.
         found, inverse = np.unique(values, return_inverse=True)
         keys = [label_key(value) for value in found]
         return [keys[code] for code in inverse]
+    if values.dtype.kind == "U":
+        # Without NUL characters at their ends.
+        return values.tolist()
     # The items of long numbers are these themselves.
     return [label_key(cell) for cell in values.tolist()]
+
+
+def are_missing(values):
+    """Return which values of an array are missing, as `is_missing` says of each by itself.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows,)
+    """
+    if values.dtype.kind != "O":
+        return values != values
+    cells = values.tolist()
+    if BUILT_IN.issuperset(map(type, cells)):
+        return np.array([cell is None or cell != cell for cell in cells], dtype=bool)
+    return np.array([is_missing(cell) for cell in cells], dtype=bool)
 
 
 def _key_of_scalar(value):

@@ -10,14 +10,20 @@ class UnitText(str):
     Parameters
     ----------
     write : callable
-        Returns the text for the name of a unit, "row" or "person".
+        Returns the text for the name of a unit, "row" or "person". It is called for both when the
+        text is made.
+
+    Attributes
+    ----------
+    of_persons : str
+        The text where the unit is a person; the string itself is that of rows.
 
     Examples
     --------
-    >>> from skdp.utils._units import UnitText, for_unit
-    >>> text = UnitText(lambda unit: f"all {unit}s, once")
-    >>> str(text), for_unit(text, "person")
-    ('all rows, once', 'all persons, once')
+    >>> from skdp.utils import UnitText
+    >>> text = UnitText(lambda unit: f"the number of {unit}s")
+    >>> str(text), text.of_persons
+    ('the number of rows', 'the number of persons')
     """
 
     def __new__(cls, write):
