@@ -699,7 +699,9 @@ def test_folds_and_pipelines_of_words_never_materialise(table, tmp_path, monkeyp
             ("number", DPStandardScaler(bounds=([17, 0], [90, 9]), random_state=0), [0, 4]),
             ("word", DPOneHotEncoder(categories=LISTS[1:3]), [1, 2]),
             ("rest", "passthrough", [3]),
-        ]
+        ],
+        # The density of the whole table would be an exact count.
+        sparse_threshold=0,
     )
     filled = make_pipeline(OF_WORDS[13], DPOneHotEncoder(categories=LISTS))
     last = DPLogisticRegression(data_norm=3.0, random_state=0)
