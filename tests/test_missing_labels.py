@@ -86,6 +86,7 @@ def test_the_chosen_candidate_has_the_first_rank(strategy):
         assert search.cv_results_["params"][int(np.argmin(ranks))] == search.best_params_
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 def test_cross_val_predict_needs_as_many_classes_as_y_has_labels():
     """As the page about natural mistakes says; scikit-learn tells the fit of no method."""
     y = NUMBERS

@@ -96,7 +96,8 @@ def _columns():
     numbers = make_pipeline(DPSimpleImputer(bounds=(0, 90)), SCALER)
     rooms, work = (DPOneHotEncoder(categories=own) for own in ([0, 1, 2], ["state", "firm"]))
     parts = [("numbers", numbers, ["age", "hours"]), ("work", work, ["work"])]
-    return ColumnTransformer([*parts, ("none", DPPCA(), [])], remainder=rooms)
+    made = [*parts, ("none", DPPCA(), [])]
+    return ColumnTransformer(made, remainder=rooms, sparse_threshold=0)
 
 
 def _frozen():
