@@ -25,16 +25,22 @@ class BudgetExceededError(RuntimeError):
         The budget.
     name : str, default=""
         Of a cap on some users or purposes that cannot pay; "" for the data set's.
+    message : str, default=""
+        What is said in the place of the usual sentence, where several releases are refused at once.
     """
 
-    def __init__(self, asked, left, total, name=""):
-        super().__init__(asked, left, total, name)
+    def __init__(self, asked, left, total, name="", message=""):
+        super().__init__(asked, left, total, name, message)
         self.asked = tuple(asked)
         self.left = tuple(left)
         self.total = tuple(total)
         self.name = name
+        self.message = message
 
     def __str__(self):
+        if self.message:
+            return self.message
+
         def amount(pair):
             return f"(epsilon={pair[0]:.6g}, delta={pair[1]:.6g})"
 

@@ -10,7 +10,7 @@ import threading
 import warnings
 import weakref
 
-from skdp.exceptions import RawDataWarning
+from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
     FITS,
     holds_private,
@@ -162,13 +162,18 @@ def _price_of_search(calls, occasion):
             price = search_price(call.f_locals)
             if price is None:
                 continue
-            name, (n_fits, epsilon, left) = _name_of(call), price
+            name, (n_fits, epsilon, delta, accountant) = _name_of(call), price
+            left = accountant.epsilon_remaining
             words = f"its {n_fits} fits and their scores charge epsilon {epsilon:.6g} in all"
             if epsilon > left * (1 + 1e-9):
-                raise ValueError(
-                    f"{name}: {words}, and the budget has {left:.6g} left: give each fit a "
+                total = accountant.epsilon, accountant.delta
+                raise BudgetExceededError(
+                    (epsilon, delta),
+                    (left, max(total[1] - accountant.delta_spent, 0.0)),
+                    total,
+                    message=f"{name}: {words}, and the budget has {left:.6g} left: give each fit a "
                     "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
-                    "charge. Nothing was computed or charged"
+                    "charge. Nothing was computed or charged",
                 )
             if getattr(_subject(call.f_locals), "verbose", 0):
                 print(f"{name}: {words}, of {left:.6g} left")

@@ -107,7 +107,7 @@ def _splits_by_values(cv, estimator):
 
 
 def search_price(variables):
-    """Return how often a search of scikit-learn fits, what that charges, and what is left.
+    """Return how often a search of scikit-learn fits, what that charges, and to whom.
 
     Parameters
     ----------
@@ -116,9 +116,10 @@ def search_price(variables):
 
     Returns
     -------
-    (int, float, float) or None
-        None if the charges are not known beforehand: without an accountant, with several, where
-        charges do not add up plainly, or where candidates differ in epsilon.
+    (int, float, float, PrivacyAccountant) or None
+        The number of fits, and the epsilon and delta of these and their scores. None if the
+        charges are not known beforehand: without an accountant, with several, where charges do not
+        add up plainly, or where candidates differ in epsilon.
     """
     search = variables.get("self")
     grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
@@ -144,9 +145,14 @@ def search_price(variables):
         return None
     n_scores = n_candidates * n_splits
     n_fits = n_scores + bool(search.refit)
-    epsilon = n_fits * sum(part.epsilon for part in private)
-    epsilon += n_scores * (1 + search.return_train_score) * sum(s.epsilon for s in scorers)
-    return n_fits, epsilon, accountant.epsilon_remaining
+    n_private_scores = n_scores * (1 + search.return_train_score)
+
+    def charged(name):
+        fits = sum(getattr(part, name, 0.0) or 0.0 for part in private)
+        scores = sum(getattr(scorer, name, 0.0) or 0.0 for scorer in scorers)
+        return n_fits * fits + n_private_scores * scores
+
+    return n_fits, charged("epsilon"), charged("delta"), accountant
 
 
 def _number_of_splits(cv, X):
