@@ -235,6 +235,9 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     stop = math.ceil(high / step) + 2
     if log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
+    if stop - start >= _MAX_TOTAL_CELLS:
+        # Losses of this size are left to the other bounds of a price.
+        return _Total(step, np.zeros(0), np.zeros(0), 1.0)
     length = next_fast_len(stop - start + 1, real=True)
     log_total, offset, log_kept, product = 0.0, 0, 0.0, 1.0
     for part, grid in zip(parts, grids, strict=True):
@@ -453,6 +456,8 @@ def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
         composed = _compose(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
         noise = composed.noise(total, tilt, epsilon)
         found = min(1.0, composed.delta(epsilon) + noise)
+        if composed.beyond >= 1.0:
+            return 1.0
         if noise > 1e-4 * found:
             return _direct_delta(coarse, epsilon, found, tolerance)
         if found == 0.0:

@@ -48,6 +48,7 @@ SIZES = {
         1e-6,
         1,
     ),
+    "1e9 releases of hardly any noise": (PoissonSampled(0.5, Gaussian(1e-12)) * 10**9, 1e-300, 1),
     "rare samples at a tiny delta": (
         PoissonSampled(4e-5, Gaussian(2.4)) * 659_021
         + PoissonSampled(1e-5, Gaussian(2.4)) * 659_021,
@@ -62,7 +63,7 @@ SIZES = {
 def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
     event, delta, group_size = SIZES[size]
     work = {"cells": 0, "products": 0}
-    discretise, convolve = _pld.discretise, np.convolve
+    discretise, convolve, next_fast_len = _pld.discretise, np.convolve, _pld.next_fast_len
 
     def counted(*args):
         grid = discretise(*args)
@@ -73,7 +74,12 @@ def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
         work["products"] += len(one) * len(two)
         return convolve(one, two)
 
+    def transformed(length, **kinds):
+        work["cells"] += length
+        return next_fast_len(length, **kinds)
+
     monkeypatch.setattr(_pld, "discretise", counted)
+    monkeypatch.setattr(_pld, "next_fast_len", transformed)
     monkeypatch.setattr(_pld.np, "convolve", convolved)
     found = get_epsilon(event, delta, relation=relation, group_size=group_size)
     assert found > 0.0
