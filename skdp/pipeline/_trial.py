@@ -4,6 +4,7 @@ Nothing is released or charged, and nothing is kept. What a step raises for its 
 before the first step of the fit is charged.
 """
 
+import sys
 from contextlib import contextmanager
 from warnings import catch_warnings
 
@@ -212,6 +213,10 @@ def read_raw_cells(container, X, y, params):
     inside = [container, *container.get_params().values()]
     if not any(isinstance(part, ColumnTransformer | FeatureUnion) for part in inside):
         return
+    if any(map(_makes_polars_frames, inside)) and not _can_have_rows_alone(
+        sys.modules.get("polars")
+    ):
+        return
     steps = find_steps(container)
     private = {step.name for step in steps if step.kind == "private"}
     if len(private) < 2:
@@ -242,3 +247,13 @@ def read_raw_cells(container, X, y, params):
     finally:
         if is_in_parts and table is not X:
             table.close()
+
+
+def _makes_polars_frames(part):
+    """Say whether `set_output` asked a step or a container for polars frames."""
+    return getattr(part, "_sklearn_output_config", {}).get("transform") == "polars"
+
+
+def _can_have_rows_alone(polars):
+    """Say whether a polars frame without columns can have rows, as tables of a trial have."""
+    return polars is not None and polars.DataFrame(np.empty((1, 0))).height == 1

@@ -45,7 +45,7 @@ REFUSED = {
     "decimals": pd.Series(cells_of([Decimal("0.1"), Decimal("0.2"), Decimal("0.3")])),
     "fractions": pd.Series(cells_of([Fraction(1, 3), Fraction(2, 3), Fraction(1, 7)])),
     "large numbers": pd.Series(2**53 + 1 + 2 * CODES),
-    "large numbers of objects": pd.Series(cells_of([2**60, 2**70, 10**400])),
+    "large numbers of objects": pd.Series(cells_of([2**60, 2**70, 10**400]), dtype=object),
     "large floats": pd.Series(1e18 + 1e6 * CODES),
     "infinite objects": pd.Series(cells_of([np.inf, 0.0, 1.0])),
 }
