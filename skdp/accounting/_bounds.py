@@ -21,6 +21,9 @@ _GROUP_TOLERANCE = 1e-3
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
+# Below it logarithms and products of probabilities underflow.
+LEAST_DELTA = 1e-290
+
 
 def has_loss_distribution(parts, relation):
     """Whether the privacy loss distribution of every event is known."""
@@ -267,6 +270,8 @@ def _is_generic_above(known, counts, delta_, relation, method, tolerance, k):
         if grown <= delta_ * (1.0 + 1e-3):
             return False
         single *= delta_ / grown
+        if single < LEAST_DELTA:
+            return False
     return False
 
 

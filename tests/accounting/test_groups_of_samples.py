@@ -83,6 +83,16 @@ def ways(relation, size):
     return [(gained, size - gained) for gained in range(size + 1)]
 
 
+@pytest.mark.parametrize(
+    ("rate", "sigma", "count", "k"),
+    [(0.5, 2.0, 2, 3), (0.2, 2.5, 2, 4), (0.33, 2.2, 3, 3), (0.74, 3.0, 2, 4)],
+)
+def test_a_price_at_the_least_delta_is_finite(rate, sigma, count, k):
+    event = PoissonSampled(rate, Gaussian(sigma)) * count
+    assert get_epsilon(event, 1e-300, group_size=k) < np.inf
+    assert 0.0 <= get_delta(event, 1.0, group_size=k) <= 1.0
+
+
 @pytest.mark.parametrize(("rate", "sigma", "steps", "delta", "size", "golden"), GOLDEN)
 def test_groups_cost_what_the_mixture_of_gaussians_of_another_library_costs(
     rate, sigma, steps, delta, size, golden
