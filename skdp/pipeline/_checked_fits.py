@@ -5,6 +5,7 @@ from traceback import walk_tb
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp.pipeline._fit_params import check_fit_params
 from skdp.pipeline._known import find_entry, find_raw_steps
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._trial import read_raw_cells
@@ -35,6 +36,7 @@ class CheckedFitsMixin:
 
     def _fit_checked(self, fit, X, y, params):
         if self.checks_fits:
+            check_fit_params(self, params)
             check_parameters(self, PublicTable.of_fit(self, X, y))
             read_raw_cells(self, X, y, params)
         try:

@@ -197,7 +197,9 @@ def test_a_chain_of_private_steps_is_not_tried(monkeypatch):
 def test_where_no_category_is_found_the_error_says_so(sparse):
     frame, y = table()
     frame["job"] = [f"job {k}" for k in range(N)]
-    found = ColumnTransformer([("job", DPOneHotEncoder(sparse_output=sparse), ["job"])])
+    # Each of 400 labels of one row is found with a probability of up to delta: the noise is fixed.
+    encoder = DPOneHotEncoder(sparse_output=sparse, random_state=0)
+    found = ColumnTransformer([("job", encoder, ["job"])])
     for pipe in (make_pipeline(found, model()), found):
         if sparse:
             with pytest.raises(ValueError, match=r"DPOneHotEncoder\(other=\.\.\.\)"):
@@ -241,3 +243,44 @@ def test_private_steps_may_make_frames(where, output):
         assert accountant.epsilon_spent == 1.0
         answers.append(split.predict_proba(frame))
     np.testing.assert_array_equal(*answers)
+
+
+@pytest.mark.parametrize(
+    ("unit", "params", "error"),
+    [
+        ("row", {"dplogisticregression__sample_weight": np.ones(N)}, "sample_weight"),
+        ("row", {"dplogisticregression__foo": 1}, "no parameter 'foo'"),
+        ("row", {"dplogisticregression__groups": np.arange(N)}, "unit='person'"),
+        ("person", {"dpstandardscaler__groups": np.arange(N)}, "is given no groups"),
+        (
+            "person",
+            {
+                "dpstandardscaler__groups": np.arange(N) // 4,
+                "dplogisticregression__groups": np.arange(N),
+            },
+            "different groups",
+        ),
+    ],
+)
+def test_fit_parameters_of_later_steps_are_checked_before_the_charge(unit, params, error):
+    frame, y = table()
+    accountant = PrivacyAccountant(9.0, 1e-3, unit=unit)
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e5)), DPLogisticRegression(data_norm=2.0))
+    split = split_budget(pipe, 1.0, 1e-6, accountant)
+    with pytest.raises((TypeError, ValueError), match=error):
+        split.fit(frame[["age", "income"]], y, **params)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_the_same_groups_for_all_steps_are_taken():
+    frame, y = table()
+    accountant = PrivacyAccountant(9.0, 1e-3, unit="person")
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e5)), DPLogisticRegression(data_norm=2.0))
+    ids = np.arange(N) // 4
+    split_budget(pipe, 1.0, 1e-6, accountant).fit(
+        frame[["age", "income"]],
+        y,
+        dpstandardscaler__groups=ids,
+        dplogisticregression__groups=ids.tolist(),
+    )
+    assert accountant.epsilon_spent == pytest.approx(1.0)

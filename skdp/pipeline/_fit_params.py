@@ -1,0 +1,79 @@
+"""The check of the fit parameters of all steps, before the first step of a pipeline is charged."""
+
+import inspect
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from skdp.base import terms_of
+from skdp.pipeline._instances import of_skdp
+from skdp.utils._fit_arguments import NO_WEIGHTS
+
+
+def check_fit_params(container, params):
+    """Refuse what a later step of a pipeline would refuse of its fit's parameters.
+
+    Under ``unit="person"`` every private step must be given the same ids of persons: otherwise
+    the steps would protect different persons, and one charge would be for all of them.
+
+    Parameters
+    ----------
+    container : estimator
+        Only the steps of a `Pipeline` are given parameters by name.
+    params : dict
+        Of its fit, such as ``{"dplogisticregression__groups": ids}``.
+
+    Raises
+    ------
+    TypeError
+        If a step takes no such parameter, or weights of rows are given.
+    ValueError
+        If `groups` are given to some private steps only, differ, or do not go with the unit.
+    """
+    if not isinstance(container, Pipeline):
+        return
+    steps = {name: step for name, step in container.steps if _takes_groups(step)}
+    groups = {}
+    for name, value in params.items():
+        step_name, _, argument = name.partition("__")
+        if step_name not in steps or not argument:
+            continue
+        step = steps[step_name]
+        if argument == "sample_weight" and value is not None:
+            raise TypeError(f"step {step_name!r}: {NO_WEIGHTS}")
+        known = inspect.signature(type(step).fit).parameters
+        if argument not in known and argument != "sample_weight":
+            raise TypeError(f"step {step_name!r}: its fit takes no parameter {argument!r}")
+        if argument == "groups" and value is not None:
+            groups[step_name] = value
+    if groups:
+        _check_groups(steps, groups)
+
+
+def _takes_groups(step):
+    """Say whether a step is a private estimator of skdp, whose fit takes ids of persons."""
+    return of_skdp(step) and hasattr(step, "accountant") and hasattr(step, "fit")
+
+
+def _check_groups(steps, groups):
+    """Refuse ids of persons that do not go with the unit, or that differ between steps."""
+    (first, ids), *others = groups.items()
+    for name in groups:
+        unit = terms_of(steps[name].accountant).unit
+        if unit != "person":
+            raise ValueError(
+                f"step {name!r}: with groups the unit is a person, and that of the accountant is "
+                f"a {unit}: open a ledger with unit='person', or leave groups out"
+            )
+    missing = [name for name in steps if name not in groups]
+    if missing:
+        raise ValueError(
+            f"step {missing[0]!r} is given no groups, and step {first!r} is: give all private "
+            f"steps the same ones, {missing[0]}__groups as well"
+        )
+    for name, other in others:
+        if other is not ids and not np.array_equal(np.asarray(ids), np.asarray(other)):
+            raise ValueError(
+                f"steps {first!r} and {name!r} are given different groups: they would protect "
+                "different persons"
+            )
