@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial, reduce
 from itertools import chain
+from numbers import Real
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -199,12 +200,21 @@ def _bound_entries(bounds, names, n_features):
 def _checked_bounds(column, limit):
     if column.kind != "number":
         try:
+            # numpy would take a number for microseconds since 1970: all dates are beyond it.
+            if not all(_is_bound_of(column.kind, end) for end in limit):
+                raise TypeError
             limit = _days(np.array([*limit], dtype=object))
         except (TypeError, ValueError):
             raise ValueError(
                 f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
             ) from None
     return tuple(end.item() for end in check_bounds(limit, 1))
+
+
+def _is_bound_of(kind, end):
+    """Say whether a bound is of the kind of a column of dates or of durations."""
+    is_duration = isinstance(end, np.timedelta64 | datetime.timedelta)
+    return is_duration if kind == "duration" else not (is_duration or isinstance(end, Real))
 
 
 def _days(values):
