@@ -261,7 +261,11 @@ class ColumnTable:
             kinds = label_kinds(categories)
             # Nothing to check of a list without labels, nor of a column all of whose values are of
             # an allowed kind by its type.
-            if kinds and self._label_kinds[j] not in kinds:
+            is_of_kind = self._label_kinds[j] in kinds
+            if is_of_kind:
+                dtype = (self._columns[j] if self.matrix is None else self.matrix).dtype
+                is_of_kind = category_rounded_by(dtype, categories) is None
+            if kinds and not is_of_kind:
                 checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
         return checks
 
@@ -314,7 +318,27 @@ def check_label_kinds(values, name, categories, kinds=None):
             f", which never equal {found}: declare categories of the column's own type, or convert "
             "each value of the column to the type of the categories"
         )
+    rounded = category_rounded_by(values.dtype, categories)
+    if rounded is not None:
+        raise ValueError(
+            f"{name} holds {values.dtype} values, which never equal its category {rounded!r}: "
+            f"declare categories that are {values.dtype} values, such as "
+            f"{float(values.dtype.type(rounded))!r}, or turn each value of the column into text"
+        )
     return values
+
+
+def category_rounded_by(dtype, categories):
+    """Return the first category that no number of a floating point type equals, or None."""
+    if dtype.kind != "f" or dtype.itemsize >= 8:
+        return None
+    for category in categories.tolist():
+        # What is missing equals nothing, and is declared by itself.
+        if isinstance(category, int | float) and category == category:
+            with np.errstate(over="ignore"):
+                if float(dtype.type(category)) != category:
+                    return category
+    return None
 
 
 def check_label_forms(values, name):

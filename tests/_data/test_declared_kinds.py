@@ -156,3 +156,25 @@ def test_functions_refuse_it_likewise(kind, declared):
             assert (
                 charges_of(lambda a=labels, c=cross: dp_crosstab(NUMBERS, a, **c), accountant) == 0
             )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame])
+def test_decimals_that_a_small_float_rounds_are_refused(dtype, make):
+    """Every cell would count as undeclared: 0.1 is no float32 value."""
+    cells, y = np.array([[0.1], [0.2]] * 100, dtype=dtype), np.array([0, 1] * 100)
+    X = make(cells)
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    model = skdp.DPAdditiveClassifier(categories={0: [0.1, 0.2]}, accountant=accountant)
+    with pytest.raises(ValueError, match=f"{np.dtype(dtype)} values, which never equal"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="values, which never equal"):
+        dp_mode(cells[:, 0], categories=[0.1, 0.2], epsilon=5.0, accountant=accountant)
+    assert accountant.epsilon_spent == 0.0
+    # Numbers that the type holds are matched.
+    model.set_params(categories={0: np.unique(cells).astype(float).tolist()}).fit(X, y)
+    assert model.score(X, y) > 0.9
+    # A fitted model refuses those that it rounds.
+    model.set_params(categories={0: [0.1, 0.2]}).fit(make(cells.astype(float).round(1)), y)
+    with pytest.raises(ValueError, match="values, which never equal"):
+        model.predict(X)
