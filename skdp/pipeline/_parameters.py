@@ -194,6 +194,16 @@ def _check_plan(step, table):
             "with unit='row' or unit='group'"
         )
     check_output_setting(estimator, sparse=getattr(plan, "sparse_output", False))
+    planned = getattr(estimator.accountant, "planned", None)
+    # What a plan of an unknown shape costs may not be what the fit will cost.
+    if planned is not None and None not in (shape.n_rows, shape.n_columns):
+        relation = terms_of(estimator.accountant).relation
+        if not planned.covers(plan.event, relation):
+            raise ValueError(
+                f"it would release what was not planned: {plan.event} instead of {planned.event}. "
+                "The table's shape, its labels or a parameter are not those of the plan: split the "
+                "budget again"
+            )
 
 
 def _names(step):

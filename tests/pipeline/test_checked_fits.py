@@ -284,3 +284,29 @@ def test_the_same_groups_for_all_steps_are_taken():
         dplogisticregression__groups=ids.tolist(),
     )
     assert accountant.epsilon_spent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_samples": N - 1},
+        {"n_features": 5},
+        {"classes": [0, 1, 2]},
+        {"dplogisticregression__epsilon": 5.0},
+        {"dpstandardscaler__epsilon": 5.0},
+    ],
+    ids=str,
+)
+def test_a_fit_that_is_not_the_planned_one_is_refused_before_the_charge(change):
+    frame, y = table()
+    X = frame[["age", "income"]]
+    accountant = PrivacyAccountant(9.0, 1e-3)
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e5)), DPLogisticRegression(data_norm=2.0))
+    shape = {"n_samples": N, "n_features": 2, "classes": [0, 1]}
+    is_shape = next(iter(change)) in shape
+    split = split_budget(pipe, 1.0, 1e-6, accountant, **(shape | change if is_shape else shape))
+    if not is_shape:
+        split.set_params(**change)
+    with pytest.raises(ValueError):
+        split.fit(X, y)
+    assert accountant.epsilon_spent == 0.0
