@@ -32,7 +32,6 @@ from sklearn.feature_selection import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer, SimpleImputer
-from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression, RANSACRegressor
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -484,9 +483,6 @@ PRIVATE = {
         param_range=[0.1],
         scoring=scorer(accountant),
         cv=FOLDS,
-    ),
-    "permutation_importance by a private score": lambda accountant: permutation_importance(
-        classifier(accountant).fit(X, y), X, y, scoring=scorer(accountant), n_repeats=1
     ),
     "a copy": lambda accountant: pickle.loads(pickle.dumps(clone(classifier(accountant)))).fit(
         X, y

@@ -50,6 +50,9 @@ class KnownCaller:
         whose key names a function is about that one.
     name : str, default=""
         What users call the tool, where a function stands for it. "" takes the class or function.
+    wrong_scores : str, default=""
+        What is wrong with private scores that it asks for, and what to write instead; "" if
+        nothing is.
     """
 
     wrong: str
@@ -59,6 +62,7 @@ class KnownCaller:
     refusal: Callable[[dict], str] | None = None
     functions: frozenset[str] | None = FITS
     name: str = ""
+    wrong_scores: str = ""
 
     def problem_of(self, variables):
         """Return what is wrong with a call, "" if nothing is, and whether it is refused."""
@@ -362,7 +366,22 @@ CALLERS = {
     ),
     "sklearn.model_selection._validation:permutation_test_score": KnownCaller(
         "gives labels to the rows of others, so that one person changes two rows of a fit",
-        f"compare with the noisy score of a DummyClassifier: {PRIVATE_SCORES}",
+        f"compare with the noisy score of a private model of few features: {PRIVATE_SCORES}",
+    ),
+    # Which rows its model was fitted to is not known: its scores are looked at, and no fit.
+    "sklearn.inspection._permutation_importance": KnownCaller(
+        "",
+        "",
+        problem=lambda variables: "",
+        functions=None,
+        name="permutation_importance",
+        wrong_scores=(
+            "puts a cell of each person into the row of another one, so that one person changes "
+            "two rows of a score, and each charge covers one: give it public or synthetic rows. "
+            "With an accountant of relation='replace_one' whose unit is a group of twice as many "
+            "rows as a person has (unit='group', max_rows=2 for one row), the charges cover both: "
+            "then ignore this warning"
+        ),
     ),
     "sklearn.feature_selection._rfe": KnownCaller(
         _RAW_SCORES,
