@@ -397,8 +397,12 @@ PRIVATE = {
     ).fit(X, y),
     "one versus rest": around_classifier(OneVsRestClassifier, target=three),
     "output codes": around_classifier(OutputCodeClassifier, target=three, random_state=0),
-    "several outputs": around_classifier(MultiOutputClassifier, target=two_outputs),
-    "chain": around_classifier(ClassifierChain, target=two_outputs),
+    "several outputs": lambda accountant: MultiOutputClassifier(
+        classifier(accountant, classes=[0, 1])
+    ).fit(X, two_outputs),
+    "chain": lambda accountant: ClassifierChain(classifier(accountant, classes=[0, 1])).fit(
+        X, two_outputs
+    ),
     "selection by a private model": around_classifier(SelectFromModel),
     "elimination by a private model": around_classifier(RFE, n_features_to_select=1),
     "fixed threshold": around_classifier(FixedThresholdClassifier, threshold=0.3),

@@ -300,7 +300,9 @@ def _findings_of(call, row, name, occasion, skips_steps):
         # Samplers are in the row of their pipeline.
         steps = _raw_steps(subject, is_calling=True, leave_out="resamples" if found else "")
     elif module == TARGETS:
-        steps = _raw_steps(getattr(subject, "transformer", None))
+        steps = _raw_steps(subject, is_calling=True)
+        if getattr(subject, "regressor", None) is None:
+            steps.append(("LinearRegression, its regressor by default (use DPRidge)", False))
     elif found or occasion == "clone":
         # The pipeline inside a tool is looked at with it: it is fitted later, and often.
         steps = _raw_steps(getattr(subject, "estimator", None))
@@ -335,12 +337,15 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
     found = []
     for step in _step_readers[0](estimator):
         # Tools with private estimators inside follow. What was planned was checked.
-        is_tool = holds_private(step.estimator) or step.kind == leave_out
+        # What functions do with the targets comes before the private regressor gets them.
+        is_of_targets = type(step.estimator).__module__ == TARGETS
+        is_tool = holds_private(step.estimator) and not is_of_targets or step.kind == leave_out
         if is_tool or any(map(_checks_its_steps, _holders(step.name, params))):
             continue
         advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
-            found.append((_title(step.estimator, step.name) + advice, False))
+            title = "func or inverse_func of " * is_of_targets + _title(step.estimator, step.name)
+            found.append((title + advice, False))
         else:
             found.append((f"the parameter {step.name!r}{advice}", False))
     # The tool that calls, if it is this one, was judged by its call.
