@@ -32,7 +32,6 @@ from sklearn.feature_selection import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer, SimpleImputer
-from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression, RANSACRegressor
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -398,8 +397,12 @@ PRIVATE = {
     ).fit(X, y),
     "one versus rest": around_classifier(OneVsRestClassifier, target=three),
     "output codes": around_classifier(OutputCodeClassifier, target=three, random_state=0),
-    "several outputs": around_classifier(MultiOutputClassifier, target=two_outputs),
-    "chain": around_classifier(ClassifierChain, target=two_outputs),
+    "several outputs": lambda accountant: MultiOutputClassifier(
+        classifier(accountant, classes=[0, 1])
+    ).fit(X, two_outputs),
+    "chain": lambda accountant: ClassifierChain(classifier(accountant, classes=[0, 1])).fit(
+        X, two_outputs
+    ),
     "selection by a private model": around_classifier(SelectFromModel),
     "elimination by a private model": around_classifier(RFE, n_features_to_select=1),
     "fixed threshold": around_classifier(FixedThresholdClassifier, threshold=0.3),
@@ -484,9 +487,6 @@ PRIVATE = {
         param_range=[0.1],
         scoring=scorer(accountant),
         cv=FOLDS,
-    ),
-    "permutation_importance by a private score": lambda accountant: permutation_importance(
-        classifier(accountant).fit(X, y), X, y, scoring=scorer(accountant), n_repeats=1
     ),
     "a copy": lambda accountant: pickle.loads(pickle.dumps(clone(classifier(accountant)))).fit(
         X, y

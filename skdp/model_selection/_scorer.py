@@ -3,9 +3,10 @@
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp.base import PrivateRelease, terms_of
+from skdp.base import PrivateRelease, on_raw_data_of, terms_of
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._scores import bounded_score
+from skdp.utils._callers import check_scored
 from skdp.utils._dask import in_one_run
 from skdp.utils._validation import check_privacy_parameters
 
@@ -69,7 +70,15 @@ class DPScorer:
             predictions raise on these rows comes after the charge.
         BudgetExceededError
             If the accountant refuses; nothing was scored.
+
+        Warns
+        -----
+        RawDataWarning
+            Before the charge, if the estimator, or a part of it, is known to learn from raw rows or
+            is not known, or if a tool mixes the cells of several rows. With an accountant's
+            ``on_raw_data="raise"`` it is a `ValueError`.
         """
+        check_scored(estimator, self, lambda: on_raw_data_of(terms_of(self.accountant)))
         X = indexable_table(X)
         y = (read_target if self.score.of_labels else read_numeric_target)(estimator, y, X.shape[0])
         width = getattr(estimator, "n_features_in_", None)

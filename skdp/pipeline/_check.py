@@ -9,7 +9,14 @@ from sklearn.preprocessing import FunctionTransformer
 from skdp.base import terms_of
 from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._instances import is_estimator
-from skdp.pipeline._known import REASONS, find_entry, inner_parts
+from skdp.pipeline._known import (
+    REASONS,
+    candidates_of,
+    find_entry,
+    find_raw_steps,
+    inner_parts,
+    join_names,
+)
 from skdp.pipeline._parameters import PublicTable, find_refusals
 from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
@@ -26,6 +33,7 @@ PROBLEMS = {
     "not_row_wise": "not row-wise",
     "resamples": "resampled rows",
     "calibrates": "raw last stage",
+    "cross_validates": "raw scores",
     "wrapper": "not checkable",
     "unknown": "unknown",
 }
@@ -235,6 +243,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     left = unaccepted(steps, public_steps)
     findings = [finding for step in steps for finding in _of_cross_validator(step, steps)]
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
+    findings += [finding for step in left for finding in _raw_candidates(step)]
     findings += [
         Finding(step.title, "declared public", f"{REASONS[step.kind]}, which you allow")
         for step in unaccepted(steps)
@@ -294,6 +303,17 @@ def _finding(step):
         excuse = PRIVATE_PARTS if holds_private(step.estimator) else PUBLIC
         message += excuse
     return Finding(step.title, PROBLEMS[step.kind], message)
+
+
+def _raw_candidates(step):
+    """Yield what is wrong with candidates that a search tries in the place of other estimators."""
+    if not is_estimator(step.estimator):
+        return
+    for name, candidate in candidates_of(step.estimator):
+        for raw in find_raw_steps(candidate):
+            title = join_names(step.name, name, raw.name)
+            what = f"{type(raw.estimator).__name__}, which the search tries, {REASONS[raw.kind]}"
+            yield Finding(title, PROBLEMS[raw.kind], f"{what}; {raw.advice}")
 
 
 def _row_wise_remedy(estimator):

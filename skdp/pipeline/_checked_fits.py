@@ -5,11 +5,16 @@ from traceback import walk_tb
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp.base import terms_of
 from skdp.pipeline._fit_params import check_fit_params
+from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp
 from skdp.pipeline._known import find_entry, find_raw_steps
 from skdp.pipeline._parameters import PublicTable, check_parameters
+from skdp.pipeline._planning import check_accepted
+from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
 from skdp.utils._callers import register_step_reader
+from skdp.utils._fit_arguments import forget_fitted
 
 # Private fits look at the pipelines around them, and stand below this package.
 register_step_reader(find_raw_steps)
@@ -22,7 +27,10 @@ NO_COLUMNS = (
 
 
 class CheckedFitsMixin:
-    """Fits that check all steps' parameters and the raw cells before the first step is charged.
+    """Fits that check all steps, their parameters and the raw cells before the first charge.
+
+    The steps of a plan can be replaced by `set_params`, or by a search. So each fit judges those
+    that are there now, as the plan judged those that were there then.
 
     Attributes
     ----------
@@ -31,14 +39,22 @@ class CheckedFitsMixin:
     """
 
     checks_fits = True
+    # What the plan was told: the names of steps that learn, and need no protection.
+    _public_steps = ()
     # All private steps were planned together, before any of them ran: a report composes them so.
     _is_one_plan = True
 
     def _fit_checked(self, fit, X, y, params):
         if self.checks_fits:
-            check_fit_params(self, params)
-            check_parameters(self, PublicTable.of_fit(self, X, y))
-            read_raw_cells(self, X, y, params)
+            try:
+                self._check_steps()
+                check_fit_params(self, params)
+                check_parameters(self, PublicTable.of_fit(self, X, y))
+                read_raw_cells(self, X, y, params)
+            except Exception:
+                # As any refused fit, it leaves no model of an earlier one.
+                self._forget_fits()
+                raise
         try:
             return fit(X, y, **params)
         except ZeroDivisionError as error:
@@ -46,6 +62,36 @@ class CheckedFitsMixin:
                 # It divides by the number of cells, to find the density of a sparse table.
                 raise ValueError(NO_COLUMNS) from error
             raise
+
+    def _forget_fits(self):
+        """Delete the fitted attributes of this container and of its private steps."""
+        private = [part for part in self.get_params().values() if is_estimator(part)]
+        for part in (self, *filter(of_skdp, private)):
+            forget_fitted(part)
+
+    def _check_steps(self):
+        """Refuse steps that learn without privacy, or charge nothing beside steps of a plan."""
+        accountants = fitted_params(self, "accountant").values()
+        by_person = any(terms_of(each).unit == "person" for each in accountants)
+        steps = find_steps(self, by_person=by_person)
+        # A step that was declared public may have been taken out.
+        names = {name for step in steps for name in (step.name, step.title)}
+        check_accepted(steps, [name for name in self._public_steps if name in names])
+        private = [step for step in steps if step.kind == "private"]
+        if any(hasattr(step.params["accountant"], "reservation") for step in private):
+            for step in private:
+                if step.params["accountant"] is None:
+                    raise ValueError(
+                        f"step {step.title!r} was put into a plan and has accountant=None, so that "
+                        "nothing would charge it: make the plan again, of the new steps"
+                    )
+
+    def __sklearn_clone__(self):
+        return self._with_public_steps(super().__sklearn_clone__())
+
+    def _with_public_steps(self, other):
+        other._public_steps = self._public_steps
+        return other
 
     def fit(self, X, y=None, **params):
         return self._fit_checked(super().fit, X, y, params)
@@ -62,6 +108,10 @@ def _is_of_column_transformer(error):
 
 class SplitPipeline(CheckedFitsMixin, Pipeline):
     """A `Pipeline` whose fits check all steps before the first one runs."""
+
+    def __getitem__(self, ind):
+        found = super().__getitem__(ind)
+        return self._with_public_steps(found) if isinstance(ind, slice) else found
 
     def fit_predict(self, X, y=None, **params):
         return self._fit_checked(super().fit_predict, X, y, params)
@@ -85,13 +135,15 @@ CHECKED = {
 }
 
 
-def with_checked_fits(pipe):
-    """Return a container whose fits check the parameters of all steps first.
+def with_checked_fits(pipe, public_steps=()):
+    """Return a container whose fits check all steps and their parameters first.
 
     Parameters
     ----------
     pipe : estimator
         Not fitted. One that is no container checks its parameters itself.
+    public_steps : sequence of str, default=()
+        The names of steps that learn from data, declared not to need protection.
 
     Returns
     -------
@@ -107,4 +159,5 @@ def with_checked_fits(pipe):
     checked = kind(**pipe.get_params(deep=False))
     # `set_output` and requests for metadata are kept beside the parameters.
     vars(checked).update(vars(pipe))
+    checked._public_steps = tuple(public_steps)
     return checked

@@ -888,7 +888,7 @@ def _add_raw_steps(estimator, name, found):
         found.append(RawStep(name, estimator, kind, advice))
     for part, value, reason in _raw_choices(estimator):
         found.append(RawStep(join_names(name, part), value, "learns", reason))
-    for part, inner in (*inner_parts(estimator), *_candidates(estimator)):
+    for part, inner in (*inner_parts(estimator), *candidates_of(estimator)):
         _add_raw_steps(inner, join_names(name, part), found)
 
 
@@ -908,8 +908,19 @@ def _raw_choices(estimator):
         yield "callbacks", callback, CALLBACKS
 
 
-def _candidates(search):
-    """Yield names and estimators that a search tries in the place of others."""
+def candidates_of(search):
+    """Yield names and estimators that a search tries in the place of others.
+
+    Parameters
+    ----------
+    search : estimator
+        Of one that is no search there are none.
+
+    Yields
+    ------
+    name : str
+    candidate : object
+    """
     grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
     if isinstance(grids, dict):
         grids = [grids]

@@ -291,9 +291,7 @@ def plan_pipeline(
         n_samples = check_integer(n_samples, "n_samples", 1)
     terms = terms_of(None) if terms is None else terms
     steps = find_steps(pipe, n_features, by_person=terms.unit == "person")
-    problems = unaccepted(steps, public_steps)
-    if problems:
-        raise ValueError(f"{'; '.join(map(_reason, problems))}; see check_pipeline")
+    check_accepted(steps, public_steps)
     # What only a wider table would have fitted has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):
@@ -313,6 +311,24 @@ def plan_pipeline(
     shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
     shares = tuple(shared.get(step.name, 0.0) for step in private)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)
+
+
+def check_accepted(steps, public_steps=()):
+    """Refuse steps that learn from data in a way that no budget pays for.
+
+    Parameters
+    ----------
+    steps : list of Step
+    public_steps : sequence of str, default=()
+
+    Raises
+    ------
+    ValueError
+        If there are such steps, and `public_steps` does not name them.
+    """
+    problems = unaccepted(steps, public_steps)
+    if problems:
+        raise ValueError(f"{'; '.join(map(_reason, problems))}; see check_pipeline")
 
 
 def _reason(step):

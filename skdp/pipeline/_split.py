@@ -89,7 +89,8 @@ def split_budget(
     -----
     What is guaranteed, and why steps may run in any order and in several fits at once, is in
     ``docs/pipelines.md``. A step whose parameters are changed afterwards so that it would
-    release something else than was planned is refused.
+    release something else than was planned is refused. A fit judges the steps that are there then:
+    one that was put into the plan later, and learns without privacy, is refused before the charge.
 
     Examples
     --------
@@ -119,12 +120,14 @@ def split_budget(
     check_parameters(plan.with_budget(epsilon, row), known)
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     if accountant is None:
-        return with_checked_fits(plan.with_budget(scale * epsilon, row))
+        return with_checked_fits(plan.with_budget(scale * epsilon, row), public_steps)
     charges = plan.charges(scale * epsilon, row)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
-    return with_checked_fits(plan.with_budget(scale * epsilon, row, reservation.steps))
+    return with_checked_fits(
+        plan.with_budget(scale * epsilon, row, reservation.steps), public_steps
+    )
 
 
 def joint_scale(make_event, epsilon, delta, terms=None):

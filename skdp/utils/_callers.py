@@ -101,6 +101,67 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         _judge(estimator, calls, direct, on_raw_data, occasion)
 
 
+def check_scored(estimator, scorer, on_raw_data):
+    """Refuse, or warn of, a model or a tool for which a private score is charged too little.
+
+    It is called before the charge, and computes nothing from rows. How far a row moves a score is
+    known for one row of the scored table and a model that is public.
+
+    Parameters
+    ----------
+    estimator : object
+        What is scored.
+    scorer : object
+        The private one.
+    on_raw_data : callable
+        Returns "warn" or "raise": what the ledger asks for. It is called if something was found.
+
+    Raises
+    ------
+    ValueError
+        If `on_raw_data` is "raise".
+
+    Warns
+    -----
+    RawDataWarning
+        Once for each call of the outermost tool.
+    """
+    name = type(scorer).__name__
+    found = []
+    raw = [step for step in _step_readers[0](estimator) if not is_private(step.estimator)]
+    if raw:
+        steps = "; ".join(
+            _title(step.estimator, step.name) + f" ({step.advice})" * bool(step.advice)
+            for step in raw
+        )
+        found.append(
+            f"{name} scores a model that learns from raw rows, one of which may change all that it "
+            f"predicts: {steps}. The charge covers the score of a released model: score a private "
+            "one, or FrozenEstimator(model) of a model of public rows"
+        )
+    frame, calls = sys._getframe(2), []
+    while frame is not None:
+        module, function = frame.f_globals.get("__name__") or "", frame.f_code.co_name
+        row = known_caller(module, function)
+        if row is not None:
+            calls.append(frame)
+            if row.wrong_scores:
+                found.append(f"{row.name or function} around {name} {row.wrong_scores}")
+        frame = frame.f_back
+    if not found:
+        return
+    text = "; ".join(dict.fromkeys(found))
+    if on_raw_data() == "raise":
+        raise ValueError(
+            f"{text}. Nothing was computed or charged: this ledger was opened with "
+            "on_raw_data='raise'"
+        )
+    if calls:
+        _warn_once(text, calls[-1], [], is_spoken_for=False)
+    else:
+        warn_user(text, RawDataWarning, is_between=passes_on)
+
+
 def _is_installed(frame):
     """Say whether a call is one of an installed package's that was not written for skdp."""
     path = frame.f_code.co_filename
@@ -181,7 +242,7 @@ def _price_of_search(calls, occasion):
     return ""
 
 
-def _warn_once(text, outermost, found_in, more=""):
+def _warn_once(text, outermost, found_in, more="", is_spoken_for=True):
     """Warn, once for each call of the outermost tool; always if the user made it an error.
 
     Parameters
@@ -194,13 +255,15 @@ def _warn_once(text, outermost, found_in, more=""):
         The calls in which something is wrong.
     more : str, default=""
         What the warning says beside, and what makes no new one.
+    is_spoken_for : bool, default=True
+        Whether a warning of the outermost tool itself speaks for this one.
     """
     subject, chain = _identity(outermost)
     if _warned.chain != chain or _warned.subject() is not subject:
         known, is_complete = frozenset(), False
     else:
         known, is_complete = _warned.texts, _warned.is_complete
-    if (is_complete or text in known) and not _is_error():
+    if (text in known or (is_complete and is_spoken_for)) and not _is_error():
         return
     warn_user(text + more, RawDataWarning, is_between=passes_on)
     # Not before: a warning that is an error stops the next call as well.
@@ -237,7 +300,9 @@ def _findings_of(call, row, name, occasion, skips_steps):
         # Samplers are in the row of their pipeline.
         steps = _raw_steps(subject, is_calling=True, leave_out="resamples" if found else "")
     elif module == TARGETS:
-        steps = _raw_steps(getattr(subject, "transformer", None))
+        steps = _raw_steps(subject, is_calling=True)
+        if getattr(subject, "regressor", None) is None:
+            steps.append(("LinearRegression, its regressor by default (use DPRidge)", False))
     elif found or occasion == "clone":
         # The pipeline inside a tool is looked at with it: it is fitted later, and often.
         steps = _raw_steps(getattr(subject, "estimator", None))
@@ -272,12 +337,15 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
     found = []
     for step in _step_readers[0](estimator):
         # Tools with private estimators inside follow. What was planned was checked.
-        is_tool = holds_private(step.estimator) or step.kind == leave_out
+        # What functions do with the targets comes before the private regressor gets them.
+        is_of_targets = type(step.estimator).__module__ == TARGETS
+        is_tool = holds_private(step.estimator) and not is_of_targets or step.kind == leave_out
         if is_tool or any(map(_checks_its_steps, _holders(step.name, params))):
             continue
         advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
-            found.append((_title(step.estimator, step.name) + advice, False))
+            title = "func or inverse_func of " * is_of_targets + _title(step.estimator, step.name)
+            found.append((title + advice, False))
         else:
             found.append((f"the parameter {step.name!r}{advice}", False))
     # The tool that calls, if it is this one, was judged by its call.

@@ -50,6 +50,9 @@ class KnownCaller:
         whose key names a function is about that one.
     name : str, default=""
         What users call the tool, where a function stands for it. "" takes the class or function.
+    wrong_scores : str, default=""
+        What is wrong with private scores that it asks for, and what to write instead; "" if
+        nothing is.
     """
 
     wrong: str
@@ -59,6 +62,7 @@ class KnownCaller:
     refusal: Callable[[dict], str] | None = None
     functions: frozenset[str] | None = FITS
     name: str = ""
+    wrong_scores: str = ""
 
     def problem_of(self, variables):
         """Return what is wrong with a call, "" if nothing is, and whether it is refused."""
@@ -252,6 +256,52 @@ def _chain_problem(variables):
     return "splits the rows by folds that depend on their labels" if is_by_values else ""
 
 
+def _width(target):
+    """Return the number of columns of the target of a fit, 1 of a list of labels."""
+    shape = getattr(target, "shape", None)
+    if shape is None and isinstance(target, list | tuple) and len(target):
+        shape = (len(target), *(len(row) for row in target[:1] if isinstance(row, list | tuple)))
+    return shape[1] if shape is not None and len(shape) == 2 else 1
+
+
+def _multilabel_problem(variables):
+    """Return what one against the rest publishes of several columns of labels."""
+    # Its `Y` has a column for each label of `y`. The labels of one column are public.
+    if _width(variables.get("y")) < 2:
+        return ""
+    return _of_classes(
+        "OneVsRestClassifier",
+        wrong=(
+            "fits nothing to a label that no row, or every row, has, and publishes that, so that "
+            "the label of one row can be seen"
+        ),
+    )(variables)
+
+
+def _outputs_problem(variables):
+    """Return what is wrong with a fit of several outputs, "" if nothing is."""
+    problems = [_chain_problem(variables)]
+    estimator = getattr(variables.get("self"), "estimator", None)
+    # Where there is a `Y`, `y` is one column of it.
+    if _width(variables.get("Y", variables.get("y"))) > 1 and not _declares_labels(estimator):
+        wrong = (
+            "refuses, after other outputs were charged, an output of which all rows have one "
+            "label, so that the label of one row can be seen"
+        )
+        classes = ("MultiOutputClassifier", "ClassifierChain")
+        problems.append(_of_classes(*classes, wrong=wrong)(variables))
+    return " and ".join(filter(None, problems))
+
+
+def _declares_labels(estimator):
+    """Say whether all private classifiers that an estimator is, or has in it, declare labels."""
+    params = estimator.get_params() if _is_estimator(estimator) else {}
+    own = (
+        part.get_params(deep=False) for part in (estimator, *params.values()) if is_private(part)
+    )
+    return all(names.get("classes", ()) is not None for names in own)
+
+
 def _sampler_problem(variables):
     """Return which steps of an imbalanced-learn pipeline repeat or make up rows."""
     steps = getattr(variables.get("self"), "steps", None) or ()
@@ -362,7 +412,22 @@ CALLERS = {
     ),
     "sklearn.model_selection._validation:permutation_test_score": KnownCaller(
         "gives labels to the rows of others, so that one person changes two rows of a fit",
-        f"compare with the noisy score of a DummyClassifier: {PRIVATE_SCORES}",
+        f"compare with the noisy score of a private model of few features: {PRIVATE_SCORES}",
+    ),
+    # Which rows its model was fitted to is not known: its scores are looked at, and no fit.
+    "sklearn.inspection._permutation_importance": KnownCaller(
+        "",
+        "",
+        problem=lambda variables: "",
+        functions=None,
+        name="permutation_importance",
+        wrong_scores=(
+            "puts a cell of each person into the row of another one, so that one person changes "
+            "two rows of a score, and each charge covers one: give it public or synthetic rows. "
+            "With an accountant of relation='replace_one' whose unit is a group of twice as many "
+            "rows as a person has (unit='group', max_rows=2 for one row), the charges cover both: "
+            "then ignore this warning"
+        ),
     ),
     "sklearn.feature_selection._rfe": KnownCaller(
         _RAW_SCORES,
@@ -390,10 +455,17 @@ CALLERS = {
     ),
     "sklearn.multiclass:_fit_ovo_binary": _ONE_VERSUS_ONE,
     "sklearn.multiclass:_partial_fit_ovo_binary": _ONE_VERSUS_ONE,
+    "sklearn.multiclass": KnownCaller(
+        "",
+        "use MultiOutputClassifier of a private classifier that declares classes=[0, 1]; if it is "
+        "public which labels occur, ignore this warning",
+        problem=_multilabel_problem,
+    ),
     "sklearn.multioutput": KnownCaller(
-        "splits the rows by folds that depend on their labels",
-        "use cv=None or cv=KFold(5, shuffle=True, random_state=0)",
-        problem=_chain_problem,
+        "",
+        "use classes=[...] of the private classifier, and cv=None or cv=KFold(5, shuffle=True, "
+        "random_state=0) of a chain",
+        problem=_outputs_problem,
     ),
     "imblearn.pipeline": KnownCaller(
         "has samplers: which rows a fit gets, and how often, depends on other rows",

@@ -1,21 +1,32 @@
 """Cells that a later step would refuse are refused before the first step is charged."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skdp import (
+    DPGridSearchCV,
     DPLogisticRegression,
     DPOneHotEncoder,
     DPSimpleImputer,
     DPStandardScaler,
     PrivacyAccountant,
 )
+from skdp.model_selection import make_dp_scorer
 from skdp.pipeline import split_budget
 from skdp.utils import ChunkedArray
 
@@ -310,3 +321,100 @@ def test_a_fit_that_is_not_the_planned_one_is_refused_before_the_charge(change):
     with pytest.raises(ValueError):
         split.fit(X, y)
     assert accountant.epsilon_spent == 0.0
+
+
+RAW = [StandardScaler(), SimpleImputer(), PCA(2), SelectKBest(k=2), OneHotEncoder()]
+
+
+def plan_of(kind, accountant, public_steps=()):
+    """Return a planned container, and the name of a step of it."""
+    scaler = DPStandardScaler(bounds=(-1, 1))
+    if kind == "pipeline":
+        pipe = Pipeline([("part", scaler), ("model", DPLogisticRegression(data_norm=2.0))])
+    elif kind == "union":
+        pipe = FeatureUnion([("part", scaler), ("other", clone(scaler))])
+    elif kind == "columns":
+        pipe = ColumnTransformer([("part", scaler, [0, 1]), ("other", clone(scaler), [1, 2])])
+    else:
+        inner = ColumnTransformer([("part", scaler, [0, 1])], remainder="passthrough")
+        pipe = Pipeline([("columns", inner), ("model", DPLogisticRegression(data_norm=2.0))])
+    plan = split_budget(pipe, 0.2, 1e-6, accountant, public_steps=public_steps)
+    return plan, "columns__part" if kind == "nested" else "part"
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "union", "columns", "nested"])
+@pytest.mark.parametrize("raw", RAW, ids=lambda step: type(step).__name__)
+@pytest.mark.parametrize("is_cloned", [False, True])
+def test_a_raw_step_that_was_put_into_a_plan_is_refused_before_the_charge(kind, raw, is_cloned):
+    accountant = PrivacyAccountant(1.0, 1e-4)
+    plan, name = plan_of(kind, accountant)
+    plan.set_params(**{name: clone(raw)})
+    if is_cloned:
+        plan = clone(plan)
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    with pytest.raises(ValueError, match=f"{name}.* learns from the data without privacy"):
+        plan.fit(X, X[:, 0] > 0)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_a_step_before_those_of_a_plan_is_judged():
+    accountant = PrivacyAccountant(1.0, 1e-4)
+    plan, _ = plan_of("pipeline", accountant)
+    plan.steps.insert(0, ("raw", StandardScaler()))
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    with pytest.raises(ValueError, match="step 'raw' learns"):
+        plan.fit(X, X[:, 0] > 0)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("search", ["ours", "theirs"])
+def test_a_search_publishes_no_raw_step_in_a_plan(search):
+    accountant = PrivacyAccountant(10.0, 1e-2)
+    grid = {"part": [StandardScaler()]}
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    if search == "ours":
+        plan, _ = plan_of("pipeline", None)
+        tool = DPGridSearchCV(plan, grid, epsilon=1.0, delta=1e-5, accountant=accountant)
+    else:
+        plan, _ = plan_of("pipeline", accountant)
+        score = make_dp_scorer("accuracy", epsilon=0.1, accountant=accountant)
+        folds = KFold(3, shuffle=True, random_state=0)
+        tool = GridSearchCV(plan, grid, scoring=score, cv=folds)
+    with pytest.raises(ValueError, match="learns from|has steps that learn"):
+        tool.fit(X, (X[:, 0] > 0).astype(int))
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_a_step_that_charges_nothing_is_refused_in_a_plan():
+    accountant = PrivacyAccountant(1.0, 1e-4)
+    plan, _ = plan_of("pipeline", accountant)
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    with pytest.raises(ValueError, match="nothing would charge it"):
+        plan.set_params(model=DPLogisticRegression(data_norm=2.0)).fit(X, X[:, 0] > 0)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_what_was_declared_public_stays_public_in_clones_and_slices():
+    accountant = PrivacyAccountant(1.0, 1e-4)
+    steps = [("raw", StandardScaler()), ("model", DPLogisticRegression(data_norm=2.0))]
+    plan = split_budget(Pipeline(steps), 0.2, 1e-6, accountant, public_steps=["raw"])
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    y = X[:, 0] > 0
+    for pipe in (clone(plan), pickle.loads(pickle.dumps(plan)), plan[:1], plan[1:]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            pipe.fit(X, y)
+    plan.set_params(raw="passthrough").fit(X, y)
+    assert accountant.epsilon_spent == pytest.approx(0.8)
+
+
+def test_a_refused_fit_leaves_no_earlier_model():
+    frame, y = table()
+    X = frame[["age", "income"]]
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e5)), DPLogisticRegression(data_norm=2.0))
+    split = split_budget(pipe, 1.0, 1e-6, PrivacyAccountant(9.0, 1e-3)).fit(X, y)
+    split.set_params(dplogisticregression__C=-1.0)
+    with pytest.raises(ValueError, match="C must be"):
+        split.fit(X, y)
+    with pytest.raises(NotFittedError):
+        split.predict(X)
