@@ -52,7 +52,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     Normalizer,
@@ -616,6 +616,8 @@ def test_an_unknown_tool_is_named_and_a_script_is_not(monkeypatch):
     assert happens(lambda a: tool.call(lambda: classifier(a).fit(X, y)), budget()) == ([], None)
     # Code that was written for skdp, and the user's own.
     for own in (
+        installed(path, monkeypatch, "import skdp\n"),
+        installed(path, monkeypatch, "import skdp.linear_model as private_models\n"),
         installed(path, monkeypatch, "from skdp import DPLogisticRegression\n"),
         installed("/home/me/scripts/some_tool.py", monkeypatch),
     ):
@@ -687,6 +689,48 @@ def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(is_
                 break
             assert f"epsilon {asked} in all, and the budget has {cap:.6g} left" in str(error)
             assert accountant.epsilon_spent == 0.0
+
+
+def test_a_search_whose_candidates_are_estimators_has_no_price():
+    """The model in the place of which they are tried may ask for more than all of them."""
+    accountant = PrivacyAccountant(2.0, 1e-2, ledger="memory://")
+    large = DPLogisticRegression(1.9, delta=1e-6, data_norm=2.0, accountant=accountant)
+    candidates = [classifier(accountant), classifier(accountant, C=0.1)]
+    search = GridSearchCV(
+        Pipeline([("model", large)]), {"model": candidates}, scoring=scorer(accountant), cv=FOLDS
+    )
+    texts, error = happens(lambda a: search.fit(X, y), accountant)
+    assert (texts, error) == ([], None)
+    assert accountant.epsilon_spent == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_what_is_frozen_costs_a_search_nothing(is_alone):
+    """It was paid when it was fitted: only the scores and the other steps are."""
+    accountant = PrivacyAccountant(3.0, 1e-2, ledger="memory://")
+    fitted = DPLogisticRegression(1.0, delta=1e-6, data_norm=2.0, accountant=accountant).fit(X, y)
+    first = FrozenEstimator(fitted)
+    if is_alone:
+        model, more = Pipeline([("model", first)]), 0.3
+    else:
+        model = make_pipeline(SelectFromModel(first), classifier(accountant))
+        more = 0.7
+    search = GridSearchCV(model, {}, scoring=scorer(accountant), cv=FOLDS)
+    texts, error = happens(lambda a: search.fit(X, y), accountant)
+    assert (texts, error) == ([], None)
+    assert accountant.epsilon_spent == pytest.approx(1.0 + more)
+
+
+def test_a_subclass_of_a_tool_is_judged_as_the_tool_is():
+    class OwnRFECV(RFECV):
+        pass
+
+    accountant = budget()
+    texts, error = happens(around_classifier(OwnRFECV, cv=FOLDS), accountant)
+    assert error is None
+    assert [text for text in texts if "OwnRFECV around DPLogisticRegression publishes" in text]
+    _, error = happens(around_classifier(OwnRFECV, cv=FOLDS), budget(on_raw_data="raise"))
+    assert "scores of the raw rows" in str(error)
 
 
 def test_a_verbose_search_says_its_price(capsys):

@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 import weakref
+from types import ModuleType
 
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
@@ -106,8 +107,14 @@ def _is_installed(frame):
     path = frame.f_code.co_filename
     if not any(folder in path for folder in INSTALLED):
         return False
-    known = (getattr(value, "__module__", None) for value in list(frame.f_globals.values()))
-    return not any(isinstance(name, str) and name.partition(".")[0] == "skdp" for name in known)
+    return not any(map(_is_of_skdp, list(frame.f_globals.values())))
+
+
+def _is_of_skdp(value):
+    """Say whether a value is skdp, one of its modules, or a class or function of one of these."""
+    # A module has no `__module__`.
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] == "skdp"
 
 
 def _judge(estimator, calls, direct, on_raw_data, occasion):

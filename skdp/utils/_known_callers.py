@@ -119,13 +119,17 @@ def search_price(variables):
     (int, float, float, PrivacyAccountant) or None
         The number of fits, and the epsilon and delta of these and their scores. None if the
         charges are not known beforehand: without an accountant, with several, where charges do not
-        add up plainly, or where candidates differ in epsilon.
+        add up plainly, or where candidates differ in epsilon, or are estimators.
     """
     search = variables.get("self")
     grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
     # Halving fits on few rows first, and drops candidates by their scores.
     is_plain = isinstance(grid, dict) and not hasattr(search, "factor")
     if not is_plain or any("epsilon" in name for name in grid):
+        return None
+    estimator = search.estimator
+    params = {"": estimator, **estimator.get_params()}
+    if any(_is_estimator(params.get(name)) or _offers_estimators(grid[name]) for name in grid):
         return None
     n_splits = _number_of_splits(search.cv, variables.get("X"))
     if n_splits is None:
@@ -134,8 +138,10 @@ def search_price(variables):
     if not hasattr(search, "param_grid"):
         is_finite = all(hasattr(values, "__len__") for values in grid.values())
         n_candidates = min(search.n_iter, n_candidates) if is_finite else search.n_iter
-    estimator = search.estimator
-    parts = [estimator, *estimator.get_params().values()]
+    # What is frozen was paid when it was fitted.
+    frozen = [name for name, part in params.items() if _is_of_classes(part, "FrozenEstimator")]
+    paid = tuple(f"{name}__" if name else "" for name in frozen)
+    parts = [part for name, part in params.items() if not name.startswith(paid)]
     private = list({id(part): part for part in parts if is_private(part)}.values())
     scorers = search.scoring.values() if isinstance(search.scoring, dict) else [search.scoring]
     scorers = [scorer for scorer in scorers if getattr(scorer, "releases_privately", False)]
@@ -153,6 +159,11 @@ def search_price(variables):
         return n_fits * fits + n_private_scores * scores
 
     return n_fits, charged("epsilon"), charged("delta"), accountant
+
+
+def _offers_estimators(values):
+    """Say whether some values that a search tries for a parameter are estimators."""
+    return isinstance(values, list | tuple) and any(map(_is_estimator, values))
 
 
 def _number_of_splits(cv, X):
@@ -184,11 +195,16 @@ def _score_problem(variables):
     return " and ".join(problems)
 
 
+def _is_of_classes(value, *names):
+    """Say whether the class of a value, or one that it derives from, has one of some names."""
+    return any(each.__name__ in names for each in type(value).__mro__)
+
+
 def _sees_only_scores(*names):
-    """Return a `problem` that is that of scores, for some classes of a module alone."""
+    """Return a `problem` that is that of scores, for some classes and their subclasses alone."""
 
     def problem(variables):
-        is_named = type(variables.get("self")).__name__ in names
+        is_named = _is_of_classes(variables.get("self"), *names)
         return _score_problem(variables) if is_named else ""
 
     return problem
@@ -198,8 +214,7 @@ def _of_classes(*names, wrong):
     """Return a `problem` of some classes of a module, and of their subclasses, alone."""
 
     def problem(variables):
-        classes = {each.__name__ for each in type(variables.get("self")).__mro__}
-        return wrong if classes.intersection(names) else ""
+        return wrong if _is_of_classes(variables.get("self"), *names) else ""
 
     return problem
 
@@ -208,8 +223,7 @@ def _not_of_classes(*names, wrong):
     """Return a `problem` of all but some classes of a module."""
 
     def problem(variables):
-        classes = {each.__name__ for each in type(variables.get("self")).__mro__}
-        return "" if classes.intersection(names) else wrong
+        return "" if _is_of_classes(variables.get("self"), *names) else wrong
 
     return problem
 
@@ -229,7 +243,7 @@ def _raw_members(variables):
         for name, member in members
         if _is_estimator(member)
         and not holds_private(member)
-        and type(member).__name__ != "FrozenEstimator"
+        and not _is_of_classes(member, "FrozenEstimator")
     ]
     return f"has members {raw} that learn from raw rows without privacy" if raw else ""
 
@@ -268,7 +282,7 @@ def _sampler_problem(variables):
 def _weighted_final_stage(variables):
     """Return that econml would weight the rows of a private final stage, after it was charged."""
     final = getattr(variables.get("self"), "model_final", None)
-    is_weighted = type(variables.get("self")).__name__ in ("NonParamDML", "KernelDML")
+    is_weighted = _is_of_classes(variables.get("self"), "NonParamDML", "KernelDML")
     return "gives its private model_final a sample_weight" * (is_weighted and holds_private(final))
 
 
