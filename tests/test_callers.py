@@ -1,5 +1,6 @@
 """Tools around a private estimator are named before the charge; private ones are not."""
 
+import copy
 import pickle
 import re
 import sys
@@ -7,6 +8,7 @@ import threading
 import types
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -561,6 +563,87 @@ def test_a_tool_that_clones_in_its_workers_is_seen_there(capfd):
     _, error = happens(fit, accountant)
     assert "OneVsOneClassifier around DPLogisticRegression gives each fit" in str(error)
     assert accountant.epsilon_spent == 0.0
+
+
+# Tools that give a private estimator to their workers as it is, without a copy.
+SENT = {
+    "one versus rest": lambda accountant: make_pipeline(
+        StandardScaler(), OneVsRestClassifier(classifier(accountant), n_jobs=2)
+    ).fit(X, three),
+    "several outputs": lambda accountant: make_pipeline(
+        StandardScaler(), MultiOutputClassifier(classifier(accountant), n_jobs=2)
+    ).fit(X, two_outputs),
+    "output codes": lambda accountant: make_pipeline(
+        StandardScaler(), OutputCodeClassifier(classifier(accountant), random_state=0, n_jobs=2)
+    ).fit(X, three),
+    "a union": lambda accountant: FeatureUnion(
+        [("private", scaler(accountant)), ("raw", StandardScaler())], n_jobs=2
+    ).fit(X),
+    "a union in a pipeline": lambda accountant: make_pipeline(
+        StandardScaler(),
+        FeatureUnion([("private", scaler(accountant)), ("same", "passthrough")], n_jobs=2),
+        LogisticRegression(),
+    ).fit(X, y),
+    "calibration of a frozen model": lambda accountant: CalibratedClassifierCV(
+        frozen(accountant), n_jobs=2
+    ).fit(X, y),
+}
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+@pytest.mark.parametrize("name", SENT)
+def test_what_is_around_a_tool_is_seen_before_its_workers_charge(name, backend):
+    spent = 0.1 if "frozen" in name else 0.0
+    for rule in ("warn", "raise"):
+        ledger = "memory://" if backend == "threading" else None
+        accountant = PrivacyAccountant(100.0, 1e-2, ledger=ledger, on_raw_data=rule)
+        with joblib.parallel_config(backend), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if rule == "warn":
+                SENT[name](accountant)
+                assert accountant.epsilon_spent > spent or "frozen" in name
+            else:
+                with pytest.raises(ValueError, match="on_raw_data='raise'"):
+                    SENT[name](accountant)
+                assert accountant.epsilon_spent == pytest.approx(spent)
+        texts = [w for w in caught if issubclass(w.category, RawDataWarning)]
+        assert len(texts) == (rule == "warn")
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_private_tools_in_workers_are_not_warned_of(backend):
+    accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
+    with joblib.parallel_config(backend):
+        texts, error = happens(
+            lambda a: make_pipeline(
+                FeatureUnion([("private", scaler(a)), ("same", "passthrough")], n_jobs=2),
+                OneVsRestClassifier(classifier(a), n_jobs=2),
+            ).fit(X, three),
+            accountant,
+        )
+    assert (texts, error) == ([], None)
+
+
+def test_a_pickle_that_is_no_task_is_not_looked_at(tmp_path):
+    """A step of a raw pipeline may store a private model, in any thread."""
+    model = classifier(budget("in processes", on_raw_data="raise"))
+
+    class Stores(Normalizer):
+        def fit(self, X, y=None):
+            for store in (
+                lambda: pickle.dumps(model),
+                lambda: copy.deepcopy(model),
+                lambda: joblib.dump(model, tmp_path / "model.joblib"),
+                lambda: joblib.hash(model),
+            ):
+                store()
+                results = joblib.Parallel(2, backend="threading")([joblib.delayed(store)()] * 2)
+                assert len(results) == 2
+            return self
+
+    pipe = Pipeline([("scale", StandardScaler()), ("stores", Stores())])
+    texts, error = happens(lambda _: pipe.fit(X), None)
+    assert (texts, error) == ([], None)
 
 
 @pytest.mark.parametrize("name", PRIVATE)

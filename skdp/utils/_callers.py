@@ -9,7 +9,11 @@ import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
+
+from sklearn.base import BaseEstimator
 
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
@@ -27,30 +31,38 @@ CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblea
 SEARCH = "sklearn.model_selection._search"
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
+PARALLEL = "joblib.parallel"
+# They pickle tasks in threads of their own.
+SENDS_TASKS = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
 RAW_STEPS = "has steps that learn from raw rows"
 INSTALLED = ("site-packages", "dist-packages")
 
 
-class _Warned(threading.local):
-    """The call of the outermost tool in which a thread was warned last, and of what.
+@dataclass(frozen=True)
+class _Warned:
+    """The call of the outermost tool in a thread of which was warned last, and what was said.
 
     Attributes
     ----------
-    subject : callable or None
+    subject : callable
         A weak reference to the tool.
-    chain : tuple or None
+    chain : tuple
         Tells the call from other calls of the tool.
-    texts : set of str
+    texts : frozenset of str
         The warnings that were given.
     is_complete : bool
         Whether one of them was about the outermost tool itself. It speaks for all that is inside.
     """
 
-    subject = chain = None
-    texts, is_complete = frozenset(), False
+    subject: Callable
+    chain: tuple
+    texts: frozenset
+    is_complete: bool
 
 
-_warned = _Warned()
+# By the thread of the outermost tool: its workers' threads warn of it once together.
+_warned = {}
+_warning = threading.RLock()
 # What reads the steps of pipelines that learn from rows without privacy.
 _step_readers = []
 
@@ -75,9 +87,9 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     on_raw_data : callable
         Returns "warn" or "raise": what the ledger asks for. It is called if something was found.
     occasion : {"fit", "clone", "answer"}
-        What is about to happen. Tools clone an estimator in the calling process before they send
-        it to workers, where the tool itself cannot be seen any more. A fitted estimator that
-        answers inside the `fit` of a tool trains that tool.
+        What is about to happen. Tools clone or pickle an estimator in the calling process before
+        they send it to workers, where the tool itself cannot be seen any more. A fitted estimator
+        that answers inside the `fit` of a tool trains that tool.
 
     Raises
     ------
@@ -89,17 +101,99 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     RawDataWarning
         Once for each call of the outermost tool.
     """
-    frame = sys._getframe(2)
-    calls, direct = [], None
+    if getattr(estimator, "_refusal", None) is not None:
+        # It was found when it was sent to this worker.
+        raise estimator._refusal
+    calls, direct, is_parallel = _read_stack(sys._getframe(2))
+    stacks = [threading.get_ident()]
+    # What is outside a worker's thread, or one that sends tasks to processes, waits elsewhere.
+    while is_parallel and (found := _find_waiting(estimator, stacks)) is not None:
+        thread, frame = found
+        stacks.append(thread)
+        outer, outer_direct, is_parallel = _read_stack(frame)
+        calls += outer
+        direct = outer_direct if direct is None else direct
+    if calls or (direct is not None and _is_installed(direct)):
+        _judge(estimator, calls, direct, on_raw_data, occasion, stacks[-1])
+
+
+def is_sent_to_workers():
+    """Say whether the pickle that is being made is a task for worker processes of joblib.
+
+    Its threads pickle what they send, and nothing else. All other pickles are of no concern.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return False
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") in SENDS_TASKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _read_stack(frame):
+    """Return what the calls from a frame outwards are.
+
+    Parameters
+    ----------
+    frame : frame
+
+    Returns
+    -------
+    calls : list of frames
+        Those of known tools and containers, from the inside out.
+    direct : frame or None
+        The innermost one of other code that does not only pass on rows.
+    is_parallel : bool
+        Whether joblib works on a task of another thread, so that calls may be missing.
+    """
+    calls, direct, is_parallel = [], None, False
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
+        elif module == PARALLEL or module in SENDS_TASKS:
+            is_parallel = True
         elif direct is None and not passes_on(module):
             direct = frame
         frame = frame.f_back
-    if calls or (direct is not None and _is_installed(direct)):
-        _judge(estimator, calls, direct, on_raw_data, occasion)
+    return calls, direct, is_parallel and threading.current_thread() is not threading.main_thread()
+
+
+def _find_waiting(estimator, known):
+    """Return the thread that waits in joblib for a task with an estimator, and its innermost call.
+
+    Parameters
+    ----------
+    estimator : estimator
+    known : list of int
+        Threads that were looked at.
+
+    Returns
+    -------
+    (int, frame) or None
+        None if no tool that waits holds this estimator itself: a copy was looked at when it was
+        made.
+    """
+    for thread, frame in sys._current_frames().items():
+        while thread not in known and frame is not None:
+            if frame.f_globals.get("__name__") == PARALLEL and _is_held(estimator, frame):
+                return thread, frame
+            frame = frame.f_back
+    return None
+
+
+def _is_held(estimator, frame):
+    """Say whether an object whose method is among the calls outside a frame has an estimator."""
+    while frame is not None:
+        owner = _subject(frame.f_locals)
+        # Other classes may have a `get_params` that is something else.
+        parts = owner.get_params().values() if isinstance(owner, BaseEstimator) else ()
+        if any(part is estimator for part in parts):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_installed(frame):
@@ -117,7 +211,7 @@ def _is_of_skdp(value):
     return isinstance(name, str) and name.partition(".")[0] == "skdp"
 
 
-def _judge(estimator, calls, direct, on_raw_data, occasion):
+def _judge(estimator, calls, direct, on_raw_data, occasion, thread):
     """Raise or warn for what is wrong with any of the calls around an estimator."""
     name = type(estimator).__name__
     findings = []
@@ -151,7 +245,8 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
             "on_raw_data='raise'"
         )
     found_in = [call for call, *_ in findings]
-    _warn_once(text, calls[-1] if calls else direct, found_in, more=price and f"; {price}")
+    with _warning:
+        _warn_once(text, calls[-1] if calls else direct, found_in, thread, price and f"; {price}")
 
 
 def _price_of_search(calls, occasion):
@@ -188,7 +283,7 @@ def _price_of_search(calls, occasion):
     return ""
 
 
-def _warn_once(text, outermost, found_in, more=""):
+def _warn_once(text, outermost, found_in, thread, more):
     """Warn, once for each call of the outermost tool; always if the user made it an error.
 
     Parameters
@@ -199,20 +294,22 @@ def _warn_once(text, outermost, found_in, more=""):
         The call of the tool that the user's code called.
     found_in : list of frames
         The calls in which something is wrong.
-    more : str, default=""
+    thread : int
+        In which the outermost tool was called.
+    more : str
         What the warning says beside, and what makes no new one.
     """
     subject, chain = _identity(outermost)
-    if _warned.chain != chain or _warned.subject() is not subject:
-        known, is_complete = frozenset(), False
-    else:
-        known, is_complete = _warned.texts, _warned.is_complete
+    last = _warned.get(thread)
+    is_same = last is not None and last.chain == chain and last.subject() is subject
+    known = last.texts if is_same else frozenset()
+    is_complete = is_same and last.is_complete
     if (is_complete or text in known) and not _is_error():
         return
     warn_user(text + more, RawDataWarning, is_between=passes_on)
     # Not before: a warning that is an error stops the next call as well.
-    _warned.subject, _warned.chain = _reference(subject), chain
-    _warned.texts, _warned.is_complete = known | {text}, is_complete or outermost in found_in
+    is_complete = is_complete or outermost in found_in
+    _warned[thread] = _Warned(_reference(subject), chain, known | {text}, is_complete)
 
 
 def _findings_of(call, row, name, occasion, skips_steps):
