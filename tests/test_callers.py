@@ -816,6 +816,45 @@ def test_a_subclass_of_a_tool_is_judged_as_the_tool_is():
     assert "scores of the raw rows" in str(error)
 
 
+CANDIDATES = {
+    "a raw step": lambda a: ("s", [scaler(a), StandardScaler()]),
+    "a raw step inside a pipeline": lambda a: (
+        "s",
+        [scaler(a), make_pipeline(Normalizer(), StandardScaler())],
+    ),
+    "a raw model": lambda a: ("c", [classifier(a), LogisticRegression()]),
+    "a calibration": lambda a: ("c", [classifier(a), CalibratedClassifierCV(classifier(a))]),
+    "a bagging": lambda a: ("c", [classifier(a), BaggingClassifier(classifier(a))]),
+}
+
+
+@pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV])
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_raw_candidates_of_a_search_are_found_before_the_first_charge(name, kind):
+    """Also where all scores are private, and in a list of grids."""
+    accountant = budget(on_raw_data="raise")
+    step, values = CANDIDATES[name](accountant)
+    more = {"n_iter": 2} if kind is RandomizedSearchCV else {}
+    for grid in ({step: values}, [{step: values[:1]}, {step: values}]):
+        pipe = Pipeline([("s", scaler(accountant)), ("c", classifier(accountant))])
+        search = kind(pipe, grid, scoring=scorer(accountant), cv=FOLDS, **more)
+        _, error = happens(lambda a, s=search: s.fit(X, y), accountant)
+        assert f"among the candidates for {step!r}" in str(error)
+        assert accountant.epsilon_spent == 0.0
+
+
+def test_resamplers_among_candidates_are_refused():
+    imblearn = pytest.importorskip("imblearn")
+    accountant = budget()
+    pipe = imblearn.pipeline.Pipeline([("o", "passthrough"), ("c", classifier(accountant))])
+    grid = {"o": ["passthrough", imblearn.over_sampling.RandomOverSampler()]}
+    search = GridSearchCV(pipe, grid, scoring=scorer(accountant), cv=FOLDS)
+    _, error = happens(lambda _: search.fit(X, y), accountant)
+    assert "RandomOverSampler" in str(error)
+    assert "Nothing was computed or charged" in str(error)
+    assert accountant.epsilon_spent == 0.0
+
+
 def test_a_verbose_search_says_its_price(capsys):
     accountant = budget()
     GridSearchCV(classifier(accountant), GRID, scoring=scorer(accountant), cv=FOLDS, verbose=1).fit(

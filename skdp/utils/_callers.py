@@ -245,8 +245,9 @@ def _judge(estimator, calls, direct, on_raw_data, occasion, thread):
             "on_raw_data='raise'"
         )
     found_in = [call for call, *_ in findings]
+    outermost = calls[-1] if calls else direct
     with _warning:
-        _warn_once(text, calls[-1] if calls else direct, found_in, thread, price and f"; {price}")
+        _warn_once(text, outermost, found_in, more=price and f"; {price}", thread=thread)
 
 
 def _price_of_search(calls, occasion):
@@ -283,7 +284,7 @@ def _price_of_search(calls, occasion):
     return ""
 
 
-def _warn_once(text, outermost, found_in, thread, more):
+def _warn_once(text, outermost, found_in, more="", thread=None):
     """Warn, once for each call of the outermost tool; always if the user made it an error.
 
     Parameters
@@ -294,11 +295,12 @@ def _warn_once(text, outermost, found_in, thread, more):
         The call of the tool that the user's code called.
     found_in : list of frames
         The calls in which something is wrong.
-    thread : int
-        In which the outermost tool was called.
-    more : str
+    more : str, default=""
         What the warning says beside, and what makes no new one.
+    thread : int or None, default=None
+        In which the outermost tool was called; None stands for this one.
     """
+    thread = threading.get_ident() if thread is None else thread
     subject, chain = _identity(outermost)
     last = _warned.get(thread)
     is_same = last is not None and last.chain == chain and last.subject() is subject
@@ -344,7 +346,7 @@ def _findings_of(call, row, name, occasion, skips_steps):
         steps = _raw_steps(getattr(subject, "transformer", None))
     elif found or occasion == "clone":
         # The pipeline inside a tool is looked at with it: it is fitted later, and often.
-        steps = _raw_steps(getattr(subject, "estimator", None))
+        steps = _raw_steps(getattr(subject, "estimator", None)) + _raw_candidates(subject)
     else:
         steps = []
     if steps:
@@ -381,7 +383,8 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
             continue
         advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
-            found.append((_title(step.estimator, step.name) + advice, False))
+            repeats_rows = hasattr(step.estimator, "fit_resample")
+            found.append((_title(step.estimator, step.name) + advice, repeats_rows))
         else:
             found.append((f"the parameter {step.name!r}{advice}", False))
     # The tool that calls, if it is this one, was judged by its call.
@@ -394,6 +397,23 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
                     title = _title(part, name)
                     found.append((f"{title}, which {problem} ({row.instead})", is_refused))
                 break
+    return found
+
+
+def _raw_candidates(search):
+    """Return what is wrong with estimators that a search tries, as `_raw_steps` does.
+
+    Some of them may be private: these must not be charged before the others are found.
+    """
+    grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
+    found = []
+    for grid in grids if isinstance(grids, list | tuple) else [grids]:
+        for name, values in grid.items() if isinstance(grid, dict) else ():
+            for value in values if isinstance(values, list | tuple) else ():
+                found += [
+                    (f"{text} among the candidates for {name!r}", refused)
+                    for text, refused in _raw_steps(value)
+                ]
     return found
 
 
