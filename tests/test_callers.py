@@ -816,6 +816,49 @@ def test_a_subclass_of_a_tool_is_judged_as_the_tool_is():
     assert "scores of the raw rows" in str(error)
 
 
+BOOTSTRAP = [(np.r_[np.arange(150), np.arange(50)], np.arange(150, 300))] * 2
+TWICE_SCORED = [(np.arange(150), np.r_[np.arange(150, 300), 299])] * 2
+WITH_FOLDS = {
+    "grid search": lambda a, cv: GridSearchCV(classifier(a), GRID, scoring=scorer(a), cv=cv).fit(
+        X, y
+    ),
+    "halving": lambda a, cv: HalvingGridSearchCV(
+        classifier(a), GRID, scoring=scorer(a), cv=cv, min_resources=300
+    ).fit(X, y),
+    "cross_val_score": lambda a, cv: cross_val_score(classifier(a), X, y, scoring=scorer(a), cv=cv),
+    "cross_validate": lambda a, cv: cross_validate(classifier(a), X, y, scoring=scorer(a), cv=cv),
+    "RFECV": lambda a, cv: RFECV(classifier(a), scoring=scorer(a), cv=cv).fit(X, y),
+    "sequential selection": lambda a, cv: SequentialFeatureSelector(
+        classifier(a), n_features_to_select=1, scoring=scorer(a), cv=cv
+    ).fit(X, y),
+    "calibration": lambda a, cv: CalibratedClassifierCV(classifier(a), cv=cv).fit(X, y),
+    "stacking": lambda a, cv: StackingClassifier([("a", classifier(a))], classifier(a), cv=cv).fit(
+        X, y
+    ),
+    "chain": lambda a, cv: ClassifierChain(classifier(a), cv=cv).fit(X, two_outputs),
+}
+
+
+@pytest.mark.parametrize("name", WITH_FOLDS)
+def test_listed_folds_with_a_row_twice_are_refused(name):
+    for folds in (BOOTSTRAP, TWICE_SCORED, tuple(BOOTSTRAP)):
+        # These two have read an iterator only after the first charge, or not at all.
+        for cv in (folds, iter(folds))[: 1 if name in ("stacking", "chain") else 2]:
+            accountant = budget()
+            _, error = happens(lambda a, cv=cv: WITH_FOLDS[name](a, cv), accountant)
+            assert "list rows more than once" in str(error)
+            assert "Nothing was computed or charged" in str(error)
+            assert accountant.epsilon_spent == 0.0
+
+
+def test_listed_folds_with_each_row_once_are_taken():
+    masks = [(np.arange(300) % 2 == i, np.arange(300) % 2 != i) for i in (0, 1)]
+    for cv in (list(FOLDS.split(X)), masks):
+        accountant = budget(on_raw_data="raise")
+        texts, error = happens(lambda a, cv=cv: WITH_FOLDS["grid search"](a, cv), accountant)
+        assert (texts, error) == ([], None)
+
+
 CANDIDATES = {
     "a raw step": lambda a: ("s", [scaler(a), StandardScaler()]),
     "a raw step inside a pipeline": lambda a: (

@@ -223,7 +223,12 @@ def _judge(estimator, calls, direct, on_raw_data, occasion, thread):
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
             continue
         if module == VALIDATION and _is_called_by_tool(call):
-            # That tool's row says what it makes of the scores or the answers.
+            # That tool's row says what it makes of the scores or the answers. Folds that it was
+            # given as an iterator are a list here alone.
+            refusal = row.refusal(call.f_locals) if row is not None and row.refusal else ""
+            if refusal:
+                who = _public_name(call, row, calls)
+                findings.append((call, who, f"{refusal}: {row.instead}", True))
             continue
         title = _public_name(call, row, calls)
         # What was found of a pipeline speaks for the pipelines inside it.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 from sklearn.base import is_classifier
 
 # Splitters whose splits depend on row numbers alone.
@@ -195,6 +196,32 @@ def _score_problem(variables):
     return " and ".join(problems)
 
 
+def _repeated_rows(variables):
+    """Return that folds which were listed beforehand have rows more than once, "" if none has.
+
+    The lists are public. One person's row would count as often in a fit, or in a score.
+    """
+    owner = variables.get("self")
+    checked = getattr(owner, "_checked_cv_orig", None)
+    cv = variables.get("cv", getattr(owner, "cv", None) if checked is None else checked)
+    # scikit-learn keeps listed folds in an object with a `split`.
+    folds = getattr(cv, "cv", cv)
+    is_listed = isinstance(folds, list | tuple) and all(map(_is_fold, folds))
+    if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
+        return "gets folds that list rows more than once, so that a person's row counts repeatedly"
+    return ""
+
+
+def _is_fold(value):
+    return isinstance(value, list | tuple) and len(value) == 2
+
+
+def _repeats(rows):
+    """Say whether a list of row numbers has one of them twice; a mask has none."""
+    rows = np.asarray(rows)
+    return rows.dtype != bool and len(np.unique(rows)) < rows.size
+
+
 def _is_of_classes(value, *names):
     """Say whether the class of a value, or one that it derives from, has one of some names."""
     return any(each.__name__ in names for each in type(value).__mro__)
@@ -304,10 +331,13 @@ _MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabelled by o
 _LAST_STAGE = "computes its last stage from raw rows"
 _RAW_SCORES = "publishes or chooses by scores of the raw rows"
 
-_SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem)
+_SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem, refusal=_repeated_rows)
 
 _CROSS_VALIDATION = KnownCaller(
-    _RAW_SCORES, f"use dp_cross_val_score, or {PRIVATE_SCORES}", problem=_score_problem
+    _RAW_SCORES,
+    f"use dp_cross_val_score, or {PRIVATE_SCORES}",
+    problem=_score_problem,
+    refusal=_repeated_rows,
 )
 
 _ONE_VERSUS_ONE = KnownCaller(
@@ -342,6 +372,7 @@ CALLERS = {
         "use VotingClassifier or VotingRegressor of private estimators; or give it a private "
         "final_estimator and cv=KFold(5, shuffle=True, random_state=0)",
         problem=_stacking_problem,
+        refusal=_repeated_rows,
     ),
     "sklearn.ensemble._voting": KnownCaller(
         "has members that learn from raw rows without privacy",
@@ -353,6 +384,7 @@ CALLERS = {
         "use predict_proba of the private classifier as it is, or calibrate on public rows; "
         + IF_PUBLIC,
         problem=_not_of_classes("CalibrationDisplay", wrong="fits its calibrators to raw rows"),
+        refusal=_repeated_rows,
     ),
     "sklearn.model_selection._classification_threshold": KnownCaller(
         "chooses its threshold by scores of the raw rows",
@@ -373,6 +405,7 @@ CALLERS = {
         "returns an answer for each raw row",
         f"score by cross_val_score: {PRIVATE_SCORES}; what it returns is for your eyes alone",
         problem=_prediction_problem,
+        refusal=_repeated_rows,
     ),
     "sklearn.model_selection._validation:permutation_test_score": KnownCaller(
         "gives labels to the rows of others, so that one person changes two rows of a fit",
@@ -382,11 +415,13 @@ CALLERS = {
         _RAW_SCORES,
         f"use RFE or SelectFromModel, which choose by released coefficients, or {PRIVATE_SCORES}",
         problem=_sees_only_scores("RFECV"),
+        refusal=_repeated_rows,
     ),
     "sklearn.feature_selection._sequential": KnownCaller(
         _RAW_SCORES,
         f"use SelectFromModel, which chooses by released coefficients, or {PRIVATE_SCORES}",
         problem=_score_problem,
+        refusal=_repeated_rows,
     ),
     "sklearn.semi_supervised._self_training": KnownCaller(
         "publishes a label of each raw row, and how often it fits depends on raw rows",
@@ -408,6 +443,7 @@ CALLERS = {
         "splits the rows by folds that depend on their labels",
         "use cv=None or cv=KFold(5, shuffle=True, random_state=0)",
         problem=_chain_problem,
+        refusal=_repeated_rows,
     ),
     "imblearn.pipeline": KnownCaller(
         "has samplers: which rows a fit gets, and how often, depends on other rows",
