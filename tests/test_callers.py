@@ -859,6 +859,33 @@ def test_listed_folds_with_each_row_once_are_taken():
         assert (texts, error) == ([], None)
 
 
+MEMBERS = {
+    "a pipeline": (lambda a: make_pipeline(StandardScaler(), classifier(a)), False),
+    "a deep pipeline": (
+        lambda a: VotingClassifier([("p", make_pipeline(StandardScaler(), classifier(a)))]),
+        False,
+    ),
+    "a calibration": (lambda a: CalibratedClassifierCV(classifier(a)), False),
+    "a bagging": (lambda a: BaggingClassifier(classifier(a)), True),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_all_members_are_looked_at_before_the_first_is_charged(name):
+    build, is_refused = MEMBERS[name]
+    for ensemble in (
+        lambda a: VotingClassifier([("first", classifier(a)), ("last", build(a))]),
+        lambda a: StackingClassifier(
+            [("first", classifier(a)), ("last", build(a))], classifier(a), cv=FOLDS
+        ),
+        lambda a: StackingClassifier([("first", classifier(a))], build(a), cv=FOLDS),
+    ):
+        accountant = budget(on_raw_data="warn" if is_refused else "raise")
+        _, error = happens(lambda a, e=ensemble: e(a).fit(X, y), accountant)
+        assert "of the member" in str(error)
+        assert accountant.epsilon_spent == 0.0
+
+
 CANDIDATES = {
     "a raw step": lambda a: ("s", [scaler(a), StandardScaler()]),
     "a raw step inside a pipeline": lambda a: (

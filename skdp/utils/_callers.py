@@ -19,6 +19,7 @@ from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
     FITS,
     holds_private,
+    is_frozen,
     is_known,
     is_private,
     known_caller,
@@ -351,7 +352,8 @@ def _findings_of(call, row, name, occasion, skips_steps):
         steps = _raw_steps(getattr(subject, "transformer", None))
     elif found or occasion == "clone":
         # The pipeline inside a tool is looked at with it: it is fitted later, and often.
-        steps = _raw_steps(getattr(subject, "estimator", None)) + _raw_candidates(subject)
+        steps = _raw_steps(getattr(subject, "estimator", None))
+        steps += _raw_candidates(subject) + _raw_in_members(subject)
     else:
         steps = []
     if steps:
@@ -420,6 +422,23 @@ def _raw_candidates(search):
                     for text, refused in _raw_steps(value)
                 ]
     return found
+
+
+def _raw_in_members(ensemble):
+    """Return what is wrong inside the members of an ensemble, as `_raw_steps` does.
+
+    The members before them must not be charged first. Members without anything private are in the
+    row of their ensemble.
+    """
+    members = getattr(ensemble, "estimators", None)
+    pairs = [pair for pair in members or () if isinstance(pair, tuple) and len(pair) == 2]
+    pairs.append(("final_estimator", getattr(ensemble, "final_estimator", None)))
+    return [
+        (f"{text} of the member {name!r}", refused)
+        for name, member in pairs
+        if holds_private(member) and not is_frozen(member)
+        for text, refused in _raw_steps(member)
+    ]
 
 
 def _holders(name, params):

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
 
 # Splitters whose splits depend on row numbers alone.
 INDEX_SPLITTERS = frozenset(
@@ -83,6 +84,11 @@ def holds_private(value):
     return is_private(value) or any(map(is_private, value.get_params().values()))
 
 
+def is_frozen(value):
+    """Say whether a value is a fitted estimator that is not fitted again."""
+    return isinstance(value, FrozenEstimator)
+
+
 def _is_estimator(value):
     return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
 
@@ -140,7 +146,7 @@ def search_price(variables):
         is_finite = all(hasattr(values, "__len__") for values in grid.values())
         n_candidates = min(search.n_iter, n_candidates) if is_finite else search.n_iter
     # What is frozen was paid when it was fitted.
-    frozen = [name for name, part in params.items() if _is_of_classes(part, "FrozenEstimator")]
+    frozen = [name for name, part in params.items() if is_frozen(part)]
     paid = tuple(f"{name}__" if name else "" for name in frozen)
     parts = [part for name, part in params.items() if not name.startswith(paid)]
     private = list({id(part): part for part in parts if is_private(part)}.values())
@@ -268,9 +274,7 @@ def _raw_members(variables):
     raw = [
         name
         for name, member in members
-        if _is_estimator(member)
-        and not holds_private(member)
-        and not _is_of_classes(member, "FrozenEstimator")
+        if _is_estimator(member) and not holds_private(member) and not is_frozen(member)
     ]
     return f"has members {raw} that learn from raw rows without privacy" if raw else ""
 
