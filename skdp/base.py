@@ -22,14 +22,14 @@ from skdp._version import __version__
 from skdp.accounting import Allowance, Composed, Guarantee, PrivacyAccountant
 from skdp.accounting._report import describe_composition, describe_relation, describe_unit
 from skdp.accounting._state import Spend, Terms, composed_price
-from skdp.exceptions import LedgerError
+from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import joined_calls, sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import Door, RandomSource
 from skdp.noise._source import is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._callers import check_callers
+from skdp.utils._callers import check_callers, is_sent_to_workers
 from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._findings import collect_findings, warn_of_findings
@@ -275,6 +275,13 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         # skops, by which mlflow stores models, cannot make a pandas Timestamp again.
         params = self.get_params(deep=False)
         plain = {n: _plain_dates(value) for n, value in params.items() if _holds_dates(value)}
+        if is_sent_to_workers():
+            # A worker process cannot see what is around the tool that uses it.
+            try:
+                _check_callers_of(self, "clone")
+            except (ValueError, RawDataWarning) as error:
+                # joblib would hide the error of a pickle: the worker raises it.
+                plain["_refusal"] = error
         return super().__getstate__() | plain
 
     def __sklearn_clone__(self):

@@ -1,5 +1,6 @@
 """Tools around a private estimator are named before the charge; private ones are not."""
 
+import copy
 import pickle
 import re
 import sys
@@ -7,6 +8,7 @@ import threading
 import types
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -51,7 +53,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     Normalizer,
@@ -563,6 +565,87 @@ def test_a_tool_that_clones_in_its_workers_is_seen_there(capfd):
     assert accountant.epsilon_spent == 0.0
 
 
+# Tools that give a private estimator to their workers as it is, without a copy.
+SENT = {
+    "one versus rest": lambda accountant: make_pipeline(
+        StandardScaler(), OneVsRestClassifier(classifier(accountant), n_jobs=2)
+    ).fit(X, three),
+    "several outputs": lambda accountant: make_pipeline(
+        StandardScaler(), MultiOutputClassifier(classifier(accountant), n_jobs=2)
+    ).fit(X, two_outputs),
+    "output codes": lambda accountant: make_pipeline(
+        StandardScaler(), OutputCodeClassifier(classifier(accountant), random_state=0, n_jobs=2)
+    ).fit(X, three),
+    "a union": lambda accountant: FeatureUnion(
+        [("private", scaler(accountant)), ("raw", StandardScaler())], n_jobs=2
+    ).fit(X),
+    "a union in a pipeline": lambda accountant: make_pipeline(
+        StandardScaler(),
+        FeatureUnion([("private", scaler(accountant)), ("same", "passthrough")], n_jobs=2),
+        LogisticRegression(),
+    ).fit(X, y),
+    "calibration of a frozen model": lambda accountant: CalibratedClassifierCV(
+        frozen(accountant), n_jobs=2
+    ).fit(X, y),
+}
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+@pytest.mark.parametrize("name", SENT)
+def test_what_is_around_a_tool_is_seen_before_its_workers_charge(name, backend):
+    spent = 0.1 if "frozen" in name else 0.0
+    for rule in ("warn", "raise"):
+        ledger = "memory://" if backend == "threading" else None
+        accountant = PrivacyAccountant(100.0, 1e-2, ledger=ledger, on_raw_data=rule)
+        with joblib.parallel_config(backend), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if rule == "warn":
+                SENT[name](accountant)
+                assert accountant.epsilon_spent > spent or "frozen" in name
+            else:
+                with pytest.raises(ValueError, match="on_raw_data='raise'"):
+                    SENT[name](accountant)
+                assert accountant.epsilon_spent == pytest.approx(spent)
+        texts = [w for w in caught if issubclass(w.category, RawDataWarning)]
+        assert len(texts) == (rule == "warn")
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_private_tools_in_workers_are_not_warned_of(backend):
+    accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
+    with joblib.parallel_config(backend):
+        texts, error = happens(
+            lambda a: make_pipeline(
+                FeatureUnion([("private", scaler(a)), ("same", "passthrough")], n_jobs=2),
+                OneVsRestClassifier(classifier(a), n_jobs=2),
+            ).fit(X, three),
+            accountant,
+        )
+    assert (texts, error) == ([], None)
+
+
+def test_a_pickle_that_is_no_task_is_not_looked_at(tmp_path):
+    """A step of a raw pipeline may store a private model, in any thread."""
+    model = classifier(budget("in processes", on_raw_data="raise"))
+
+    class Stores(Normalizer):
+        def fit(self, X, y=None):
+            for store in (
+                lambda: pickle.dumps(model),
+                lambda: copy.deepcopy(model),
+                lambda: joblib.dump(model, tmp_path / "model.joblib"),
+                lambda: joblib.hash(model),
+            ):
+                store()
+                results = joblib.Parallel(2, backend="threading")([joblib.delayed(store)()] * 2)
+                assert len(results) == 2
+            return self
+
+    pipe = Pipeline([("scale", StandardScaler()), ("stores", Stores())])
+    texts, error = happens(lambda _: pipe.fit(X), None)
+    assert (texts, error) == ([], None)
+
+
 @pytest.mark.parametrize("name", PRIVATE)
 def test_what_is_private_is_not_warned_of(name):
     accountant = budget(name, on_raw_data="raise")
@@ -616,6 +699,8 @@ def test_an_unknown_tool_is_named_and_a_script_is_not(monkeypatch):
     assert happens(lambda a: tool.call(lambda: classifier(a).fit(X, y)), budget()) == ([], None)
     # Code that was written for skdp, and the user's own.
     for own in (
+        installed(path, monkeypatch, "import skdp\n"),
+        installed(path, monkeypatch, "import skdp.linear_model as private_models\n"),
         installed(path, monkeypatch, "from skdp import DPLogisticRegression\n"),
         installed("/home/me/scripts/some_tool.py", monkeypatch),
     ):
@@ -687,6 +772,157 @@ def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(is_
                 break
             assert f"epsilon {asked} in all, and the budget has {cap:.6g} left" in str(error)
             assert accountant.epsilon_spent == 0.0
+
+
+def test_a_search_whose_candidates_are_estimators_has_no_price():
+    """The model in the place of which they are tried may ask for more than all of them."""
+    accountant = PrivacyAccountant(2.0, 1e-2, ledger="memory://")
+    large = DPLogisticRegression(1.9, delta=1e-6, data_norm=2.0, accountant=accountant)
+    candidates = [classifier(accountant), classifier(accountant, C=0.1)]
+    search = GridSearchCV(
+        Pipeline([("model", large)]), {"model": candidates}, scoring=scorer(accountant), cv=FOLDS
+    )
+    texts, error = happens(lambda a: search.fit(X, y), accountant)
+    assert (texts, error) == ([], None)
+    assert accountant.epsilon_spent == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_what_is_frozen_costs_a_search_nothing(is_alone):
+    """It was paid when it was fitted: only the scores and the other steps are."""
+    accountant = PrivacyAccountant(3.0, 1e-2, ledger="memory://")
+    fitted = DPLogisticRegression(1.0, delta=1e-6, data_norm=2.0, accountant=accountant).fit(X, y)
+    first = FrozenEstimator(fitted)
+    if is_alone:
+        model, more = Pipeline([("model", first)]), 0.3
+    else:
+        model = make_pipeline(SelectFromModel(first), classifier(accountant))
+        more = 0.7
+    search = GridSearchCV(model, {}, scoring=scorer(accountant), cv=FOLDS)
+    texts, error = happens(lambda a: search.fit(X, y), accountant)
+    assert (texts, error) == ([], None)
+    assert accountant.epsilon_spent == pytest.approx(1.0 + more)
+
+
+def test_a_subclass_of_a_tool_is_judged_as_the_tool_is():
+    class OwnRFECV(RFECV):
+        pass
+
+    accountant = budget()
+    texts, error = happens(around_classifier(OwnRFECV, cv=FOLDS), accountant)
+    assert error is None
+    assert [text for text in texts if "OwnRFECV around DPLogisticRegression publishes" in text]
+    _, error = happens(around_classifier(OwnRFECV, cv=FOLDS), budget(on_raw_data="raise"))
+    assert "scores of the raw rows" in str(error)
+
+
+BOOTSTRAP = [(np.r_[np.arange(150), np.arange(50)], np.arange(150, 300))] * 2
+TWICE_SCORED = [(np.arange(150), np.r_[np.arange(150, 300), 299])] * 2
+WITH_FOLDS = {
+    "grid search": lambda a, cv: GridSearchCV(classifier(a), GRID, scoring=scorer(a), cv=cv).fit(
+        X, y
+    ),
+    "halving": lambda a, cv: HalvingGridSearchCV(
+        classifier(a), GRID, scoring=scorer(a), cv=cv, min_resources=300
+    ).fit(X, y),
+    "cross_val_score": lambda a, cv: cross_val_score(classifier(a), X, y, scoring=scorer(a), cv=cv),
+    "cross_validate": lambda a, cv: cross_validate(classifier(a), X, y, scoring=scorer(a), cv=cv),
+    "RFECV": lambda a, cv: RFECV(classifier(a), scoring=scorer(a), cv=cv).fit(X, y),
+    "sequential selection": lambda a, cv: SequentialFeatureSelector(
+        classifier(a), n_features_to_select=1, scoring=scorer(a), cv=cv
+    ).fit(X, y),
+    "calibration": lambda a, cv: CalibratedClassifierCV(classifier(a), cv=cv).fit(X, y),
+    "stacking": lambda a, cv: StackingClassifier([("a", classifier(a))], classifier(a), cv=cv).fit(
+        X, y
+    ),
+    "chain": lambda a, cv: ClassifierChain(classifier(a), cv=cv).fit(X, two_outputs),
+}
+
+
+@pytest.mark.parametrize("name", WITH_FOLDS)
+def test_listed_folds_with_a_row_twice_are_refused(name):
+    for folds in (BOOTSTRAP, TWICE_SCORED, tuple(BOOTSTRAP)):
+        # These two have read an iterator only after the first charge, or not at all.
+        for cv in (folds, iter(folds))[: 1 if name in ("stacking", "chain") else 2]:
+            accountant = budget()
+            _, error = happens(lambda a, cv=cv: WITH_FOLDS[name](a, cv), accountant)
+            assert "list rows more than once" in str(error)
+            assert "Nothing was computed or charged" in str(error)
+            assert accountant.epsilon_spent == 0.0
+
+
+def test_listed_folds_with_each_row_once_are_taken():
+    masks = [(np.arange(300) % 2 == i, np.arange(300) % 2 != i) for i in (0, 1)]
+    for cv in (list(FOLDS.split(X)), masks):
+        accountant = budget(on_raw_data="raise")
+        texts, error = happens(lambda a, cv=cv: WITH_FOLDS["grid search"](a, cv), accountant)
+        assert (texts, error) == ([], None)
+
+
+MEMBERS = {
+    "a pipeline": (lambda a: make_pipeline(StandardScaler(), classifier(a)), False),
+    "a deep pipeline": (
+        lambda a: VotingClassifier([("p", make_pipeline(StandardScaler(), classifier(a)))]),
+        False,
+    ),
+    "a calibration": (lambda a: CalibratedClassifierCV(classifier(a)), False),
+    "a bagging": (lambda a: BaggingClassifier(classifier(a)), True),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_all_members_are_looked_at_before_the_first_is_charged(name):
+    build, is_refused = MEMBERS[name]
+    for ensemble in (
+        lambda a: VotingClassifier([("first", classifier(a)), ("last", build(a))]),
+        lambda a: StackingClassifier(
+            [("first", classifier(a)), ("last", build(a))], classifier(a), cv=FOLDS
+        ),
+        lambda a: StackingClassifier([("first", classifier(a))], build(a), cv=FOLDS),
+    ):
+        accountant = budget(on_raw_data="warn" if is_refused else "raise")
+        _, error = happens(lambda a, e=ensemble: e(a).fit(X, y), accountant)
+        assert "of the member" in str(error)
+        assert accountant.epsilon_spent == 0.0
+
+
+CANDIDATES = {
+    "a raw step": lambda a: ("s", [scaler(a), StandardScaler()]),
+    "a raw step inside a pipeline": lambda a: (
+        "s",
+        [scaler(a), make_pipeline(Normalizer(), StandardScaler())],
+    ),
+    "a raw model": lambda a: ("c", [classifier(a), LogisticRegression()]),
+    "a calibration": lambda a: ("c", [classifier(a), CalibratedClassifierCV(classifier(a))]),
+    "a bagging": lambda a: ("c", [classifier(a), BaggingClassifier(classifier(a))]),
+}
+
+
+@pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV])
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_raw_candidates_of_a_search_are_found_before_the_first_charge(name, kind):
+    """Also where all scores are private, and in a list of grids."""
+    accountant = budget(on_raw_data="raise")
+    step, values = CANDIDATES[name](accountant)
+    more = {"n_iter": 2} if kind is RandomizedSearchCV else {}
+    for grid in ({step: values}, [{step: values[:1]}, {step: values}]):
+        pipe = Pipeline([("s", scaler(accountant)), ("c", classifier(accountant))])
+        search = kind(pipe, grid, scoring=scorer(accountant), cv=FOLDS, **more)
+        _, error = happens(lambda a, s=search: s.fit(X, y), accountant)
+        assert f"among the candidates for {step!r}" in str(error)
+        assert accountant.epsilon_spent == 0.0
+
+
+def test_resamplers_among_candidates_are_refused():
+    imblearn = pytest.importorskip("imblearn")
+    accountant = budget()
+    pipe = imblearn.pipeline.Pipeline([("o", "passthrough"), ("c", classifier(accountant))])
+    grid = {"o": ["passthrough", imblearn.over_sampling.RandomOverSampler()]}
+    search = GridSearchCV(pipe, grid, scoring=scorer(accountant), cv=FOLDS)
+    _, error = happens(lambda _: search.fit(X, y), accountant)
+    assert "RandomOverSampler" in str(error)
+    assert "Nothing was computed or charged" in str(error)
+    assert accountant.epsilon_spent == 0.0
 
 
 def test_a_verbose_search_says_its_price(capsys):

@@ -9,11 +9,17 @@ import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+
+from sklearn.base import BaseEstimator
 
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
     FITS,
     holds_private,
+    is_frozen,
     is_known,
     is_private,
     known_caller,
@@ -26,30 +32,38 @@ CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblea
 SEARCH = "sklearn.model_selection._search"
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
+PARALLEL = "joblib.parallel"
+# They pickle tasks in threads of their own.
+SENDS_TASKS = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
 RAW_STEPS = "has steps that learn from raw rows"
 INSTALLED = ("site-packages", "dist-packages")
 
 
-class _Warned(threading.local):
-    """The call of the outermost tool in which a thread was warned last, and of what.
+@dataclass(frozen=True)
+class _Warned:
+    """The call of the outermost tool in a thread of which was warned last, and what was said.
 
     Attributes
     ----------
-    subject : callable or None
+    subject : callable
         A weak reference to the tool.
-    chain : tuple or None
+    chain : tuple
         Tells the call from other calls of the tool.
-    texts : set of str
+    texts : frozenset of str
         The warnings that were given.
     is_complete : bool
         Whether one of them was about the outermost tool itself. It speaks for all that is inside.
     """
 
-    subject = chain = None
-    texts, is_complete = frozenset(), False
+    subject: Callable
+    chain: tuple
+    texts: frozenset
+    is_complete: bool
 
 
-_warned = _Warned()
+# By the thread of the outermost tool: its workers' threads warn of it once together.
+_warned = {}
+_warning = threading.RLock()
 # What reads the steps of pipelines that learn from rows without privacy.
 _step_readers = []
 
@@ -74,9 +88,9 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     on_raw_data : callable
         Returns "warn" or "raise": what the ledger asks for. It is called if something was found.
     occasion : {"fit", "clone", "answer"}
-        What is about to happen. Tools clone an estimator in the calling process before they send
-        it to workers, where the tool itself cannot be seen any more. A fitted estimator that
-        answers inside the `fit` of a tool trains that tool.
+        What is about to happen. Tools clone or pickle an estimator in the calling process before
+        they send it to workers, where the tool itself cannot be seen any more. A fitted estimator
+        that answers inside the `fit` of a tool trains that tool.
 
     Raises
     ------
@@ -88,17 +102,99 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     RawDataWarning
         Once for each call of the outermost tool.
     """
-    frame = sys._getframe(2)
-    calls, direct = [], None
+    if getattr(estimator, "_refusal", None) is not None:
+        # It was found when it was sent to this worker.
+        raise estimator._refusal
+    calls, direct, is_parallel = _read_stack(sys._getframe(2))
+    stacks = [threading.get_ident()]
+    # What is outside a worker's thread, or one that sends tasks to processes, waits elsewhere.
+    while is_parallel and (found := _find_waiting(estimator, stacks)) is not None:
+        thread, frame = found
+        stacks.append(thread)
+        outer, outer_direct, is_parallel = _read_stack(frame)
+        calls += outer
+        direct = outer_direct if direct is None else direct
+    if calls or (direct is not None and _is_installed(direct)):
+        _judge(estimator, calls, direct, on_raw_data, occasion, stacks[-1])
+
+
+def is_sent_to_workers():
+    """Say whether the pickle that is being made is a task for worker processes of joblib.
+
+    Its threads pickle what they send, and nothing else. All other pickles are of no concern.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return False
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") in SENDS_TASKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _read_stack(frame):
+    """Return what the calls from a frame outwards are.
+
+    Parameters
+    ----------
+    frame : frame
+
+    Returns
+    -------
+    calls : list of frames
+        Those of known tools and containers, from the inside out.
+    direct : frame or None
+        The innermost one of other code that does not only pass on rows.
+    is_parallel : bool
+        Whether joblib works on a task of another thread, so that calls may be missing.
+    """
+    calls, direct, is_parallel = [], None, False
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
+        elif module == PARALLEL or module in SENDS_TASKS:
+            is_parallel = True
         elif direct is None and not passes_on(module):
             direct = frame
         frame = frame.f_back
-    if calls or (direct is not None and _is_installed(direct)):
-        _judge(estimator, calls, direct, on_raw_data, occasion)
+    return calls, direct, is_parallel and threading.current_thread() is not threading.main_thread()
+
+
+def _find_waiting(estimator, known):
+    """Return the thread that waits in joblib for a task with an estimator, and its innermost call.
+
+    Parameters
+    ----------
+    estimator : estimator
+    known : list of int
+        Threads that were looked at.
+
+    Returns
+    -------
+    (int, frame) or None
+        None if no tool that waits holds this estimator itself: a copy was looked at when it was
+        made.
+    """
+    for thread, frame in sys._current_frames().items():
+        while thread not in known and frame is not None:
+            if frame.f_globals.get("__name__") == PARALLEL and _is_held(estimator, frame):
+                return thread, frame
+            frame = frame.f_back
+    return None
+
+
+def _is_held(estimator, frame):
+    """Say whether an object whose method is among the calls outside a frame has an estimator."""
+    while frame is not None:
+        owner = _subject(frame.f_locals)
+        # Other classes may have a `get_params` that is something else.
+        parts = owner.get_params().values() if isinstance(owner, BaseEstimator) else ()
+        if any(part is estimator for part in parts):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def check_scored(estimator, scorer, on_raw_data):
@@ -167,11 +263,17 @@ def _is_installed(frame):
     path = frame.f_code.co_filename
     if not any(folder in path for folder in INSTALLED):
         return False
-    known = (getattr(value, "__module__", None) for value in list(frame.f_globals.values()))
-    return not any(isinstance(name, str) and name.partition(".")[0] == "skdp" for name in known)
+    return not any(map(_is_of_skdp, list(frame.f_globals.values())))
 
 
-def _judge(estimator, calls, direct, on_raw_data, occasion):
+def _is_of_skdp(value):
+    """Say whether a value is skdp, one of its modules, or a class or function of one of these."""
+    # A module has no `__module__`.
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] == "skdp"
+
+
+def _judge(estimator, calls, direct, on_raw_data, occasion, thread):
     """Raise or warn for what is wrong with any of the calls around an estimator."""
     name = type(estimator).__name__
     findings = []
@@ -183,7 +285,12 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
             continue
         if module == VALIDATION and _is_called_by_tool(call):
-            # That tool's row says what it makes of the scores or the answers.
+            # That tool's row says what it makes of the scores or the answers. Folds that it was
+            # given as an iterator are a list here alone.
+            refusal = row.refusal(call.f_locals) if row is not None and row.refusal else ""
+            if refusal:
+                who = _public_name(call, row, calls)
+                findings.append((call, who, f"{refusal}: {row.instead}", True))
             continue
         title = _public_name(call, row, calls)
         # What was found of a pipeline speaks for the pipelines inside it.
@@ -205,7 +312,9 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
             "on_raw_data='raise'"
         )
     found_in = [call for call, *_ in findings]
-    _warn_once(text, calls[-1] if calls else direct, found_in, more=price and f"; {price}")
+    outermost = calls[-1] if calls else direct
+    with _warning:
+        _warn_once(text, outermost, found_in, more=price and f"; {price}", thread=thread)
 
 
 def _price_of_search(calls, occasion):
@@ -242,7 +351,7 @@ def _price_of_search(calls, occasion):
     return ""
 
 
-def _warn_once(text, outermost, found_in, more="", is_spoken_for=True):
+def _warn_once(text, outermost, found_in, more="", thread=None, is_spoken_for=True):
     """Warn, once for each call of the outermost tool; always if the user made it an error.
 
     Parameters
@@ -255,20 +364,23 @@ def _warn_once(text, outermost, found_in, more="", is_spoken_for=True):
         The calls in which something is wrong.
     more : str, default=""
         What the warning says beside, and what makes no new one.
+    thread : int or None, default=None
+        In which the outermost tool was called; None stands for this one.
     is_spoken_for : bool, default=True
         Whether a warning of the outermost tool itself speaks for this one.
     """
+    thread = threading.get_ident() if thread is None else thread
     subject, chain = _identity(outermost)
-    if _warned.chain != chain or _warned.subject() is not subject:
-        known, is_complete = frozenset(), False
-    else:
-        known, is_complete = _warned.texts, _warned.is_complete
+    last = _warned.get(thread)
+    is_same = last is not None and last.chain == chain and last.subject() is subject
+    known = last.texts if is_same else frozenset()
+    is_complete = is_same and last.is_complete
     if (text in known or (is_complete and is_spoken_for)) and not _is_error():
         return
     warn_user(text + more, RawDataWarning, is_between=passes_on)
     # Not before: a warning that is an error stops the next call as well.
-    _warned.subject, _warned.chain = _reference(subject), chain
-    _warned.texts, _warned.is_complete = known | {text}, is_complete or outermost in found_in
+    is_complete = is_complete or outermost in found_in
+    _warned[thread] = _Warned(_reference(subject), chain, known | {text}, is_complete)
 
 
 def _findings_of(call, row, name, occasion, skips_steps):
@@ -306,6 +418,7 @@ def _findings_of(call, row, name, occasion, skips_steps):
     elif found or occasion == "clone":
         # The pipeline inside a tool is looked at with it: it is fitted later, and often.
         steps = _raw_steps(getattr(subject, "estimator", None))
+        steps += _raw_candidates(subject) + _raw_in_members(subject)
     else:
         steps = []
     if steps:
@@ -345,7 +458,8 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
         advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
             title = "func or inverse_func of " * is_of_targets + _title(step.estimator, step.name)
-            found.append((title + advice, False))
+            repeats_rows = hasattr(step.estimator, "fit_resample")
+            found.append((title + advice, repeats_rows))
         else:
             found.append((f"the parameter {step.name!r}{advice}", False))
     # The tool that calls, if it is this one, was judged by its call.
@@ -359,6 +473,40 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
                     found.append((f"{title}, which {problem} ({row.instead})", is_refused))
                 break
     return found
+
+
+def _raw_candidates(search):
+    """Return what is wrong with estimators that a search tries, as `_raw_steps` does.
+
+    Some of them may be private: these must not be charged before the others are found.
+    """
+    grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
+    found = []
+    for grid in grids if isinstance(grids, list | tuple) else [grids]:
+        for name, values in grid.items() if isinstance(grid, dict) else ():
+            for value in values if isinstance(values, list | tuple) else ():
+                found += [
+                    (f"{text} among the candidates for {name!r}", refused)
+                    for text, refused in _raw_steps(value)
+                ]
+    return found
+
+
+def _raw_in_members(ensemble):
+    """Return what is wrong inside the members of an ensemble, as `_raw_steps` does.
+
+    The members before them must not be charged first. Members without anything private are in the
+    row of their ensemble.
+    """
+    members = getattr(ensemble, "estimators", None)
+    pairs = [pair for pair in members or () if isinstance(pair, tuple) and len(pair) == 2]
+    pairs.append(("final_estimator", getattr(ensemble, "final_estimator", None)))
+    return [
+        (f"{text} of the member {name!r}", refused)
+        for name, member in pairs
+        if holds_private(member) and not is_frozen(member)
+        for text, refused in _raw_steps(member)
+    ]
 
 
 def _holders(name, params):

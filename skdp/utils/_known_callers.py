@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
 
 # Splitters whose splits depend on row numbers alone.
 INDEX_SPLITTERS = frozenset(
@@ -86,6 +88,11 @@ def holds_private(value):
     return is_private(value) or any(map(is_private, value.get_params().values()))
 
 
+def is_frozen(value):
+    """Say whether a value is a fitted estimator that is not fitted again."""
+    return isinstance(value, FrozenEstimator)
+
+
 def _is_estimator(value):
     return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
 
@@ -123,13 +130,17 @@ def search_price(variables):
     (int, float, float, PrivacyAccountant) or None
         The number of fits, and the epsilon and delta of these and their scores. None if the
         charges are not known beforehand: without an accountant, with several, where charges do not
-        add up plainly, or where candidates differ in epsilon.
+        add up plainly, or where candidates differ in epsilon, or are estimators.
     """
     search = variables.get("self")
     grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
     # Halving fits on few rows first, and drops candidates by their scores.
     is_plain = isinstance(grid, dict) and not hasattr(search, "factor")
     if not is_plain or any("epsilon" in name for name in grid):
+        return None
+    estimator = search.estimator
+    params = {"": estimator, **estimator.get_params()}
+    if any(_is_estimator(params.get(name)) or _offers_estimators(grid[name]) for name in grid):
         return None
     n_splits = _number_of_splits(search.cv, variables.get("X"))
     if n_splits is None:
@@ -138,8 +149,10 @@ def search_price(variables):
     if not hasattr(search, "param_grid"):
         is_finite = all(hasattr(values, "__len__") for values in grid.values())
         n_candidates = min(search.n_iter, n_candidates) if is_finite else search.n_iter
-    estimator = search.estimator
-    parts = [estimator, *estimator.get_params().values()]
+    # What is frozen was paid when it was fitted.
+    frozen = [name for name, part in params.items() if is_frozen(part)]
+    paid = tuple(f"{name}__" if name else "" for name in frozen)
+    parts = [part for name, part in params.items() if not name.startswith(paid)]
     private = list({id(part): part for part in parts if is_private(part)}.values())
     scorers = search.scoring.values() if isinstance(search.scoring, dict) else [search.scoring]
     scorers = [scorer for scorer in scorers if getattr(scorer, "releases_privately", False)]
@@ -157,6 +170,11 @@ def search_price(variables):
         return n_fits * fits + n_private_scores * scores
 
     return n_fits, charged("epsilon"), charged("delta"), accountant
+
+
+def _offers_estimators(values):
+    """Say whether some values that a search tries for a parameter are estimators."""
+    return isinstance(values, list | tuple) and any(map(_is_estimator, values))
 
 
 def _number_of_splits(cv, X):
@@ -188,11 +206,42 @@ def _score_problem(variables):
     return " and ".join(problems)
 
 
+def _repeated_rows(variables):
+    """Return that folds which were listed beforehand have rows more than once, "" if none has.
+
+    The lists are public. One person's row would count as often in a fit, or in a score.
+    """
+    owner = variables.get("self")
+    checked = getattr(owner, "_checked_cv_orig", None)
+    cv = variables.get("cv", getattr(owner, "cv", None) if checked is None else checked)
+    # scikit-learn keeps listed folds in an object with a `split`.
+    folds = getattr(cv, "cv", cv)
+    is_listed = isinstance(folds, list | tuple) and all(map(_is_fold, folds))
+    if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
+        return "gets folds that list rows more than once, so that a person's row counts repeatedly"
+    return ""
+
+
+def _is_fold(value):
+    return isinstance(value, list | tuple) and len(value) == 2
+
+
+def _repeats(rows):
+    """Say whether a list of row numbers has one of them twice; a mask has none."""
+    rows = np.asarray(rows)
+    return rows.dtype != bool and len(np.unique(rows)) < rows.size
+
+
+def _is_of_classes(value, *names):
+    """Say whether the class of a value, or one that it derives from, has one of some names."""
+    return any(each.__name__ in names for each in type(value).__mro__)
+
+
 def _sees_only_scores(*names):
-    """Return a `problem` that is that of scores, for some classes of a module alone."""
+    """Return a `problem` that is that of scores, for some classes and their subclasses alone."""
 
     def problem(variables):
-        is_named = type(variables.get("self")).__name__ in names
+        is_named = _is_of_classes(variables.get("self"), *names)
         return _score_problem(variables) if is_named else ""
 
     return problem
@@ -202,8 +251,7 @@ def _of_classes(*names, wrong):
     """Return a `problem` of some classes of a module, and of their subclasses, alone."""
 
     def problem(variables):
-        classes = {each.__name__ for each in type(variables.get("self")).__mro__}
-        return wrong if classes.intersection(names) else ""
+        return wrong if _is_of_classes(variables.get("self"), *names) else ""
 
     return problem
 
@@ -212,8 +260,7 @@ def _not_of_classes(*names, wrong):
     """Return a `problem` of all but some classes of a module."""
 
     def problem(variables):
-        classes = {each.__name__ for each in type(variables.get("self")).__mro__}
-        return "" if classes.intersection(names) else wrong
+        return "" if _is_of_classes(variables.get("self"), *names) else wrong
 
     return problem
 
@@ -231,9 +278,7 @@ def _raw_members(variables):
     raw = [
         name
         for name, member in members
-        if _is_estimator(member)
-        and not holds_private(member)
-        and type(member).__name__ != "FrozenEstimator"
+        if _is_estimator(member) and not holds_private(member) and not is_frozen(member)
     ]
     return f"has members {raw} that learn from raw rows without privacy" if raw else ""
 
@@ -318,7 +363,7 @@ def _sampler_problem(variables):
 def _weighted_final_stage(variables):
     """Return that econml would weight the rows of a private final stage, after it was charged."""
     final = getattr(variables.get("self"), "model_final", None)
-    is_weighted = type(variables.get("self")).__name__ in ("NonParamDML", "KernelDML")
+    is_weighted = _is_of_classes(variables.get("self"), "NonParamDML", "KernelDML")
     return "gives its private model_final a sample_weight" * (is_weighted and holds_private(final))
 
 
@@ -340,10 +385,13 @@ _MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabelled by o
 _LAST_STAGE = "computes its last stage from raw rows"
 _RAW_SCORES = "publishes or chooses by scores of the raw rows"
 
-_SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem)
+_SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem, refusal=_repeated_rows)
 
 _CROSS_VALIDATION = KnownCaller(
-    _RAW_SCORES, f"use dp_cross_val_score, or {PRIVATE_SCORES}", problem=_score_problem
+    _RAW_SCORES,
+    f"use dp_cross_val_score, or {PRIVATE_SCORES}",
+    problem=_score_problem,
+    refusal=_repeated_rows,
 )
 
 _ONE_VERSUS_ONE = KnownCaller(
@@ -378,6 +426,7 @@ CALLERS = {
         "use VotingClassifier or VotingRegressor of private estimators; or give it a private "
         "final_estimator and cv=KFold(5, shuffle=True, random_state=0)",
         problem=_stacking_problem,
+        refusal=_repeated_rows,
     ),
     "sklearn.ensemble._voting": KnownCaller(
         "has members that learn from raw rows without privacy",
@@ -389,6 +438,7 @@ CALLERS = {
         "use predict_proba of the private classifier as it is, or calibrate on public rows; "
         + IF_PUBLIC,
         problem=_not_of_classes("CalibrationDisplay", wrong="fits its calibrators to raw rows"),
+        refusal=_repeated_rows,
     ),
     "sklearn.model_selection._classification_threshold": KnownCaller(
         "chooses its threshold by scores of the raw rows",
@@ -409,6 +459,7 @@ CALLERS = {
         "returns an answer for each raw row",
         f"score by cross_val_score: {PRIVATE_SCORES}; what it returns is for your eyes alone",
         problem=_prediction_problem,
+        refusal=_repeated_rows,
     ),
     "sklearn.model_selection._validation:permutation_test_score": KnownCaller(
         "gives labels to the rows of others, so that one person changes two rows of a fit",
@@ -433,11 +484,13 @@ CALLERS = {
         _RAW_SCORES,
         f"use RFE or SelectFromModel, which choose by released coefficients, or {PRIVATE_SCORES}",
         problem=_sees_only_scores("RFECV"),
+        refusal=_repeated_rows,
     ),
     "sklearn.feature_selection._sequential": KnownCaller(
         _RAW_SCORES,
         f"use SelectFromModel, which chooses by released coefficients, or {PRIVATE_SCORES}",
         problem=_score_problem,
+        refusal=_repeated_rows,
     ),
     "sklearn.semi_supervised._self_training": KnownCaller(
         "publishes a label of each raw row, and how often it fits depends on raw rows",
@@ -466,6 +519,7 @@ CALLERS = {
         "use classes=[...] of the private classifier, and cv=None or cv=KFold(5, shuffle=True, "
         "random_state=0) of a chain",
         problem=_outputs_problem,
+        refusal=_repeated_rows,
     ),
     "imblearn.pipeline": KnownCaller(
         "has samplers: which rows a fit gets, and how often, depends on other rows",
