@@ -7,7 +7,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.base import terms_of
 from skdp.pipeline._fit_params import check_fit_params
-from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp
+from skdp.pipeline._instances import fitted_params
+from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import check_accepted
@@ -65,8 +66,7 @@ class CheckedFitsMixin:
 
     def _forget_fits(self):
         """Delete the fitted attributes of this container and of its private steps."""
-        private = [part for part in self.get_params().values() if is_estimator(part)]
-        for part in (self, *filter(of_skdp, private)):
+        for part in (self, *filter(is_private, self.get_params().values())):
             forget_fitted(part)
 
     def _check_steps(self):
