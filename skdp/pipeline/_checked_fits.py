@@ -37,9 +37,12 @@ class CheckedFitsMixin:
     ----------
     checks_fits : bool
         False in a trial of the fit.
+    judges_steps : bool
+        False in any trial, whose steps are readers in the place of those that will be fitted.
     """
 
     checks_fits = True
+    judges_steps = True
     # What the plan was told: the names of steps that learn, and need no protection.
     _public_steps = ()
     # All private steps were planned together, before any of them ran: a report composes them so.
@@ -48,7 +51,8 @@ class CheckedFitsMixin:
     def _fit_checked(self, fit, X, y, params):
         if self.checks_fits:
             try:
-                self._check_steps()
+                if self.judges_steps:
+                    self._check_steps()
                 check_fit_params(self, params)
                 check_parameters(self, PublicTable.of_fit(self, X, y))
                 read_raw_cells(self, X, y, params)
@@ -87,10 +91,10 @@ class CheckedFitsMixin:
                     )
 
     def __sklearn_clone__(self):
-        return self._with_public_steps(super().__sklearn_clone__())
+        return self._judged_likewise(super().__sklearn_clone__())
 
-    def _with_public_steps(self, other):
-        other._public_steps = self._public_steps
+    def _judged_likewise(self, other):
+        other._public_steps, other.judges_steps = self._public_steps, self.judges_steps
         return other
 
     def fit(self, X, y=None, **params):
@@ -111,7 +115,7 @@ class SplitPipeline(CheckedFitsMixin, Pipeline):
 
     def __getitem__(self, ind):
         found = super().__getitem__(ind)
-        return self._with_public_steps(found) if isinstance(ind, slice) else found
+        return self._judged_likewise(found) if isinstance(ind, slice) else found
 
     def fit_predict(self, X, y=None, **params):
         return self._fit_checked(super().fit_predict, X, y, params)

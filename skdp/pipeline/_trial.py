@@ -156,6 +156,9 @@ def trial_of(model, steps, private, n_units=None, *, unplanned=()):
         The model, changed.
     """
     params = {"": model} | model.get_params()
+    for container in params.values():
+        if hasattr(container, "judges_steps"):
+            container.judges_steps = False
     parts = {}
     for step in steps:
         is_behind = bool(private.intersection(step.before))

@@ -2309,7 +2309,7 @@ MUTATIONS = [
     Mutation(
         "unsafe-steps-accepted",
         "pipeline._planning",
-        "plan_pipeline",
+        "check_accepted",
         rules.refusals_dropped("see check_pipeline"),
         ("pipeline/test_split.py::test_pipelines_that_are_not_private_are_refused",),
         "a step that learns without noise is inside",

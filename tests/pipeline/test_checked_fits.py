@@ -27,7 +27,7 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.exceptions import RawDataWarning
-from skdp.model_selection import make_dp_scorer
+from skdp.model_selection import dp_cross_val_score, make_dp_scorer
 from skdp.pipeline import split_budget
 from skdp.utils import ChunkedArray
 
@@ -419,3 +419,13 @@ def test_a_refused_fit_leaves_no_earlier_model():
         split.fit(X, y)
     with pytest.raises(NotFittedError):
         split.predict(X)
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "nested"])
+def test_a_plan_can_be_cross_validated_privately(kind):
+    accountant = PrivacyAccountant(10.0, 1e-2)
+    plan, _ = plan_of(kind, None)
+    X = np.random.default_rng(0).uniform(-1, 1, (90, 3))
+    terms = {"epsilon": 1.0, "delta": 1e-5, "accountant": accountant}
+    dp_cross_val_score(plan, X, (X[:, 0] > 0).astype(int), cv=3, **terms)
+    assert accountant.epsilon_spent == pytest.approx(1.0)
