@@ -103,6 +103,21 @@ class Stream(_ExistsOnce):
         return self._bits.random_raw(n)
 
 
+def check_seed(random_state):
+    """Raise `ValueError` unless a `random_state` is None or a seed.
+
+    Parameters
+    ----------
+    random_state : object
+    """
+    is_seed = isinstance(random_state, numbers.Integral) and type(random_state) is not bool
+    if not (random_state is None or (is_seed and random_state >= 0)):
+        raise ValueError(
+            f"random_state must be None or an integer >= 0, got {random_state!r}; generators "
+            "are not accepted, because their state can be copied"
+        )
+
+
 class RandomSource(_ExistsOnce):
     """A source of independent random streams, one for each release.
 
@@ -148,12 +163,7 @@ class RandomSource(_ExistsOnce):
     __slots__ = ("_lock", "_pid", "_seeds")
 
     def __init__(self, random_state=None):
-        is_seed = isinstance(random_state, numbers.Integral) and type(random_state) is not bool
-        if not (random_state is None or (is_seed and random_state >= 0)):
-            raise ValueError(
-                f"random_state must be None or an integer >= 0, got {random_state!r}; generators "
-                "are not accepted, because their state can be copied"
-            )
+        check_seed(random_state)
         self._seeds = None if random_state is None else np.random.SeedSequence(int(random_state))
         self._lock = threading.Lock()
         self._pid = os.getpid()

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._tables import target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
+from skdp.noise._source import check_seed
 from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, form_of_table, refuses_sparse
 from skdp.pipeline._instances import fitted_params, is_estimator, sklearn_name, with_params
 from skdp.pipeline._kinds import plans_its_fit
@@ -171,6 +172,7 @@ def _check_of_sklearn(step):
 def _check_plan(step, table):
     """Check the parameters of a private step, and the target against them, by its plan."""
     estimator, params = step.estimator, step.params
+    check_seed(params.get("random_state"))
     guarantee = guarantee_of(estimator)
     classes = labels_of(params, table.classes)
     if table.has_target and get_tags(estimator).target_tags.required:

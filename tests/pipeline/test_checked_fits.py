@@ -429,3 +429,20 @@ def test_a_plan_can_be_cross_validated_privately(kind):
     terms = {"epsilon": 1.0, "delta": 1e-5, "accountant": accountant}
     dp_cross_val_score(plan, X, (X[:, 0] > 0).astype(int), cv=3, **terms)
     assert accountant.epsilon_spent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "seed", [-1, "a", 0.5, np.random.default_rng(0)], ids=["-1", "a", "0.5", "generator"]
+)
+def test_the_seed_of_a_later_step_is_checked_before_the_charge(seed):
+    frame, y = table()
+    accountant = PrivacyAccountant(9.0, 1e-3)
+    last = DPLogisticRegression(data_norm=2.0, random_state=seed)
+    error = "step 'dplogisticregression': random_state must be"
+    with pytest.raises(ValueError, match=error):
+        split_budget(make_pipeline(scaler(), last), 1.0, 1e-6, accountant)
+    pipe = make_pipeline(scaler(), DPLogisticRegression(data_norm=2.0))
+    split = split_budget(pipe, 1.0, 1e-6, accountant)
+    with pytest.raises(ValueError, match=error):
+        split.set_params(dplogisticregression__random_state=seed).fit(frame[["age", "income"]], y)
+    assert accountant.epsilon_spent == 0.0
