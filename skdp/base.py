@@ -156,6 +156,12 @@ def _composition(accountant, terms):
     return words if plan is None else f"{plan}; {words}"
 
 
+GROUPS_OF_NO_PERSONS = (
+    "with groups the unit is a person, and that of the accountant is a {unit}: open a ledger with "
+    "unit='person', or leave groups out"
+)
+
+
 def _for_groups(plan_fit):
     """Make a `plan_fit` for groups and unknown shapes of one for rows and a known shape."""
 
@@ -541,10 +547,7 @@ class PrivateRelease:
         if groups is None:
             return n_rows
         if self._accountant is not None and unit != "person":
-            raise ValueError(
-                f"with groups the unit is a person, and that of the accountant is a {unit}: open "
-                "a ledger with unit='person', or leave groups out"
-            )
+            raise ValueError(GROUPS_OF_NO_PERSONS.format(unit=unit))
         self._persons = read_persons(groups, n_rows, self._known.missing_ids)
         return self._persons.n_persons
 

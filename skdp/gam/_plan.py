@@ -37,8 +37,8 @@ LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
 # With delta = 0 a range has 16 cells, however large noise is.
 FEWEST_HALVINGS = 4
-# The variance of targets, for numbers: at most so much of the budget, no more than leaves noise of
-# one so manieth of the rows in a value that a row moves by 1, and at least the last.
+# The share of the variance of targets, for numbers: at most 5 %, at least .1 %, and otherwise what
+# leaves noise of a thirtieth of the rows in a value that a row moves by 1.
 VARIANCE_SHARE = 0.05, 30.0, FREE_SHARE
 # How often the check subtracts what chance explains. It sees moves of scores that are cut at half
 # of their usual size: a normal variable has P(|N| < 1/2) = .383 of its variance in common with
@@ -246,9 +246,8 @@ class AdditivePlan(ColumnsPlan):
     @cached_property
     def variance(self):
         """What releases the variance of the targets around the centre."""
-        return self.task.variance(
-            self.n_rows, self._moved, partial(self.budget.mechanism, self.shares["variance"])
-        )
+        mechanism = partial(self.budget.mechanism, self.shares["variance"])
+        return self.task.variance(self.n_rows, mechanism)
 
     @cached_property
     def checking(self):

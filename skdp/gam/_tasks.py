@@ -243,9 +243,10 @@ class NumberTask(FrozenValue, kw_only=True):
         moved = float(rows_moved)
         return MeanCentre(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
 
-    def variance(self, n_rows, rows_moved, mechanism):
+    def variance(self, n_rows, mechanism):
         """Return the plan of the noisy variance of targets around a centre."""
-        moved = self.clip**2 * float(rows_moved)
+        # No square is below 0, so that a row that takes the place of another moves no more.
+        moved = self.clip**2
         return VarianceOfTargets(
             n_rows=n_rows, clip=self.clip, mechanism=mechanism(l1=moved, l2=moved)
         )

@@ -69,8 +69,11 @@ class CheckedFitsMixin:
             raise
 
     def _forget_fits(self):
-        """Delete the fitted attributes of this container and of its private steps."""
-        for part in (self, *filter(is_private, self.get_params().values())):
+        """Delete the fitted attributes of this container and of its private steps.
+
+        Frozen models stay: they are not fitted again, and were paid for.
+        """
+        for part in (self, *filter(is_private, fitted_params(self).values())):
             forget_fitted(part)
 
     def _check_steps(self):

@@ -203,8 +203,8 @@ def _check_plan(step, table):
         if not planned.covers(plan.event, relation):
             raise ValueError(
                 f"it would release what was not planned: {plan.event} instead of {planned.event}. "
-                "The table's shape, its labels or a parameter are not those of the plan: split the "
-                "budget again"
+                "The table's shape or types, its labels or a parameter are not those of the plan: "
+                "split the budget again, without n_samples and n_features if types are not known"
             )
 
 

@@ -13,6 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
@@ -446,3 +447,26 @@ def test_the_seed_of_a_later_step_is_checked_before_the_charge(seed):
     with pytest.raises(ValueError, match=error):
         split.set_params(dplogisticregression__random_state=seed).fit(frame[["age", "income"]], y)
     assert accountant.epsilon_spent == 0.0
+
+
+def test_a_refused_fit_leaves_frozen_models_as_they_were():
+    frame, y = table()
+    X = frame[["age", "income"]]
+    paid = DPStandardScaler(bounds=(0, 1), random_state=0).fit(X)
+    pipe = make_pipeline(FrozenEstimator(paid), DPLogisticRegression(data_norm=2.0))
+    split = split_budget(pipe, 1.0, 1e-6, PrivacyAccountant(9.0, 1e-3)).fit(X, y)
+    with pytest.raises(ValueError, match="C must be"):
+        split.set_params(dplogisticregression__C=-1.0).fit(X, y)
+    assert hasattr(split[0].estimator, "mean_") and hasattr(paid, "mean_")
+    assert not hasattr(split[1], "coef_")
+
+
+def test_a_search_behind_a_step_takes_parameters_for_its_candidates():
+    frame, y = table()
+    last = DPLogisticRegression(data_norm=2.0)
+    search = DPGridSearchCV(last, {"C": [0.1, 1.0]}, strategy="cv", cv=2)
+    params = {"dpgridsearchcv__nope": 1}
+    split = split_budget(make_pipeline(scaler(), search), 1.0, 1e-4, PrivacyAccountant(9.0, 1e-3))
+    # What is wrong is for the search to say: no step's signature tells it.
+    with pytest.raises(TypeError, match="nope"):
+        split.fit(frame[["age", "income"]], y, **params)
