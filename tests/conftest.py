@@ -6,3 +6,8 @@ import os
 # they wait for one another: a fit of scikit-learn's k-means takes many times the processor time.
 # The libraries read it when they are imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from skdp.accounting import register_ledger
+from tests._memory_ledger import MemoryLedger
+
+register_ledger("memory", MemoryLedger)

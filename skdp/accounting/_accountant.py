@@ -67,8 +67,7 @@ class PrivacyAccountant(LedgerView):
         A file, created unless it exists, on a local disk; beside it is a lock file, which
         stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
         password (it is pickled with every estimator; libpq finds one in its password file); this
-        needs ``skdp[postgres]``. ``memory://`` is a new ledger in this process alone, for tests,
-        and ``memory://name`` the one of that name. Others by `skdp.accounting.register_ledger`.
+        needs ``skdp[postgres]``. Others by `skdp.accounting.register_ledger`.
         None is a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping

@@ -13,7 +13,7 @@ import time
 import weakref
 from contextlib import suppress
 
-from skdp.accounting._records import connections
+from skdp.accounting._records import connections, in_use
 from skdp.exceptions import LedgerError
 
 try:
@@ -32,12 +32,9 @@ _LOCKED_BYTE = 1 << 30
 
 # A child that is forked holds copies of these, and with them the locks, until it closes them.
 _openings = weakref.WeakSet()
-# Which lock files this process holds, by device and inode.
-_held: set = set()
 
 
 def _close_in_child():
-    _held.clear()
     for opening in _openings:
         opening.close()
 
@@ -77,30 +74,15 @@ def locked(path, seconds, work, *, reading=False):
     seen, since = None, time.monotonic()
     while True:
         # No other thread of this process has a lock, or forks, meanwhile.
-        with connections():
+        with connections(), in_use(path):
             lock = _opened(path, reading)
             if lock is None:
                 return work(None)
-            identity = lock.identity
-            if identity in _held:
-                # Only this thread can be here: waiting for itself would never end. What closes is
-                # this opening of the file, not the one that holds the lock.
-                lock.close()
-                raise LedgerError(
-                    f"the ledger {path} is in use by this thread: nothing can be charged or "
-                    "read inside a charge, as a signal handler or a finalizer would"
-                )
             try:
-                # A signal can arrive at any time: the file counts as held from before its lock is
-                # taken until after it was given back, and never longer.
-                _held.add(identity)
                 if lock.take():
                     return work(lock)
             finally:
-                try:
-                    lock.give_back()
-                finally:
-                    _held.discard(identity)
+                lock.give_back()
         with suppress(OSError):
             if (changed := os.stat(path).st_mtime_ns) != seen:
                 seen, since = changed, time.monotonic()
@@ -151,9 +133,6 @@ class LockFile(io.FileIO):
         _openings.add(self)
         found = os.fstat(self.fileno())
         self.identity = found.st_dev, found.st_ino
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            self.close()
-            raise LedgerError(f"the lock {path} of the ledger is no regular file of one name")
         with suppress(OSError):
             # Who may use the file may use its lock, whatever the umask.
             if hasattr(os, "fchmod") and found.st_mode != (wanted := os.stat(guarded).st_mode):
@@ -212,7 +191,7 @@ class LockFile(io.FileIO):
 def _descriptor(path, flags):
     """Open a lock file, for reading alone where it cannot be written, or make it."""
     # Each system has some of these.
-    names = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_NOINHERIT", "O_CLOEXEC")
+    names = ("O_BINARY", "O_NOINHERIT", "O_CLOEXEC")
     flags = 0
     for name in names:
         flags |= getattr(os, name, 0)

@@ -12,7 +12,6 @@ from typing import Protocol
 
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._postgres_ledger import PostgreSQLLedger
-from skdp.accounting._records import MemoryLedger
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
 
@@ -22,7 +21,6 @@ _LIKE_A_SERVER = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]
 _DRIVE = re.compile(r"[A-Za-z]:[/\\]")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _kinds: dict[str, "Callable[[str], Ledger]"] = {
-    "memory": MemoryLedger,
     "postgres": PostgreSQLLedger,
     "postgresql": PostgreSQLLedger,
 }
@@ -48,21 +46,24 @@ class Ledger(Protocol):
 
     Examples
     --------
-    A ledger that tells of each charge; the records stay where another one keeps them.
+    A ledger that prints each record; the records are in a file.
 
+    >>> import tempfile
     >>> from skdp import PrivacyAccountant
     >>> from skdp.accounting import PureDP, open_ledger, register_ledger
-    >>> class Telling:
+    >>> class PrintingLedger:
     ...     def __init__(self, address):
-    ...         self.kept = open_ledger(address.replace("telling", "memory"))
+    ...         self.ledger = open_ledger(address.removeprefix("printing://"))
     ...     def __getattr__(self, name):
-    ...         return getattr(self.kept, name)
+    ...         return getattr(self.ledger, name)
     ...     def append(self, dataset, after, decide):
-    ...         records = self.kept.append(dataset, after, decide)
+    ...         records = self.ledger.append(dataset, after, decide)
     ...         print(records[-1].sequence, records[-1].kind)
     ...         return records
-    >>> register_ledger("telling", Telling)
-    >>> accountant = PrivacyAccountant(1.0, 0.0, ledger="telling://example")
+    >>> register_ledger("printing", PrintingLedger)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> address = f"printing://{folder.name}/budget.db"
+    >>> accountant = PrivacyAccountant(1.0, 0.0, ledger=address)
     1 open
     >>> spend = accountant.charge(PureDP(0.5))
     2 charge

@@ -5,7 +5,6 @@ libpq has many ways to write a password, and new versions bring new ones; so wha
 listed, not what is forbidden.
 """
 
-import os
 import re
 from types import SimpleNamespace
 from urllib.parse import unquote
@@ -44,8 +43,6 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 # edits a row writes another one.
 _VERSION = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
 _VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION}) FROM records"
-# The ledgers whose call is under way, by process and address; a child that is forked has none.
-_in_use: set = set()
 
 
 class PostgreSQLLedger(_records.TableLedger):
@@ -155,29 +152,16 @@ class PostgreSQLLedger(_records.TableLedger):
             # Without parameters the driver sends several statements at once.
             return connection.execute(statement.replace("?", "%s"), parameters or None)
 
-        use = os.getpid(), self.address
         try:
-            with _records.connections():
-                if use in _in_use:
-                    # Only this thread can be here: the table's lock would be waited for in vain.
-                    raise LedgerError(
-                        f"the ledger {self.address} is in use by this thread: nothing can be "
-                        "charged or read inside a charge, as a signal handler or a finalizer would"
-                    )
+            with _records.connections(), _records.in_use(self.address):
+                connection = psycopg.connect(self.address, **settings)
                 try:
-                    # A signal can arrive at any time: the ledger counts as in use from before the
-                    # connection is there until after it was closed.
-                    _in_use.add(use)
-                    connection = psycopg.connect(self.address, **settings)
-                    try:
-                        timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
-                        execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
-                        execute("SET search_path TO skdp")
-                        return work(SimpleNamespace(execute=execute))
-                    finally:
-                        connection.close()
+                    timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
+                    execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
+                    execute("SET search_path TO skdp")
+                    return work(SimpleNamespace(execute=execute))
                 finally:
-                    _in_use.discard(use)
+                    connection.close()
         except psycopg.Error as error:
             words = str(error)
         raise LedgerError(f"the ledger {self.address} cannot be used: {words}")

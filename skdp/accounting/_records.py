@@ -1,4 +1,4 @@
-"""Ledgers whose records are rows of a table: in the memory of one process, or in SQL.
+"""Ledgers whose records are rows of a table of SQL.
 
 The functions for every database take `execute(statement, parameters)`, which returns a cursor;
 parameters are marked by question marks. No frame keeps a cursor: whoever kept an exception would
@@ -7,9 +7,8 @@ fetched.
 """
 
 import os
-import re
 import threading
-import uuid
+from contextlib import contextmanager
 from functools import partial
 
 from skdp.accounting._chain import NOTHING, Record, chain_end, next_row
@@ -29,18 +28,10 @@ _ALL = f"{_ROWS} ORDER BY sequence"
 _FROM = f"{_ROWS} WHERE sequence >= ? ORDER BY sequence"
 _OF_DATASET_FROM = f"{_ROWS} WHERE dataset = ? AND sequence >= ? ORDER BY sequence"
 
-# The lock, the rows and the calls that are under way (one at most) of each ledger.
-_kept: dict = {}
-# By the number of a process, its name, which no other one has, and the lock of `connections`. A
-# child finds its own, also where a signal kept the hook of a fork from running.
-_of_process: dict = {}
-
-
-def _own():
-    process = os.getpid()
-    if process not in _of_process:
-        _of_process.setdefault(process, (uuid.uuid4().hex, threading.RLock()))
-    return _of_process[process]
+# Held during every connection of this process; see `connections`.
+_connections = threading.RLock()
+# The ledgers that a call of this process is using now.
+_in_use: set = set()
 
 
 def connections():
@@ -50,15 +41,43 @@ def connections():
     the child, and a connection that a child inherits may, when it is closed, delete or end what
     others use. No other thread forks while the lock is held.
     """
-    return _own()[1]
+    return _connections
+
+
+def _begin_in_child():
+    global _connections
+    _connections = threading.RLock()
+    _in_use.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=lambda: connections().acquire(),
         after_in_parent=lambda: connections().release(),
-        after_in_child=_of_process.clear,
+        after_in_child=_begin_in_child,
     )
+
+
+@contextmanager
+def in_use(address):
+    """Mark a ledger as used by a call, while `connections` is held.
+
+    Raises
+    ------
+    LedgerError
+        If a call of this thread is using the ledger already, as inside a signal handler: it would
+        wait for its own lock for ever.
+    """
+    if address in _in_use:
+        raise LedgerError(
+            f"the ledger {address} is in use by this thread: nothing can be charged or read "
+            "inside a charge, as a signal handler or a finalizer would"
+        )
+    try:
+        _in_use.add(address)
+        yield
+    finally:
+        _in_use.discard(address)
 
 
 class TableLedger:
@@ -67,8 +86,7 @@ class TableLedger:
     A subclass has `_call(work, reading)`, which returns what `work` returns of a transaction that
     nobody else can append in; `_check(transaction, whole)`, which returns the end of the chain;
     and `_commit(transaction, row, end)`. A transaction has `execute` and, once it is
-    checked, `checked`: a position and the rows that follow it; or the subclass says how records are
-    selected.
+    checked, `checked`: a position and the rows that follow it.
     """
 
     def read(self, dataset, after=NOTHING):
@@ -194,75 +212,3 @@ def read_back(execute, row, end):
             f"record {row[0]} was written but is missing: another program wrote into the "
             "ledger's file at the same time; nothing is released"
         )
-
-
-class MemoryLedger(TableLedger):
-    """A ledger that ends with its process and is in no other one.
-
-    A handle that is pickled into another process, or used in a child that was forked, raises
-    LedgerError there: what it charged would not be found by the others.
-
-    Parameters
-    ----------
-    address : str
-        What `address_of` returns.
-    """
-
-    def __init__(self, address):
-        self._address = address
-        # The rows that this object has checked, and their end.
-        self._checked = [], NOTHING
-
-    @staticmethod
-    def address_of(address):
-        """Return the address of a ledger of this process; without a name, of a new one."""
-        if re.match("memory://[0-9a-f]{32}/", address):
-            return address
-        return f"memory://{_own()[0]}/{address.partition('://')[2] or uuid.uuid4().hex}"
-
-    def create(self):
-        """Begin the ledger unless it is there."""
-        self._check_process()
-        _kept.setdefault(self._address, (threading.RLock(), [], []))
-
-    def records(self):
-        """Return the records of every data set, in order."""
-        return self._call(lambda rows: list(map(Record.from_row, rows)))
-
-    def _select(self, rows, dataset, after):
-        seen = {(row[0], row[-1]) for row in rows[after[0] - 1 :][:1]}
-        if after != NOTHING and after not in seen:
-            raise LedgerError("the ledger was replaced or cut while in use")
-        return [Record.from_row(row) for row in rows[after[0] :] if row[1] == dataset]
-
-    def _check(self, rows, whole=False):
-        known, end = self._checked
-        if whole or rows[: len(known)] != known:
-            known, end = [], NOTHING
-        self._checked = rows.copy(), chain_end(rows[len(known) :], end)
-        return self._checked[1]
-
-    def _commit(self, rows, row, end):
-        rows.append(row)
-
-    def _call(self, work, reading=False):
-        """Return what `work` returns of the rows, under the ledger's lock."""
-        self._check_process()
-        if self._address not in _kept:
-            raise LedgerError(f"there is no ledger at {self._address}")
-        lock, rows, calls = _kept[self._address]
-        with lock:
-            if calls:
-                raise LedgerError(
-                    "the ledger is in use by this thread: nothing can be charged inside a charge, "
-                    "as a signal handler or a finaliser would"
-                )
-            try:
-                calls.append(work)
-                return work(rows)
-            finally:
-                calls.clear()
-
-    def _check_process(self):
-        if not self._address.startswith(f"memory://{_own()[0]}/"):
-            raise LedgerError(f"the ledger {self._address} is in the memory of another process")

@@ -1,109 +1,26 @@
-"""A small ledger that keeps the contract, and others that break it in one way each."""
+"""Ledgers that break the contract in one way each."""
 
-import os
-import threading
 from contextlib import contextmanager, nullcontext
 
-from skdp import LedgerError
 from skdp.accounting import Record, chain_end, next_record
-
-START = chain_end([])
-
-
-class WholeLedger:
-    """Records in the memory of one process, at ``scheme://name``."""
-
-    # The rows, the lock and the threads that hold it, by address.
-    kept: dict = {}
-
-    def __init__(self, address):
-        self.address = address
-
-    @staticmethod
-    def address_of(address):
-        scheme, _, name = address.partition("://")
-        return address if "/" in name else f"{scheme}://{os.getpid()}/{name}"
-
-    def create(self):
-        self.check_process()
-        self.kept.setdefault(self.address, ([], threading.Lock(), set()))
-
-    def read(self, dataset, after=START):
-        return self.locked(lambda rows: self.since(rows, dataset, after))
-
-    def append(self, dataset, after, decide):
-        def work(rows):
-            records = self.since(rows, dataset, after)
-            decision = self.decided(decide, records)
-            if decision is None:
-                return records
-            record = next_record(self.end(rows), dataset, *decision)
-            rows.append(record.row)
-            return [*records, record]
-
-        return self.locked(work)
-
-    def verify(self):
-        return self.locked(self.end)[1]
-
-    def records(self):
-        return self.locked(lambda rows: list(map(Record.from_row, rows)))
-
-    def locked(self, work):
-        self.check_process()
-        if self.address not in self.kept:
-            raise LedgerError("there is no such ledger")
-        rows, lock, holders = self.kept[self.address]
-        self.check_holders(holders)
-        with self.held(lock):
-            holders.add(threading.get_ident())
-            try:
-                return work(rows)
-            finally:
-                holders.discard(threading.get_ident())
-
-    def check_process(self):
-        if not self.address.split("://")[1].startswith(f"{os.getpid()}/"):
-            raise LedgerError("it is in the memory of another process")
-
-    def check_holders(self, holders):
-        if threading.get_ident() in holders:
-            raise LedgerError("a charge inside a charge")
-
-    def held(self, lock):
-        return lock
-
-    def since(self, rows, dataset, after):
-        self.end(rows)
-        self.check_position(rows, after)
-        return [Record.from_row(row) for row in rows[after[0] :] if row[1] == dataset]
-
-    def check_position(self, rows, after):
-        if after != START and after not in [(row[0], row[-1]) for row in rows]:
-            raise LedgerError("the record is not there")
-
-    def decided(self, decide, records):
-        return decide(records)
-
-    def end(self, rows):
-        return chain_end(rows)
+from tests._memory_ledger import START, MemoryLedger
 
 
-class UnlockedLedger(WholeLedger):
+class UnlockedLedger(MemoryLedger):
     """Lets two threads decide at once."""
 
     def held(self, lock):
         return nullcontext()
 
 
-class HangingLedger(WholeLedger):
+class HangingLedger(MemoryLedger):
     """Waits for itself where a charge is made inside a charge."""
 
     def check_holders(self, holders):
         pass
 
 
-class StuckLedger(WholeLedger):
+class StuckLedger(MemoryLedger):
     """Keeps its lock where a decision raises."""
 
     @contextmanager
@@ -113,14 +30,14 @@ class StuckLedger(WholeLedger):
         lock.release()
 
 
-class BlindLedger(WholeLedger):
+class BlindLedger(MemoryLedger):
     """Decides on no records."""
 
     def decided(self, decide, records):
         return decide([])
 
 
-class AskingLedger(WholeLedger):
+class AskingLedger(MemoryLedger):
     """Asks for a decision twice."""
 
     def decided(self, decide, records):
@@ -128,7 +45,7 @@ class AskingLedger(WholeLedger):
         return decide(records)
 
 
-class TrustingLedger(WholeLedger):
+class TrustingLedger(MemoryLedger):
     """Believes the records that are there, and returns the last hash unchecked."""
 
     def end(self, rows):
@@ -145,21 +62,21 @@ class CheckedWhenAskedLedger(TrustingLedger):
         return self.locked(chain_end)[1]
 
 
-class WithoutPositionsLedger(WholeLedger):
+class WithoutPositionsLedger(MemoryLedger):
     """Checks the chain, and forgets what was seen of it."""
 
     def check_position(self, rows, after):
         pass
 
 
-class ShortLedger(WholeLedger):
+class ShortLedger(MemoryLedger):
     """Keeps the last thirty records."""
 
     def since(self, rows, dataset, after):
         return super().since(rows, dataset, after)[-30:]
 
 
-class CopiedLedger(WholeLedger):
+class CopiedLedger(MemoryLedger):
     """Has no notion of a process: a child that was forked goes on with a copy."""
 
     @staticmethod
@@ -170,7 +87,7 @@ class CopiedLedger(WholeLedger):
         pass
 
 
-class MixingLedger(WholeLedger):
+class MixingLedger(MemoryLedger):
     """Returns the records of all data sets."""
 
     def since(self, rows, dataset, after):
@@ -178,7 +95,7 @@ class MixingLedger(WholeLedger):
         return [Record.from_row(row) for row in rows[after[0] :]]
 
 
-class RepeatingLedger(WholeLedger):
+class RepeatingLedger(MemoryLedger):
     """Returns what was seen before once more."""
 
     def since(self, rows, dataset, after):
@@ -186,7 +103,7 @@ class RepeatingLedger(WholeLedger):
         return super().since(rows, dataset, START)
 
 
-class HastyLedger(WholeLedger):
+class HastyLedger(MemoryLedger):
     """Appends what it was told to before, if a decision raises."""
 
     def decided(self, decide, records):
@@ -196,7 +113,7 @@ class HastyLedger(WholeLedger):
             return "charge", {}
 
 
-class LendingLedger(WholeLedger):
+class LendingLedger(MemoryLedger):
     """Hands out its own records, which whoever reads can change."""
 
     lent: dict = {}
@@ -206,7 +123,7 @@ class LendingLedger(WholeLedger):
         return [self.lent.setdefault(record.hash, record) for record in found]
 
 
-class EagerLedger(WholeLedger):
+class EagerLedger(MemoryLedger):
     """Begins when it is made, and not when it is created."""
 
     def __init__(self, address):
@@ -214,7 +131,7 @@ class EagerLedger(WholeLedger):
         self.create()
 
 
-class UnchainedLedger(WholeLedger):
+class UnchainedLedger(MemoryLedger):
     """Chains every record to the first."""
 
     def append(self, dataset, after, decide):

@@ -6,6 +6,7 @@ import pytest
 
 from skdp import LedgerError
 from skdp.accounting import register_ledger
+from tests._memory_ledger import MemoryLedger, rewrite_memory
 from tests.accounting import _broken_ledgers as zoo
 from tests.accounting import _ledger_contract as contract
 from tests.accounting._ledger_contract import DAMAGES, LEDGER_CHECKS, WHOLE_CHAINS, check_damage
@@ -45,24 +46,18 @@ def address_of_a(kind):
     return f"toy://{uuid.uuid4().hex[:8]}"
 
 
-def rewrite(address, change):
-    rows = zoo.WholeLedger.kept[zoo.WholeLedger.address_of(address)][0]
-    rows[:] = change(list(rows))
-    return list(rows)
-
-
 def test_every_check_has_a_broken_ledger():
     assert list(BROKEN) == list(CHECKS)
 
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_small_ledger_keeps_the_contract(name):
-    CHECKS[name](address_of_a(zoo.WholeLedger))
+    CHECKS[name](address_of_a(MemoryLedger))
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_small_ledger_notices_damage(damage):
-    check_damage(address_of_a(zoo.WholeLedger), rewrite, damage)
+    check_damage(address_of_a(MemoryLedger), rewrite_memory, damage)
 
 
 @pytest.mark.parametrize(("name", "kind"), [*BROKEN.items(), *MORE])
@@ -84,4 +79,4 @@ def test_a_check_finds_what_it_is_for(name, kind, monkeypatch):
 def test_the_contract_names_what_a_ledger_does_not_check(kind, unseen):
     for damage in unseen:
         with pytest.raises(AssertionError, match=f"does not notice {damage}"):
-            check_damage(address_of_a(kind), rewrite, damage)
+            check_damage(address_of_a(kind), rewrite_memory, damage)

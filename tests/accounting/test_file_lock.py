@@ -12,14 +12,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from unittest import mock
 
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP, open_ledger
 from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
-from skdp.accounting._records import connections
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from tests._processes import Child
 from tests.accounting._windows import simulate_windows, windows_path
@@ -207,42 +205,6 @@ def test_who_may_write_the_ledger_may_write_its_lock(path):
     assert stat.S_IMODE(lock_of(path).stat().st_mode) == 0o660
 
 
-def test_a_fork_that_is_interrupted_while_it_waits_has_a_lock_and_a_name_of_its_own(path):
-    memory = PrivacyAccountant(1.0, 0.0, ledger="memory://")
-    file = PrivacyAccountant(1.0, 0.0, ledger=path)
-    held, ended = threading.Event(), threading.Event()
-
-    def hold():
-        with connections():
-            held.set()
-            ended.wait(60.0)
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    def charge():
-        with pytest.raises(LedgerError, match="another process"):
-            memory.charge(PureDP(0.5))
-        signal.alarm(30)
-        file.charge(PureDP(0.5))
-
-    thread = threading.Thread(target=hold)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        thread.start()
-        held.wait(60.0)
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        # The hook of a fork cannot raise: what ends its waiting is told to stderr alone.
-        with mock.patch("sys.unraisablehook", lambda told: None):
-            child = Child(charge)
-    finally:
-        ended.set()
-        thread.join()
-        signal.signal(signal.SIGALRM, before)
-    child.join()
-    assert memory.epsilon_spent == 0.0 and file.epsilon_spent == 0.5
-
-
 def test_a_charge_from_a_signal_handler_inside_a_charge_raises_at_once(path):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     told = []
@@ -264,14 +226,6 @@ def test_a_charge_from_a_signal_handler_inside_a_charge_raises_at_once(path):
     assert accountant.epsilon_spent == 0.5
 
 
-def test_a_lock_with_a_second_name_is_refused(path):
-    path.touch()
-    locked(path, 60.0, lambda lock: None)
-    os.link(lock_of(path), path.with_name("other.db"))
-    with pytest.raises(LedgerError, match="of one name"):
-        locked(path, 60.0, lambda lock: None)
-
-
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     path.touch()
 
@@ -285,16 +239,6 @@ def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
         return child
 
     locked(path, 60.0, fork).kill()
-
-
-@pytest.mark.parametrize("make", [lambda p, t: p.symlink_to(t), lambda p, t: os.mkfifo(p)])
-def test_what_is_no_lock_file_is_refused(path, make):
-    target = path.with_name("other")
-    target.write_text("mine")
-    make(lock_of(path), target)
-    with pytest.raises(LedgerError, match="cannot be opened|no regular file"):
-        PrivacyAccountant(1.0, 0.0, ledger=path)
-    assert target.read_text() == "mine"
 
 
 def test_who_may_not_write_in_the_folder_can_read(path, monkeypatch):
@@ -524,23 +468,3 @@ def test_kills_of_holders_and_waiters_lose_no_charge(path):
 @pytest.mark.slow
 def test_200_kills_lose_no_charge(path):
     kill_chargers(path, kills=200, at_once=4)
-
-
-class _Interrupted(set):
-    """A set in which a signal arrives right after something was added."""
-
-    def add(self, element):
-        super().add(element)
-        raise KeyboardInterrupt
-
-
-def test_an_interrupt_while_a_lock_is_taken_does_not_close_the_ledger(tmp_path, monkeypatch):
-    path = tmp_path / "budget.db"
-    accountant = PrivacyAccountant(2.0, 0.0, ledger=str(path))
-    accountant.charge(PureDP(0.5), label="before")
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("skdp.accounting._file_lock._held", held := _Interrupted())
-        accountant.charge(PureDP(0.5), label="interrupted")
-    assert not held
-    accountant.charge(PureDP(0.5), label="after")
-    assert accountant.epsilon_spent == 1.0

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPStandardScaler, LedgerError, PrivacyAccountant
 from skdp.accounting import PlannedCharge, PureDP, Reservation, _accountant
 from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._records import MemoryLedger, _kept
 from skdp.pipeline import split_budget
+from tests._memory_ledger import MemoryLedger
 from tests.accounting._postgres_server import running_server
 
 X = np.linspace(0.0, 1.0, 30)[:, None]
@@ -43,7 +43,7 @@ class InMemory:
         self.address = f"memory://{uuid.uuid4().hex[:8]}"
 
     def remove(self):
-        del _kept[MemoryLedger.address_of(self.address)]
+        del MemoryLedger.kept[MemoryLedger.address_of(self.address)]
 
 
 class InPostgreSQL:

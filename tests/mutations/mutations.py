@@ -273,17 +273,6 @@ MUTATIONS = [
         "noise can be too small by a rounding error",
     ),
     Mutation(
-        "memory-that-is-trusted",
-        "accounting._records",
-        "MemoryLedger._check",
-        rules.put_for("rows[: len(known)] != known", "False"),
-        (
-            "accounting/test_ledger_contract.py::test_a_damaged_memory",
-            "accounting/test_ledger_contract.py::test_a_damaged_ledger_of_a_kind_that_was_registered",
-        ),
-        "a charge that was made cheaper afterwards leaves more of the budget",
-    ),
-    Mutation(
         "table-that-is-trusted",
         "accounting._records",
         "check_chain",
