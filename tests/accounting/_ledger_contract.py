@@ -34,7 +34,7 @@ import pytest
 
 from skdp import BudgetExceededError, DPStandardScaler, LedgerError, PrivacyAccountant
 from skdp.accounting import PlannedCharge, PureDP, Reservation, chain_end, next_record, open_ledger
-from tests._processes import Child
+from tests._processes import Child, read_first_byte
 
 START = chain_end([])
 PATIENCE = 120.0
@@ -366,7 +366,8 @@ def race_users(address, times):
         accountant.sub_cap(user, each, 0.0, users=[user], reason="the board")
     accountant.sub_cap("team", team, 0.0, users=["a", "b"], reason="the board")
     with multiprocessing.get_context("fork").Pool(8) as pool:
-        pool.starmap(_charge_as, [(address, user, times) for user in "abcdabcd"])
+        race = pool.starmap_async(_charge_as, [(address, user, times) for user in "abcdabcd"])
+        race.get(timeout=PATIENCE + times)
     users = [spend.user for spend in accountant.spends]
     counts = {user: users.count(user) for user in "abcd"}
     assert counts["c"] == counts["d"] == each
@@ -399,7 +400,7 @@ def check_that_another_process_shares_it_or_raises(address):
 
     def charge():
         signal.alarm(int(PATIENCE))
-        os.read(wait, 1)
+        read_first_byte(wait)
         assert len(append(ledger)) == 3, "a child does not see what its parent charged"
 
     child = Child(charge)

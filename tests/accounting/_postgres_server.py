@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 DEBIAN = Path("/usr/lib/postgresql")
+# pg_ctl itself waits for at most a minute.
+PROGRAM_TIMEOUT_SECONDS = 120.0
 
 
 def find_programs():
@@ -40,9 +42,11 @@ def running_server():
     folder.chmod(0o755)
     server = Server(folder, programs)
     server.start()
-    yield server
-    server.stop("immediate")
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield server
+    finally:
+        server.stop("immediate")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Server:
@@ -90,5 +94,6 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=self.folder,
+            timeout=PROGRAM_TIMEOUT_SECONDS,
             **self._as_user,
         )

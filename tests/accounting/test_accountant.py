@@ -21,6 +21,7 @@ from skdp.accounting import (
     get_epsilon,
     zcdp_to_epsilon,
 )
+from tests._processes import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -255,7 +256,8 @@ def _charge_many(path, times):
 def test_racing_processes_never_pass_the_cap(path, method):
     PrivacyAccountant(400.0, 0.0, ledger=path)
     with multiprocessing.get_context(method).Pool(4) as pool:
-        done = pool.starmap(_charge_many, [(path, 200)] * 4)
+        race = pool.starmap_async(_charge_many, [(path, 200)] * 4)
+        done = race.get(timeout=PATIENCE_SECONDS)
     accountant = PrivacyAccountant(400.0, 0.0, ledger=path)
     assert sum(done) == 400 == len(accountant.spends)
     assert accountant.epsilon_spent == 400.0

@@ -19,7 +19,7 @@ from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP, open_ledger
 from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
 from skdp.accounting._sqlite_ledger import SQLiteLedger
-from tests._processes import Child
+from tests._processes import Child, read_to_end, wait_until
 from tests.accounting._windows import simulate_windows, windows_path
 
 
@@ -347,14 +347,6 @@ def test_a_system_without_file_locks_is_told_so(path, monkeypatch):
         PrivacyAccountant(1.0, 0.0, ledger=path)
 
 
-def wait_until(condition):
-    for _ in range(10_000):
-        if condition():
-            return
-        time.sleep(0.001)
-    raise AssertionError("it did not come to pass")
-
-
 def is_locked(file):
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -394,7 +386,8 @@ def run_together(path, processes, times, pause):
         Child(charge_under_a_reader, path, acknowledged, i, times, pause) for i in range(processes)
     ]
     for child in running:
-        child.join()
+        # The largest of these takes half an hour on a slow disk.
+        child.join(3600.0)
     accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
     there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
     told = acknowledged.read_text().splitlines()
@@ -435,8 +428,7 @@ def begin_to_charge(path, name):
 def kill(child, read_end):
     """Return what a child has told before it was killed."""
     status = child.kill()
-    with open(read_end) as notes:
-        told = notes.read().splitlines()
+    told = read_to_end(read_end).decode().splitlines()
     assert os.WIFSIGNALED(status)
     return told
 

@@ -12,7 +12,7 @@ import pytest
 
 from skdp.accounting import PrivacyAccountant, PureDP, chain_end, open_ledger
 from skdp.exceptions import LedgerError
-from tests._processes import Child
+from tests._processes import Child, read_first_byte, read_to_end
 
 pytestmark = pytest.mark.usefixtures("any_system")
 
@@ -327,13 +327,11 @@ def test_kill_loses_no_release_and_breaks_no_chain(path):
         read_end, write_end = os.pipe()
         child = Child(_charge_until_killed, path, write_end)
         os.close(write_end)
-        os.read(read_end, 1)
+        read_first_byte(read_end)
         released += 1
         time.sleep(moments.uniform(0.0, 0.03))
         child.kill()
-        while data := os.read(read_end, 1 << 16):
-            released += len(data)
-        os.close(read_end)
+        released += len(read_to_end(read_end))
         accountant = PrivacyAccountant(1e6, 0.0, ledger=path)
         accountant.verify()
         # A child may die between the commit and its word of it, once each.

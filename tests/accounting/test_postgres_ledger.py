@@ -13,7 +13,7 @@ import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP, _records, chain_end, open_ledger
-from tests._processes import Child
+from tests._processes import PATIENCE_SECONDS, Child, read_first_byte, read_to_end, wait_until
 from tests.accounting._ledger_contract import race_users
 from tests.accounting._postgres_server import running_server
 
@@ -264,7 +264,8 @@ def _charge_many(address, times, cap):
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_racing_processes_never_pass_the_cap(address, method):
     with multiprocessing.get_context(method).Pool(4) as pool:
-        done = pool.starmap(_charge_many, [(address, 20, 40.0)] * 4)
+        race = pool.starmap_async(_charge_many, [(address, 20, 40.0)] * 4)
+        done = race.get(timeout=PATIENCE_SECONDS)
     accountant = PrivacyAccountant(40.0, 0.0, ledger=address)
     assert sum(done) == 40 == len(accountant.spends)
     assert accountant.epsilon_spent == 40.0
@@ -292,16 +293,13 @@ def _child(address):
     read_end, write_end = os.pipe()
     child = Child(_charge_until_killed, address, write_end)
     os.close(write_end)
-    os.read(read_end, 1)
+    read_first_byte(read_end)
     return child, read_end
 
 
 def _released(read_end):
-    released = 1
-    while data := os.read(read_end, 1 << 16):
-        released += len(data)
-    os.close(read_end)
-    return released
+    # One was read when the child began.
+    return 1 + len(read_to_end(read_end))
 
 
 def check_killed_clients(address, kills):
@@ -391,12 +389,13 @@ def test_children_forked_while_others_charge_can_charge(address):
 
 
 def _charge_in_spite_of_crashes(address, notes, name, times):
-    accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
     with open(notes, "a", buffering=1) as file:
         for index in range(times):
             label = f"{name}-{index}"
             while True:
                 try:
+                    # A child that begins late opens the ledger while the server is down.
+                    accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
                     spend = accountant.charge(PureDP(1.0), label=label)
                 except LedgerError:
                     # The server is down; what it had committed without our hearing is there too.
@@ -406,18 +405,24 @@ def _charge_in_spite_of_crashes(address, notes, name, times):
                     break
 
 
-def _charge_while_the_server_is_killed(server, address, notes, processes, times):
+def _count_lines(notes):
+    return notes.read_text().count("\n") if notes.exists() else 0
+
+
+def _charge_while_the_server_is_killed(
+    server, address, notes, processes, times, patience=PATIENCE_SECONDS
+):
     PrivacyAccountant(1e9, 0.0, ledger=address)
     running = [
         Child(_charge_in_spite_of_crashes, address, notes, name, times) for name in range(processes)
     ]
     for share in (1, 2):
-        while not notes.exists() or notes.read_text().count("\n") < processes * times * share / 3:
-            time.sleep(0.01)
+        expected = processes * times * share / 3
+        wait_until(lambda n=expected: _count_lines(notes) >= n, running, seconds=patience)
         server.stop("immediate")
         server.start()
     for child in running:
-        child.join()
+        child.join(patience)
     accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
     there = [f"{spend.label} {spend.hash}" for spend in accountant.spends]
     told = notes.read_text().splitlines()
@@ -434,4 +439,6 @@ def test_a_server_that_is_killed_twice_loses_no_charge(server, address, tmp_path
 
 @pytest.mark.slow
 def test_20000_charges_survive_two_kills_of_the_server(server, address, tmp_path):
-    _charge_while_the_server_is_killed(server, address, tmp_path / "notes", 4, 5000)
+    _charge_while_the_server_is_killed(
+        server, address, tmp_path / "notes", 4, 5000, patience=3600.0
+    )

@@ -27,7 +27,7 @@ from skdp.accounting import (
 from skdp.accounting._reservation import ReservedStep, covering_gaussian
 from skdp.accounting._state import Rounds
 from skdp.exceptions import BudgetExceededError, LedgerError
-from tests._processes import Child
+from tests._processes import Child, read_first_byte, read_to_end
 
 PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75), 0.75))
 
@@ -353,12 +353,10 @@ def test_a_killed_fit_loses_no_release(tmp_path):
         read_end, write_end = os.pipe()
         child = Child(_run_rounds, reservation, 10**6, write_end)
         os.close(write_end)
-        data = os.read(read_end, 1)
+        data = read_first_byte(read_end)
         time.sleep(moments.uniform(0.0, 0.03))
         child.kill()
-        while more := os.read(read_end, 1 << 16):
-            data += more
-        os.close(read_end)
+        data += read_to_end(read_end)
         for step in data:
             released[step] += 1
         assert max(released) <= reservation.rounds
