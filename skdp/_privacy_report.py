@@ -10,8 +10,8 @@ from sklearn.frozen import FrozenEstimator
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, get_epsilon
-from skdp.accounting._report import BudgetReport, describe_composition
-from skdp.accounting._state import Terms, composed_price
+from skdp.ledger._report import BudgetReport, describe_composition
+from skdp.ledger._state import Terms, composed_price
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
 from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue

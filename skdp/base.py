@@ -19,10 +19,11 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Allowance, Composed, Guarantee, PrivacyAccountant
-from skdp.accounting._report import describe_composition, describe_relation, describe_unit
-from skdp.accounting._state import Spend, Terms, composed_price
+from skdp.accounting import Composed, Guarantee
 from skdp.exceptions import LedgerError, RawDataWarning
+from skdp.ledger import Allowance, PrivacyAccountant
+from skdp.ledger._report import describe_composition, describe_relation, describe_unit
+from skdp.ledger._state import Spend, Terms, composed_price
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import joined_calls, sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape

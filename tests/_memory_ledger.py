@@ -8,7 +8,7 @@ import threading
 import uuid
 
 from skdp import LedgerError
-from skdp.accounting import Record, chain_end, next_record
+from skdp.ledger import Record, chain_end, next_record
 
 START = chain_end([])
 

@@ -7,7 +7,7 @@ import os
 # The libraries read it when they are imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from skdp.accounting import register_ledger
+from skdp.ledger import register_ledger
 from tests._memory_ledger import MemoryLedger
 
 register_ledger("memory", MemoryLedger)

@@ -142,7 +142,7 @@ def test_docstrings_say_what_numpydoc_asks_for(address):
 
 
 # Packages whose annotations `py.typed` promises, and mypy checks.
-TYPED = ("skdp.accounting.", "skdp.mechanisms.", "skdp.stats.")
+TYPED = ("skdp.accounting.", "skdp.ledger.", "skdp.mechanisms.", "skdp.stats.")
 
 
 def is_annotated(function):

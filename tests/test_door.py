@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 
 import skdp
 from skdp import BudgetExceededError, DPLogisticRegression, DPStandardScaler, PrivacyAccountant
-from skdp.accounting import open_ledger, register_ledger
 from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
+from skdp.ledger import open_ledger, register_ledger
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import Door, RandomSource
 from tests._private import Stream, make_table

@@ -40,10 +40,10 @@ from skdp.accounting import (
     PureDP,
     gaussian_noise_multiplier,
     get_epsilon,
-    open_ledger,
     zcdp,
 )
 from skdp.base import TableShape
+from skdp.ledger import open_ledger
 from skdp.mechanisms import (
     GammaNormMechanism,
     GaussianMechanism,

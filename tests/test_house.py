@@ -43,6 +43,7 @@ ORDER = [
     "datasets",
     "_data",
     "mechanisms",
+    "ledger",
     "accounting",
     "_losses",
     "noise",

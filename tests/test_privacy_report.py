@@ -21,8 +21,9 @@ from skdp import (
     privacy_report,
 )
 from skdp.__main__ import main
-from skdp.accounting import Allowance, ApproximateDP, Gaussian, PlannedCharge, PureDP, get_epsilon
+from skdp.accounting import ApproximateDP, Gaussian, PureDP, get_epsilon
 from skdp.audit import EpsilonAudit, membership_inference
+from skdp.ledger import Allowance, PlannedCharge
 from skdp.pipeline import check_pipeline
 from tests._private import in_digits
 

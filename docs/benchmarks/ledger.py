@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from skdp import PrivacyAccountant
-from skdp.accounting import Gaussian, Laplace, PoissonSampled, PureDP, Spend
+from skdp.accounting import Gaussian, Laplace, PoissonSampled, PureDP
 from skdp.accounting._composition import _rdp_at_quick_orders
-from skdp.accounting._state import State, Terms
+from skdp.ledger import Spend
+from skdp.ledger._state import State, Terms
 
 CHARGES, DISTINCT = 2000, 20
 

@@ -1,14 +1,10 @@
 """Privacy accounting: events, what they cost, and the noise that a budget buys."""
 
-from skdp.accounting._accountant import PrivacyAccountant as PrivacyAccountant
 from skdp.accounting._advanced import advanced_epsilon as advanced_epsilon
 from skdp.accounting._bounds import get_delta as get_delta
 from skdp.accounting._bounds import get_epsilon as get_epsilon
 from skdp.accounting._bounds import trade_off as trade_off
 from skdp.accounting._calibrate import calibrate as calibrate
-from skdp.accounting._chain import Record as Record
-from skdp.accounting._chain import chain_end as chain_end
-from skdp.accounting._chain import next_record as next_record
 from skdp.accounting._conversions import convert_relation as convert_relation
 from skdp.accounting._conversions import rdp_to_delta as rdp_to_delta
 from skdp.accounting._conversions import rdp_to_epsilon as rdp_to_epsilon
@@ -42,14 +38,3 @@ from skdp.accounting._interchange import to_dp_accounting as to_dp_accounting
 from skdp.accounting._laws import gdp as gdp
 from skdp.accounting._laws import rdp as rdp
 from skdp.accounting._laws import zcdp as zcdp
-from skdp.accounting._ledger import Ledger as Ledger
-from skdp.accounting._ledger import open_ledger as open_ledger
-from skdp.accounting._ledger import register_ledger as register_ledger
-from skdp.accounting._report import BudgetReport as BudgetReport
-from skdp.accounting._reservation import Allowance as Allowance
-from skdp.accounting._reservation import PlannedCharge as PlannedCharge
-from skdp.accounting._reservation import Reservation as Reservation
-from skdp.accounting._reservation import plan_event as plan_event
-from skdp.accounting._state import Draw as Draw
-from skdp.accounting._state import Part as Part
-from skdp.accounting._state import Spend as Spend

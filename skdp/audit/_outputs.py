@@ -10,9 +10,9 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._version import __version__
-from skdp.accounting import Spend
-from skdp.accounting._state import NotCopied, Terms
 from skdp.base import UNACCOUNTED, neighbours_of, relation_of
+from skdp.ledger import Spend
+from skdp.ledger._state import NotCopied, Terms
 from skdp.utils._findings import muted_findings
 from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue

@@ -11,9 +11,9 @@ import numpy as np
 from skdp._sgd._defaults import Settings, automatic_settings
 from skdp._sgd._plan import SAMPLINGS
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
-from skdp.accounting._report import describe_relation
-from skdp.accounting._state import Part, composed_price
 from skdp.base import PrivateFit, fitted_names
+from skdp.ledger._report import describe_relation
+from skdp.ledger._state import Part, composed_price
 from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._regressor import PrivateLinearModel

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Allowance
+from skdp.ledger import Allowance
 from skdp.model_selection._candidates import Rows
 from skdp.noise import uniform_integers
 from skdp.pipeline._forms import form_of_table

@@ -8,10 +8,11 @@ from numbers import Real
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting import Guarantee, PlannedCharge, plan_event
+from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
-from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
+from skdp.ledger import PlannedCharge, plan_event
+from skdp.ledger._reservation import covering_gaussian
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import plans_its_fit

@@ -5,9 +5,10 @@ import math
 
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
-from skdp.accounting import Composed, Reservation, get_epsilon
+from skdp.accounting import Composed, get_epsilon
 from skdp.accounting._events import leaves
 from skdp.base import terms_of
+from skdp.ledger import Reservation
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._planning import planned_charge
 from skdp.utils._validation import is_auto

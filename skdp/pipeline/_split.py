@@ -6,12 +6,13 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
-from skdp.accounting import Guarantee, PrivacyAccountant, Reservation, calibrate
+from skdp.accounting import Guarantee, calibrate
 from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._additive import RawTableModel
+from skdp.ledger import PrivacyAccountant, Reservation
 from skdp.pipeline._checked_fits import with_checked_fits
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind

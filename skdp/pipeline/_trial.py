@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
-from skdp.accounting import Allowance
-from skdp.accounting._state import NotCopied
+from skdp.ledger import Allowance
+from skdp.ledger._state import NotCopied
 from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._steps import find_steps

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, get_tags
 
-from skdp.accounting import PrivacyAccountant
 from skdp.base import fitted_names
 from skdp.exceptions import SeededNoiseWarning
+from skdp.ledger import PrivacyAccountant
 
 N_ROWS, N_FEATURES = 60, 4
 # With these two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.

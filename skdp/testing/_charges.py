@@ -16,11 +16,12 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
 from skdp import mechanisms
-from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
+from skdp.accounting import Composed, get_epsilon
 from skdp.audit._outputs import NullAccountant
 from skdp.audit._published import as_matrix, observe
 from skdp.base import UNACCOUNTED, fitted_names
 from skdp.exceptions import BudgetExceededError, SeededNoiseWarning
+from skdp.ledger import PrivacyAccountant
 from skdp.testing._case import N_FEATURES, UNTELLING, must_raise, quiet_seeds
 
 # What `PrivateFit.publish` says of releases in which every row takes part.

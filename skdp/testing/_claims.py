@@ -7,10 +7,11 @@ import numpy as np
 from scipy.stats import wasserstein_distance
 from sklearn.utils.estimator_checks import check_estimator
 
-from skdp.accounting import PrivacyAccountant, convert_relation, get_epsilon
+from skdp.accounting import convert_relation, get_epsilon
 from skdp.audit._bounds import epsilon_from_rates
 from skdp.audit._distinguish import distinguish
 from skdp.audit._published import as_matrix, observe
+from skdp.ledger import PrivacyAccountant
 from skdp.testing._case import N_FEATURES, N_ROWS, Case, must_raise, quiet_seeds, takes_categories
 
 FALSE_ALARM = 1e-6

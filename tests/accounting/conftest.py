@@ -3,11 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.accounting._windows import simulate_windows
-
-# Before it is imported: a check that fails then shows both sides of what it compares.
-pytest.register_assert_rewrite("tests.accounting._ledger_contract")
-
 
 def _load_golden():
     spec = importlib.util.spec_from_file_location(
@@ -30,13 +25,3 @@ def pytest_generate_tests(metafunc):
 def golden():
     """All golden rows by their id."""
     return GOLDEN
-
-
-@pytest.fixture(params=["this system", "windows"])
-def any_system(request):
-    """Run a test of ledgers in files on this system, and on a simulation of Windows."""
-    # Apart from the patches of a test, which it may undo.
-    with pytest.MonkeyPatch.context() as patches:
-        if request.param == "windows":
-            simulate_windows(patches)
-        yield request.param

@@ -14,7 +14,6 @@ from skdp.accounting import (
     Laplace,
     PoissonSampled,
     PureDP,
-    Spend,
     _composition,
     advanced_epsilon,
     gaussian_noise_multiplier,
@@ -22,7 +21,7 @@ from skdp.accounting import (
     get_epsilon,
     rdp_to_epsilon,
 )
-from skdp.accounting._state import Terms
+from skdp.ledger import Spend
 
 BUDGET = (3.0, 1e-5)
 COMPOSITIONS = [
@@ -312,7 +311,7 @@ def test_a_price_does_not_let_through_what_the_method_cannot_compose():
 
 
 def test_the_worst_parts_of_a_schedule_are_those_of_all_choices():
-    rule = Terms(1.0, 0.0, "auto").rule
+    rule = PrivacyAccountant(1.0, 0.0, composition="auto").terms.rule
     rng = random.Random(0)
     for _ in range(40):
         totals = []
@@ -340,6 +339,6 @@ def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
         return joined(schedules)
 
     monkeypatch.setattr(_composition, "_joined", counted)
-    rule = Terms(1.0, 0.0, "auto").rule
+    rule = PrivacyAccountant(1.0, 0.0, composition="auto").terms.rule
     two = [rule.cost(Spend("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
     assert len(rule.worst(two * 20, 20)) == 21

@@ -111,7 +111,7 @@ class Recorded:
     """An allowance that counts what is drawn on it."""
 
     def __init__(self, *args, **terms):
-        from skdp.accounting import Allowance
+        from skdp.ledger import Allowance
 
         self.inner, self.drawn = Allowance(*args, **terms), 0
         self.terms = self.inner.terms

@@ -18,18 +18,10 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
-from skdp.accounting import (
-    Allowance,
-    ApproximateDP,
-    Gaussian,
-    Laplace,
-    PureDP,
-    get_epsilon,
-    plan_event,
-    to_dp_accounting,
-)
+from skdp.accounting import ApproximateDP, Gaussian, Laplace, PureDP, get_epsilon, to_dp_accounting
 from skdp.base import PrivateFit, TableShape, terms_of
 from skdp.exceptions import BudgetExceededError
+from skdp.ledger import Allowance, plan_event
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.pipeline import check_pipeline, joint_scale, plan_pipeline, planned_charge, split_budget
 from tests.test_contract import ESTIMATORS

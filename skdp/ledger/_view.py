@@ -4,10 +4,10 @@ from operator import attrgetter
 
 from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._events import Composed
-from skdp.accounting._ledger import one_address, open_ledger
-from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import LedgerError
+from skdp.ledger._registry import one_address, open_ledger
+from skdp.ledger._report import BudgetReport
+from skdp.ledger._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.utils._documents import html_text
 
 

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._chain import Record
 from skdp.accounting._events import Event, check_readable
-from skdp.accounting._ledger import one_address, open_ledger
-from skdp.accounting._ledger_view import LedgerView, ledger_records
-from skdp.accounting._state import Cap, Part, Spend, State, Terms
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.ledger._chain import Record
+from skdp.ledger._registry import one_address, open_ledger
+from skdp.ledger._state import Cap, Part, Spend, State, Terms
+from skdp.ledger._view import LedgerView, ledger_records
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
 # The live handles, and the knowledge that handles of a data set share.
@@ -67,7 +67,7 @@ class PrivacyAccountant(LedgerView):
         A file, created unless it exists, on a local disk; beside it is a lock file, which
         stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
         password (it is pickled with every estimator; libpq finds one in its password file); this
-        needs ``skdp[postgres]``. Others by `skdp.accounting.register_ledger`.
+        needs ``skdp[postgres]``. Others by `skdp.ledger.register_ledger`.
         None is a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping

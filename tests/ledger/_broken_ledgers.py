@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager, nullcontext
 
-from skdp.accounting import Record, chain_end, next_record
+from skdp.ledger import Record, chain_end, next_record
 from tests._memory_ledger import START, MemoryLedger
 
 

@@ -4,11 +4,11 @@ import math
 from dataclasses import field, replace
 from functools import lru_cache
 
-from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import RULES, claimed_price, is_proved
 from skdp.accounting._events import cached_event_from_json
 from skdp.accounting._guarantee import Amounts, Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.ledger._chain import NOTHING
 from skdp.utils._validation import check_choice, check_name, check_within
 from skdp.utils._values import FrozenValue, checked
 

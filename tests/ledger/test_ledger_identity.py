@@ -10,11 +10,12 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPStandardScaler, LedgerError, PrivacyAccountant
-from skdp.accounting import PlannedCharge, PureDP, Reservation, _accountant
-from skdp.accounting._file_lock import LOCK_SUFFIX
+from skdp.accounting import PureDP
+from skdp.ledger import PlannedCharge, Reservation, _accountant
+from skdp.ledger._file_lock import LOCK_SUFFIX
 from skdp.pipeline import split_budget
 from tests._memory_ledger import MemoryLedger
-from tests.accounting._postgres_server import running_server
+from tests.ledger._postgres_server import running_server
 
 X = np.linspace(0.0, 1.0, 30)[:, None]
 

@@ -18,18 +18,11 @@ from skdp import (
     LedgerError,
     PrivacyAccountant,
 )
-from skdp.accounting import (
-    ApproximateDP,
-    Gaussian,
-    PlannedCharge,
-    PureDP,
-    Reservation,
-    get_epsilon,
-    open_ledger,
-)
-from skdp.accounting._accountant import attach, ledger_reports
-from skdp.accounting._state import State
-from tests.accounting._ledger_contract import race_users
+from skdp.accounting import ApproximateDP, Gaussian, PureDP, get_epsilon
+from skdp.ledger import PlannedCharge, Reservation, open_ledger
+from skdp.ledger._accountant import attach, ledger_reports
+from skdp.ledger._state import State
+from tests.ledger._ledger_contract import race_users
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
 y = np.arange(60) % 2

@@ -13,20 +13,11 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPStandardScaler, PrivacyAccountant
-from skdp.accounting import (
-    Allowance,
-    ApproximateDP,
-    Gaussian,
-    Laplace,
-    PlannedCharge,
-    PureDP,
-    Reservation,
-    chain_end,
-    plan_event,
-)
-from skdp.accounting._reservation import ReservedStep, covering_gaussian
-from skdp.accounting._state import Rounds
+from skdp.accounting import ApproximateDP, Gaussian, Laplace, PureDP
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.ledger import Allowance, PlannedCharge, Reservation, chain_end, plan_event
+from skdp.ledger._reservation import ReservedStep, covering_gaussian
+from skdp.ledger._state import Rounds
 from tests._processes import Child, read_first_byte, read_to_end
 
 PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75), 0.75))

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, _records, chain_end, open_ledger
+from skdp.accounting import PureDP
+from skdp.ledger import _sql, chain_end, open_ledger
 from tests._processes import PATIENCE_SECONDS, Child, read_first_byte, read_to_end, wait_until
-from tests.accounting._ledger_contract import race_users
-from tests.accounting._postgres_server import running_server
+from tests.ledger._ledger_contract import race_users
+from tests.ledger._postgres_server import running_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
@@ -103,7 +104,7 @@ def test_what_was_checked_is_not_read_again(address, monkeypatch):
         read.append(len(rows))
         return chain_end(rows, *start)
 
-    monkeypatch.setattr(_records, "chain_end", counted)
+    monkeypatch.setattr(_sql, "chain_end", counted)
     for _ in range(3):
         accountant.charge(PureDP(0.5))
     assert max(read) <= 1
@@ -146,7 +147,7 @@ def test_a_missing_newer_or_foreign_ledger_is_refused(address):
 
 
 def test_a_locked_ledger_is_refused(address, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._postgres_ledger.LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._postgres.LOCK_TIMEOUT_SECONDS", 0.05)
     accountant = charged(address)
     with psycopg.connect(address) as blocker:
         blocker.execute("LOCK TABLE skdp.records IN EXCLUSIVE MODE")

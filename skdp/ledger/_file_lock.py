@@ -13,8 +13,8 @@ import time
 import weakref
 from contextlib import suppress
 
-from skdp.accounting._records import connections, in_use
 from skdp.exceptions import LedgerError
+from skdp.ledger._sql import connections, in_use
 
 try:
     import fcntl

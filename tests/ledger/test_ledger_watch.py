@@ -14,21 +14,10 @@ from dataclasses import dataclass
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
-from skdp.accounting import (
-    Composed,
-    Event,
-    Gaussian,
-    PlannedCharge,
-    PureDP,
-    Repeated,
-    Reservation,
-    _accountant,
-    _records,
-    chain_end,
-)
-from skdp.accounting._events import check_readable
-from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._sqlite_ledger import _BESIDE, _TABLE
+from skdp.accounting import Composed, Event, Gaussian, PureDP, Repeated
+from skdp.ledger import PlannedCharge, Reservation, _accountant, _sql, chain_end
+from skdp.ledger._file_lock import LOCK_SUFFIX
+from skdp.ledger._sqlite import _BESIDE, _TABLE
 from tests._processes import Child
 
 pytestmark = pytest.mark.usefixtures("any_system")
@@ -162,7 +151,7 @@ def test_what_was_checked_is_not_read_again(path, monkeypatch):
         read.append(len(rows))
         return chain_end(rows, *start)
 
-    monkeypatch.setattr(_records, "chain_end", counted)
+    monkeypatch.setattr(_sql, "chain_end", counted)
     for _ in range(3):
         accountant.charge(PureDP(0.5))
         other.charge(PureDP(0.5))
@@ -210,7 +199,6 @@ def test_an_event_that_would_not_be_read_back_is_refused(path, event):
     reservation = Reservation(accountant, (planned,), 0.1, 0.0)
     in_plan = Reservation(accountant, (changed(planned, event=event),), 0.1, 0.0)
     for use in (
-        lambda: check_readable(event),
         lambda: accountant.charge(event, epsilon=0.1, delta=0.0),
         lambda: accountant.charge(event, delta=1e-6),
         lambda: accountant.can_afford(event, epsilon=0.1, delta=0.0),
@@ -231,8 +219,8 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
         with pytest.raises(LedgerError, match="cannot be written"):
             ledger.append("default", chain_end([]), lambda records, body=body: ("charge", body))
     # Whatever an accountant decides is read as the next process will read it, before it is there.
-    monkeypatch.setattr("skdp.accounting._accountant._time", lambda: 0)
-    monkeypatch.setattr("skdp.accounting._accountant._body", lambda spend: {"event": "{}"})
+    monkeypatch.setattr("skdp.ledger._accountant._time", lambda: 0)
+    monkeypatch.setattr("skdp.ledger._accountant._body", lambda spend: {"event": "{}"})
     with pytest.raises(LedgerError, match="cannot be read"):
         accountant.charge(PureDP(0.5))
     monkeypatch.undo()
@@ -242,7 +230,7 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
 
 @pytest.mark.parametrize("is_under_way", [False, True])
 def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, monkeypatch):
-    accountant, insert = charged(path), _records.insert_row
+    accountant, insert = charged(path), _sql.insert_row
     moved = path.with_name("moved.db")
 
     def move(*arguments):
@@ -251,7 +239,7 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
         return insert(*arguments) if arguments else None
 
     if is_under_way:
-        monkeypatch.setattr("skdp.accounting._records.insert_row", move)
+        monkeypatch.setattr("skdp.ledger._sql.insert_row", move)
     else:
         move()
     with pytest.raises(LedgerError, match="no regular file"):

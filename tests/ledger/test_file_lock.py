@@ -16,11 +16,12 @@ from types import SimpleNamespace
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, open_ledger
-from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
-from skdp.accounting._sqlite_ledger import SQLiteLedger
+from skdp.accounting import PureDP
+from skdp.ledger import open_ledger
+from skdp.ledger._file_lock import LOCK_SUFFIX, LockFile, locked
+from skdp.ledger._sqlite import SQLiteLedger
 from tests._processes import Child, read_to_end, wait_until
-from tests.accounting._windows import simulate_windows, windows_path
+from tests.ledger._windows import simulate_windows, windows_path
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_whoever_waited_for_a_lock_that_was_removed_takes_the_new_one(path, monk
 
 def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
-    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.05)
     with open(lock_of(path)) as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="locked"):
@@ -169,7 +170,7 @@ def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charge
             os.utime(path, ns=(number, number))
         return number == 50 and take(lock)
 
-    monkeypatch.setattr("skdp.accounting._file_lock.time", clock)
+    monkeypatch.setattr("skdp.ledger._file_lock.time", clock)
     monkeypatch.setattr(LockFile, "take", held)
     if is_charged:
         assert locked(path, 10.0, LockFile.is_at_its_path)
@@ -279,7 +280,7 @@ def test_a_ledger_works_with_the_locks_of_windows(path, windows, monkeypatch):
     accountant.charge(PureDP(0.5))
     assert lock_of(path).read_text().endswith(f" {accountant.verify()}\n")
     assert lock_of(path).stat().st_size < 1 << 20
-    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.05)
     with open(lock_of(path)) as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="locked"):
@@ -327,7 +328,7 @@ def test_macos_is_told_to_write_through_the_cache_of_the_disk(path, monkeypatch)
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **o: connect(*a, **o, factory=Connection))
     for system, expected in (("linux", 0), ("darwin", 1)):
-        monkeypatch.setattr("skdp.accounting._sqlite_ledger.sys", SimpleNamespace(platform=system))
+        monkeypatch.setattr("skdp.ledger._sqlite.sys", SimpleNamespace(platform=system))
         accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
         statements.clear()
         accountant.charge(PureDP(0.25))
@@ -341,8 +342,8 @@ def test_macos_is_told_to_write_through_the_cache_of_the_disk(path, monkeypatch)
 
 
 def test_a_system_without_file_locks_is_told_so(path, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
-    monkeypatch.setattr("skdp.accounting._file_lock.msvcrt", None)
+    monkeypatch.setattr("skdp.ledger._file_lock.fcntl", None)
+    monkeypatch.setattr("skdp.ledger._file_lock.msvcrt", None)
     with pytest.raises(LedgerError, match="needs the file locks of POSIX"):
         PrivacyAccountant(1.0, 0.0, ledger=path)
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from skdp.accounting._chain import NOTHING
-from skdp.accounting._postgres_ledger import PostgreSQLLedger
-from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
+from skdp.ledger._chain import NOTHING
+from skdp.ledger._postgres import PostgreSQLLedger
+from skdp.ledger._sqlite import SQLiteLedger
 
 # A user and a password, or the keywords of an address; a path has a slash before them.
 _LIKE_A_SERVER = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]*=")
@@ -50,7 +50,8 @@ class Ledger(Protocol):
 
     >>> import tempfile
     >>> from skdp import PrivacyAccountant
-    >>> from skdp.accounting import PureDP, open_ledger, register_ledger
+    >>> from skdp.accounting import PureDP
+    >>> from skdp.ledger import open_ledger, register_ledger
     >>> class PrintingLedger:
     ...     def __init__(self, address):
     ...         self.ledger = open_ledger(address.removeprefix("printing://"))
@@ -170,7 +171,7 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
 
     Examples
     --------
-    >>> from skdp.accounting import register_ledger
+    >>> from skdp.ledger import register_ledger
     >>> register_ledger("postgresql", dict)
     Traceback (most recent call last):
     ...
@@ -202,7 +203,7 @@ def open_ledger(address: str) -> Ledger:
 
     Examples
     --------
-    >>> from skdp.accounting import open_ledger
+    >>> from skdp.ledger import open_ledger
     >>> type(open_ledger("budget.db")).__name__
     'SQLiteLedger'
     """

@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from functools import lru_cache
 
 from skdp.exceptions import LedgerError
+from skdp.utils._json import canonical_json
 from skdp.utils._values import FrozenValue
 
 FIRST_HASH = "0" * 64
@@ -32,7 +32,7 @@ class Record(FrozenValue):
 
     Examples
     --------
-    >>> from skdp.accounting import Record, chain_end, next_record
+    >>> from skdp.ledger import Record, chain_end, next_record
     >>> record = next_record(chain_end([]), "default", "open", {"epsilon": 1.0})
     >>> Record.from_row(record.row) == record
     True
@@ -71,17 +71,6 @@ class Record(FrozenValue):
             raise LedgerError(f"record {sequence} cannot be read: it is no JSON") from error
 
 
-@lru_cache
-def _encoder(other):
-    # Kept, because `json.dumps` with options makes a new one at each call.
-    return json.JSONEncoder(default=other, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def canonical_json(value, other=None):
-    """Return the one JSON text of a value: sorted keys, no spaces; `other` writes what it lacks."""
-    return _encoder(other).encode(value)
-
-
 def chain_hash(previous, sequence, dataset, kind, body):
     """Return the hash of a record that follows the hash `previous`; `body` is JSON text."""
     text = canonical_json([previous, sequence, dataset, kind, body])
@@ -110,7 +99,7 @@ def chain_end(rows: Iterable[tuple], start: tuple[int, str] = NOTHING) -> tuple[
 
     Examples
     --------
-    >>> from skdp.accounting import chain_end
+    >>> from skdp.ledger import chain_end
     >>> chain_end([])[0]
     0
     """
@@ -150,7 +139,7 @@ def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Re
 
     Examples
     --------
-    >>> from skdp.accounting import chain_end, next_record
+    >>> from skdp.ledger import chain_end, next_record
     >>> record = next_record(chain_end([]), "default", "open", {"epsilon": 1.0})
     >>> record.sequence, chain_end([record.row]) == (1, record.hash)
     (1, True)

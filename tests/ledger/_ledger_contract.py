@@ -15,7 +15,7 @@ returns them::
         check_damage("mine://a-new-name", rewrite, damage)
 
 A check that is not over after `PATIENCE` seconds fails: a ledger that waits for itself would hang.
-`pytest.register_assert_rewrite("tests.accounting._ledger_contract")` before the import shows what
+`pytest.register_assert_rewrite("tests.ledger._ledger_contract")` before the import shows what
 is on both sides of a comparison that fails.
 """
 
@@ -33,7 +33,8 @@ import time
 import pytest
 
 from skdp import BudgetExceededError, DPStandardScaler, LedgerError, PrivacyAccountant
-from skdp.accounting import PlannedCharge, PureDP, Reservation, chain_end, next_record, open_ledger
+from skdp.accounting import PureDP
+from skdp.ledger import PlannedCharge, Reservation, chain_end, next_record, open_ledger
 from tests._processes import Child, read_first_byte
 
 START = chain_end([])

@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from skdp.accounting import PrivacyAccountant, PureDP, chain_end, open_ledger
+from skdp.accounting import PureDP
 from skdp.exceptions import LedgerError
+from skdp.ledger import PrivacyAccountant, chain_end, open_ledger
 from tests._processes import Child, read_first_byte, read_to_end
 
 pytestmark = pytest.mark.usefixtures("any_system")
@@ -148,7 +149,7 @@ def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
 
 
 def test_a_locked_ledger_is_refused(path, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.05)
     accountant = charged(path)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -234,7 +235,7 @@ def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("skdp.accounting._records.insert_row", interrupted)
+        patch.setattr("skdp.ledger._sql.insert_row", interrupted)
         with pytest.raises(KeyboardInterrupt):
             accountant.charge(PureDP(0.5))
     assert len(accountant.spends) == 3

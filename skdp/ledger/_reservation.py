@@ -19,8 +19,8 @@ from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._composition import claimed_price, is_proved
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._laws import group_event
-from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
+from skdp.ledger._state import NotCopied, Spend, Terms
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked
@@ -41,7 +41,8 @@ class PlannedCharge(FrozenValue):
 
     Examples
     --------
-    >>> from skdp.accounting import Gaussian, PlannedCharge
+    >>> from skdp.accounting import Gaussian
+    >>> from skdp.ledger import PlannedCharge
     >>> planned = PlannedCharge("model", Gaussian(2.0), 2.0, 1e-5)
     >>> planned.covers(Gaussian(3.0), "add_remove"), planned.covers(Gaussian(1.0), "add_remove")
     (True, False)
@@ -172,7 +173,8 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
 
     Examples
     --------
-    >>> from skdp.accounting import Gaussian, PlannedCharge, get_epsilon, plan_event
+    >>> from skdp.accounting import Gaussian, get_epsilon
+    >>> from skdp.ledger import PlannedCharge, plan_event
     >>> plan = [PlannedCharge(name, Gaussian(4.0), 2.0, 1e-5) for name in ("scaler", "model")]
     >>> round(get_epsilon(plan_event(plan), 1e-5), 2)
     1.36

@@ -9,9 +9,9 @@ import re
 from types import SimpleNamespace
 from urllib.parse import unquote
 
-from skdp.accounting import _records
-from skdp.accounting._chain import NOTHING
 from skdp.exceptions import LedgerError
+from skdp.ledger import _sql
+from skdp.ledger._chain import NOTHING
 
 _KEYWORDS = (
     "user host hostaddr dbname service application_name connect_timeout target_session_attrs "
@@ -29,8 +29,8 @@ CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0
 _CREATE = f"""
 CREATE SCHEMA skdp;
-CREATE TABLE skdp.schema_version AS SELECT {_records.SCHEMA_VERSION} AS version;
-{_records.TABLE.format("skdp.records", "BIGINT")};
+CREATE TABLE skdp.schema_version AS SELECT {_sql.SCHEMA_VERSION} AS version;
+{_sql.TABLE.format("skdp.records", "BIGINT")};
 """
 # Any number that everyone who creates the tables agrees on: "skdp" in ASCII.
 _CREATION_LOCK = 0x736B6470
@@ -45,7 +45,7 @@ _VERSION = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
 _VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION}) FROM records"
 
 
-class PostgreSQLLedger(_records.TableLedger):
+class PostgreSQLLedger(_sql.TableLedger):
     """A ledger in the schema ``skdp`` of a PostgreSQL database.
 
     Writers wait for each other on one table lock, in the order of asking; a record is on the
@@ -106,8 +106,8 @@ class PostgreSQLLedger(_records.TableLedger):
         return self._connected(begun)
 
     def _commit(self, transaction, row, end):
-        _records.insert_row(transaction.execute, row)
-        _records.read_back(transaction.execute, row, end)
+        _sql.insert_row(transaction.execute, row)
+        _sql.read_back(transaction.execute, row, end)
         versions = _versions(transaction.execute, end)[1]
         transaction.execute("COMMIT")
         self._checked, self._versions = (row[0], row[-1]), versions
@@ -118,9 +118,9 @@ class PostgreSQLLedger(_records.TableLedger):
         before, now = _versions(execute, seen)
         is_new = whole or before != self._versions
         start = NOTHING if is_new else seen
-        end, rows = _records.check_chain(execute, start)
+        end, rows = _sql.check_chain(execute, start)
         transaction.checked = start, rows
-        _records.check_position(execute, seen)
+        _sql.check_position(execute, seen)
         self._checked, self._versions = end, now
         return self._checked
 
@@ -153,7 +153,7 @@ class PostgreSQLLedger(_records.TableLedger):
             return connection.execute(statement.replace("?", "%s"), parameters or None)
 
         try:
-            with _records.connections(), _records.in_use(self.address):
+            with _sql.connections(), _sql.in_use(self.address):
                 connection = psycopg.connect(self.address, **settings)
                 try:
                     timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
@@ -182,6 +182,6 @@ def _check_server(execute, address):
     if not _exists(execute):
         raise LedgerError("there is no ledger of skdp in that database")
     version = execute("SELECT max(version) FROM schema_version").fetchone()[0]
-    _records.check_version(version, address)
+    _sql.check_version(version, address)
     if execute("SHOW fsync").fetchone()[0] != "on":
         raise LedgerError("the server runs with fsync=off: a crash would lose charges")
