@@ -135,7 +135,7 @@ def _export(options):
         return
     rows = [vars(record) for record in ledger_records(options.ledger, options.dataset)]
     if {options.user, options.purpose, options.since} != {None}:
-        entries = (entry for one in _reports(options) for entry in (*one.spends, *one.draws))
+        entries = (entry for one in _reports(options) for entry in (*one.charges, *one.reuses))
         kept = {entry.sequence for entry in entries}
         rows = [row for row in rows if row["sequence"] in kept]
     if options.format == "jsonl":

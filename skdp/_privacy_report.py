@@ -11,7 +11,7 @@ from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, get_epsilon
 from skdp.ledger._report import BudgetReport, describe_composition
-from skdp.ledger._state import Terms, composed_price
+from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
 from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
@@ -41,8 +41,8 @@ class Total(FrozenValue):
         The reported models, in words.
     epsilon, delta : float
         The guarantee of all of them together.
-    neighbours : str
-        Which tables are neighbours, in words.
+    neighbors : str
+        Which tables are neighbors, in words.
     composition : str
         How the releases add up.
     dataset : str
@@ -56,7 +56,7 @@ class Total(FrozenValue):
     of: str
     epsilon: float
     delta: float
-    neighbours: str
+    neighbors: str
     composition: str
     dataset: str
     head_hash: str
@@ -71,7 +71,7 @@ class Total(FrozenValue):
         """
         cost = in_digits(self.epsilon, self.delta)
         rows = [
-            ("relation", self.neighbours),
+            ("relation", self.neighbors),
             ("composition", self.composition),
             ("charges", str(self.n_charges)),
             ("data set", self.dataset or "none: these releases are in no ledger of this report"),
@@ -307,7 +307,7 @@ class _Found:
         elif isinstance(source, BudgetReport):
             self._add_budget(source)
         elif hasattr(source, "report") and hasattr(source, "charge"):
-            self._add_budget(source.report(), source.terms)
+            self._add_budget(source.report(), source.config)
         elif isinstance(source, FrozenEstimator):
             self.add(source.estimator, type(source.estimator).__name__, covered)
         elif hasattr(source, "get_params"):
@@ -342,7 +342,7 @@ class _Found:
         # A step of a plan is charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if hasattr(accountant, "report"):
-            self._add_budget(accountant.report(), accountant.terms)
+            self._add_budget(accountant.report(), accountant.config)
         begins_plan = self.plan is None and getattr(source, "_is_one_plan", False)
         if begins_plan:
             self.plan, self.n_plans = self.n_plans, self.n_plans + 1
@@ -355,7 +355,7 @@ class _Found:
     def totals(self, of):
         """Yield what all statements cost together, for each data set."""
         ledgers = self.budgets.items()
-        records = {spend.hash: (key, spend) for key, own in ledgers for spend in own.spends}
+        records = {charge.hash: (key, charge) for key, own in ledgers for charge in own.charges}
         charged, others, words_of = {}, {}, {}
         deltas = {}
         for plan, statement, delta in zip(self.plans, self.counted, self.deltas, strict=True):
@@ -363,27 +363,27 @@ class _Found:
             for charge in statement.charges:
                 if charge.hash in records:
                     # A plan that was charged as one is the charge of several steps.
-                    key, spend = records[charge.hash]
-                    charged.setdefault(key, {})[spend.hash] = spend
+                    key, charge = records[charge.hash]
+                    charged.setdefault(key, {})[charge.hash] = charge
                 else:
                     key = statement.relation, statement.unit
                     others.setdefault(key, {}).setdefault(plan, []).append(charge)
-                words_of.setdefault(key, []).append(statement.neighbours)
-        for key, spends in charged.items():
+                words_of.setdefault(key, []).append(statement.neighbors)
+        for key, charges in charged.items():
             terms = self.terms.get(key) or _terms_of(self.budgets[key])
-            price = composed_price(tuple(spends.values()), terms)
+            price = composed_price(tuple(charges.values()), terms)
             rule = describe_composition(terms.composition)
-            words = f"{terms.relation}: {_common_neighbours(words_of[key])}"
-            yield Total(of, *price, words, rule, *key, len(spends))
+            words = f"{terms.relation}: {_common_neighbors(words_of[key])}"
+            yield Total(of, *price, words, rule, *key, len(charges))
         for key, plans in others.items():
             relation, _ = key
             alone = plans.pop(None, [])
             rule = "basic, each split budget as the plan that it is" if plans else "basic"
             prices = [_price_of_plan(own, deltas[plan], relation) for plan, own in plans.items()]
             if alone:
-                prices.append(composed_price(alone, Terms(1.0, 0.0, relation=relation)))
+                prices.append(composed_price(alone, LedgerConfig(1.0, 0.0, relation=relation)))
             epsilon, delta = (math.fsum(amounts) for amounts in zip(*prices, strict=True))
-            words = f"{relation}: {_common_neighbours(words_of[key])}"
+            words = f"{relation}: {_common_neighbors(words_of[key])}"
             yield Total(of, epsilon, delta, words, rule, "", "", len(alone) + len(plans))
 
 
@@ -394,7 +394,7 @@ def _price_of_plan(charges, delta, relation):
     release, which costs less than their sum. Their joint delta is what the steps were given,
     whether each spends it by itself or not.
     """
-    epsilon, spent = composed_price(charges, Terms(1.0, 0.0, relation=relation))
+    epsilon, spent = composed_price(charges, LedgerConfig(1.0, 0.0, relation=relation))
     if len(charges) == 1:
         return epsilon, spent
     delta = max(delta, spent)
@@ -402,7 +402,7 @@ def _price_of_plan(charges, delta, relation):
     return min(epsilon, get_epsilon(joint, delta, relation=relation)), delta
 
 
-def _common_neighbours(words):
+def _common_neighbors(words):
     """Return the neighboring tables of several releases together.
 
     Where one of them takes the number of units to be public, all of them together do.
@@ -414,7 +414,7 @@ def _common_neighbours(words):
 def _terms_of(report):
     """Return terms under which the charges of a report add up; their sum always holds."""
     known = {name: getattr(report, name) for name in ("relation", "unit", "max_rows")}
-    return Terms(*report.cap, missing_ids=report.missing_ids, **known)
+    return LedgerConfig(*report.limit, missing_ids=report.missing_ids, **known)
 
 
 def _parts(estimator):

@@ -23,7 +23,7 @@ from skdp.accounting import Composed, Guarantee
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
 from skdp.ledger._report import describe_composition, describe_relation, describe_unit
-from skdp.ledger._state import Spend, Terms, composed_price
+from skdp.ledger._state import Charge, LedgerConfig, composed_price
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import joined_calls, sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
@@ -42,7 +42,7 @@ from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
-UNACCOUNTED = Terms(1.0, 0.0)
+UNACCOUNTED = LedgerConfig(1.0, 0.0)
 NOTHING = Composed(())
 # Where the parameters that all estimators have stand in a signature, and that of some.
 LAST = ("accountant", "random_state", "verbose")
@@ -66,7 +66,7 @@ def terms_of(accountant):
         return UNACCOUNTED
     if not hasattr(accountant, "charge"):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
-    return accountant.terms
+    return accountant.config
 
 
 def on_raw_data_of(terms):
@@ -93,14 +93,14 @@ def _check_callers_of(estimator, occasion):
     check_callers(estimator, on_raw_data, occasion)
 
 
-def neighbours_of(accountant, terms=None):
-    """Return the `Neighbours` of a fit's guarantee, add/remove of one row without an accountant.
+def neighbors_of(accountant, terms=None):
+    """Return the `Neighbors` of a fit's guarantee, add/remove of one row without an accountant.
 
     A step of a plan that was priced for a group of rows is calibrated for one of them. Terms that
     were read are not read again.
     """
-    neighbours = (terms or terms_of(accountant)).neighbours
-    return neighbours.of_rows if hasattr(accountant, "planned") else neighbours
+    neighbors = (terms or terms_of(accountant)).neighbors
+    return neighbors.per_row if hasattr(accountant, "planned") else neighbors
 
 
 def guarantee_of(estimator):
@@ -122,7 +122,7 @@ def guarantee_of(estimator):
     """
     params = estimator.get_params(deep=False)
     price = {"epsilon": params["epsilon"], "delta": params.get("delta", 0.0)}
-    return Guarantee(**price, neighbours=neighbours_of(params["accountant"]))
+    return Guarantee(**price, neighbors=neighbors_of(params["accountant"]))
 
 
 def dataset_of(accountant):
@@ -526,9 +526,9 @@ class PrivateRelease:
 
     def guaranteed(self, epsilon, delta):
         """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
-        neighbours = neighbours_of(self._accountant, self.terms)
-        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
-        self._of_group = guarantee if neighbours.max_rows > 1 else None
+        neighbors = neighbors_of(self._accountant, self.terms)
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
+        self._of_group = guarantee if neighbors.max_rows > 1 else None
         return guarantee
 
     @property
@@ -778,7 +778,7 @@ class PrivateFit(PrivateRelease):
             record=self.spend.hash if self.spend else "",
             version=__version__,
             trust_model=trust_model,
-            neighbours=describe_relation(
+            neighbors=describe_relation(
                 terms.relation, terms.unit, terms.max_rows, is_size_public=is_size_public
             ),
             dataset=dataset_of(self._accountant),
@@ -793,16 +793,16 @@ class PrivateFit(PrivateRelease):
 
     def _own_charge(self, mechanism):
         """Return this fit's charge: that of the ledger, or what it would have been."""
-        spend = self.spend
-        if spend is None:
+        charge = self.spend
+        if charge is None:
             price = self.price(mechanism)
             seeded = self._random_state is not None
             known = {"seeded": seeded, "time": "", "version": __version__}
             price = {"epsilon": price.epsilon, "delta": price.delta}
-            spend = Spend(self._label, mechanism.event, **price, **known)
+            charge = Charge(self._label, mechanism.event, **price, **known)
         # The statement is public: who charged, when and why stays in the ledger, and so does the
         # number of earlier charges.
-        return replace(spend, user="", purpose="", time="", sequence=0)
+        return replace(charge, user="", purpose="", time="", sequence=0)
 
     def _composed(self, charges):
         """Return the (epsilon, delta) of all charges of the model together."""

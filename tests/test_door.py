@@ -195,7 +195,7 @@ def test_nothing_is_drawn_before_the_charge_or_past_it(release, drawn, monkeypat
         patch.setattr(PrivateRelease, "charge", twice)
         with pytest.raises(RuntimeError, match="charges once"):
             release(accountant)
-    assert not drawn and len(accountant.spends) <= 1
+    assert not drawn and len(accountant.charges) <= 1
     assert release.made is None or not fitted_names(release.made)
 
 
@@ -280,7 +280,7 @@ def test_a_release_within_a_fit_has_its_own_charge():
         skdp.stats.dp_mean(X[:, 0], bounds=(0, 1), accountant=accountant)
         DPLogisticRegression(accountant=accountant).fit(X, y)
         MECHANISM.release(0.0, random_state=source)
-    assert [spend.epsilon for spend in accountant.spends] == [1.0, 1.0, 1.0]
+    assert [spend.epsilon for spend in accountant.charges] == [1.0, 1.0, 1.0]
 
 
 def test_a_seeded_release_repeats_inside_the_door():

@@ -88,7 +88,7 @@ def check_stages(statement, spend, relation):
 
 
 def check_statement(statement, accountant, *, unit, relation, composition, seeded):
-    spend = accountant.spends[-1]
+    spend = accountant.charges[-1]
     assert statement.relation == relation and accountant.dataset == statement.dataset
     assert statement.record == spend.hash and dict(statement.rows())["record"] == spend.hash
     assert statement.composition.startswith(composition)
@@ -121,9 +121,9 @@ def test_a_fit(name, unit, relation, composition, seeded):
     try:
         model.fit(X, Y, **told(unit))
     except ValueError as error:
-        assert "no release whose unit is a person" in str(error) and not accountant.spends
+        assert "no release whose unit is a person" in str(error) and not accountant.charges
         pytest.skip(str(error))
-    statement, (spend,) = model.privacy_, accountant.spends
+    statement, (spend,) = model.privacy_, accountant.charges
     assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta)
     known = {"unit": unit, "relation": relation, "composition": composition}
     check_statement(statement, accountant, **known, seeded=seeded)
@@ -159,12 +159,12 @@ def test_calls_of_partial_fit_are_the_model_s(composition, unit, relation, rows)
     statement = model.privacy_
     spent = accountant.report().spent
     assert (statement.epsilon, statement.delta) == spent
-    assert [c.event for c in statement.charges] == [s.event for s in accountant.spends]
+    assert [c.event for c in statement.charges] == [s.event for s in accountant.charges]
     # The noise of the first two calls can be taken away.
     assert statement.seeded
     assert in_digits(*spent) in str(statement).splitlines()[0]
     assert "3 calls" in dict(statement.rows())["calls"]
-    assert statement.record == accountant.spends[-1].hash
+    assert statement.record == accountant.charges[-1].hash
     assert sum(stage.n_calls for stage in statement.stages if stage.name == "weights") == 3
     assert statement.to_tags()["epsilon"] == dict(statement.rows())["epsilon"]
 
@@ -259,7 +259,7 @@ def test_a_report_of_a_split_pipeline_has_the_total_and_the_ledger(composition, 
     pipe.fit(X, Y)
     report = privacy_report(FrozenEstimator(pipe) if frozen else pipe)
     (total,), (budget,) = report.totals, report.budgets
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     assert (total.epsilon, total.delta) == (spend.epsilon, spend.delta)
     assert (total.dataset, total.head_hash) == ("default", budget.head_hash)
     assert total.n_charges == 1 and len(report.statements) == 2
@@ -327,7 +327,7 @@ def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
     public = skdp.DPMeanTransformer(bounds=(0, 1), accountant=accountant).fit(X, **told(unit))
     for order in ((noisy, public), (public, noisy)):
         (total,) = privacy_report(*order).totals
-        assert "is public" in total.neighbours
+        assert "is public" in total.neighbors
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
@@ -345,7 +345,7 @@ def test_a_search_is_charged_once(strategy, refit, relation, unit):
         random_state=0,
     )
     search.set_params(accountant=accountant, mean_runs=2).fit(X, Y, **told(unit))
-    statement, (spend,) = search.privacy_, accountant.spends
+    statement, (spend,) = search.privacy_, accountant.charges
     assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta) == (1.0, 1e-6)
     known = {"unit": unit, "relation": relation, "composition": "basic"}
     check_statement(statement, accountant, **known, seeded=True)

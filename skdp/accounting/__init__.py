@@ -32,7 +32,7 @@ from skdp.accounting._gaussian import gaussian_noise_multiplier as gaussian_nois
 from skdp.accounting._gaussian import gdp_to_delta as gdp_to_delta
 from skdp.accounting._gaussian import gdp_to_epsilon as gdp_to_epsilon
 from skdp.accounting._guarantee import Guarantee as Guarantee
-from skdp.accounting._guarantee import Neighbours as Neighbours
+from skdp.accounting._guarantee import Neighbors as Neighbors
 from skdp.accounting._interchange import from_dp_accounting as from_dp_accounting
 from skdp.accounting._interchange import to_dp_accounting as to_dp_accounting
 from skdp.accounting._laws import gdp as gdp

@@ -12,6 +12,6 @@ from skdp.ledger._reservation import Allowance as Allowance
 from skdp.ledger._reservation import PlannedCharge as PlannedCharge
 from skdp.ledger._reservation import Reservation as Reservation
 from skdp.ledger._reservation import plan_event as plan_event
-from skdp.ledger._state import Draw as Draw
+from skdp.ledger._state import Charge as Charge
 from skdp.ledger._state import Part as Part
-from skdp.ledger._state import Spend as Spend
+from skdp.ledger._state import Reuse as Reuse

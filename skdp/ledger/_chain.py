@@ -24,7 +24,7 @@ class Record(FrozenValue):
     dataset : str
         The data set that the record is about.
     kind : str
-        ``"open"``, ``"charge"``, ``"draw"``, ``"change_cap"``, ``"sub_cap"`` or ``"close"``.
+        ``"open"``, ``"charge"``, ``"reuse"``, ``"change_limit"``, ``"sub_limit"`` or ``"close"``.
     body : dict
         What was recorded, as JSON values.
     hash : str

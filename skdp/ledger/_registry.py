@@ -66,7 +66,7 @@ class Ledger(Protocol):
     >>> address = f"printing://{folder.name}/budget.db"
     >>> accountant = PrivacyAccountant(1.0, 0.0, ledger=address)
     1 open
-    >>> spend = accountant.charge(PureDP(0.5))
+    >>> charge = accountant.charge(PureDP(0.5))
     2 charge
     """
 

@@ -14,7 +14,7 @@ from functools import partial
 from skdp.exceptions import LedgerError
 from skdp.ledger._chain import NOTHING, Record, chain_end, next_row
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # By its name and the type of its numbers.
 TABLE = """CREATE TABLE {} (
     sequence {} PRIMARY KEY,
@@ -146,10 +146,15 @@ class TableLedger:
 
 def check_version(version, address):
     """Raise LedgerError unless this version of skdp knows the schema of a ledger."""
+    if version is not None and version < SCHEMA_VERSION:
+        raise LedgerError(
+            f"the ledger {address} was written by a development version of skdp before 0.1.0 "
+            f"(schema {version}, this one reads {SCHEMA_VERSION}); begin a new ledger"
+        )
     if version is None or version > SCHEMA_VERSION:
         raise LedgerError(
             f"the ledger {address} was written by a newer skdp (schema {version}, this one reads "
-            f"up to {SCHEMA_VERSION})"
+            f"{SCHEMA_VERSION})"
         )
 
 

@@ -63,8 +63,8 @@ class PartialFit(PrivateFit):
         """Raise `ValueError` if the calls so far protect something else than this one."""
         super().check_plan(plan)
         terms, earlier = self.terms, self._earlier
-        neighbours = describe_relation(terms.relation, terms.unit, terms.max_rows)
-        if earlier is not None and earlier.neighbours != neighbours:
+        neighbors = describe_relation(terms.relation, terms.unit, terms.max_rows)
+        if earlier is not None and earlier.neighbors != neighbors:
             raise ValueError(
                 "all calls of partial_fit must protect the same: the earlier ones protect "
                 f"{earlier.unit} under {earlier.relation}, this one {terms.unit} under "
@@ -78,11 +78,11 @@ class PartialFit(PrivateFit):
         return super().charge(plan)
 
     def _own_charge(self, mechanism):
-        spend = super()._own_charge(mechanism)
+        charge = super()._own_charge(mechanism)
         if self._accountant is None and self._estimator.partial_fit_rows == "disjoint":
             call = getattr(self._estimator, "n_partial_fits_", 0)
-            spend = replace(spend, part=Part("partial_fit", call, MOST_CALLS, False))
-        return spend
+            charge = replace(charge, part=Part("partial_fit", call, MOST_CALLS, False))
+        return charge
 
     def _composed(self, charges):
         try:
@@ -285,7 +285,7 @@ class PrivateSGDModel(PrivateLinearModel):
             partition = f"partial_fit {uuid.uuid4().hex}"
             self._partition = os.getpid(), partition
         number, part = divmod(calls, CALLS_OF_A_PARTITION)
-        return self.accountant.partition(f"{partition} {number}", CALLS_OF_A_PARTITION)[part]
+        return self.accountant.disjoint(f"{partition} {number}", CALLS_OF_A_PARTITION)[part]
 
     def __getstate__(self):
         # Two copies that went on in one partition could put different rows into one part.

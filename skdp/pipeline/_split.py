@@ -114,7 +114,7 @@ def split_budget(
     pipe = with_dense_columns(pipe, public_steps)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
-    row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta
+    row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row.delta
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
     known = PublicTable(n_rows=n_samples, n_columns=n_features, classes=classes)
@@ -162,8 +162,8 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     event = cache(make_event)
     if group_event(event(1.0), terms.max_rows) is None:
         # What is known to hold for a row at a smaller price holds for the group at this one.
-        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows
-        epsilon, delta, terms = row.epsilon, row.delta, terms.of_rows
+        row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row
+        epsilon, delta, terms = row.epsilon, row.delta, terms.per_row
     at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
 
     def fits(scale):

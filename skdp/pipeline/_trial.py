@@ -232,7 +232,7 @@ def read_raw_cells(container, X, y, params):
         if step.name in private and step.params["accountant"] is not None:
             handle = step.params["accountant"]
             if hasattr(handle, "planned"):
-                own = Allowance(handle.planned, handle.terms, None)
+                own = Allowance(handle.planned, handle.config, None)
                 model.set_params(**{step.parameter("accountant"): own})
             else:
                 # An accountant that was put in the place of the handle would be charged.

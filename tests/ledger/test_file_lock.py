@@ -90,7 +90,7 @@ def test_a_file_that_is_read_during_a_charge_lets_nobody_in(path):
     assert accountant.charge(PureDP(0.6)).sequence == 2
     other.join()
     assert told.read_text() == "refused"
-    assert [spend.epsilon for spend in accountant.spends] == [0.6]
+    assert [spend.epsilon for spend in accountant.charges] == [0.6]
     accountant.verify()
 
 
@@ -390,7 +390,7 @@ def run_together(path, processes, times, pause):
         # The largest of these takes half an hour on a slow disk.
         child.join(3600.0)
     accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
-    there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
+    there = {f"{spend.label} {spend.hash}" for spend in accountant.charges}
     told = acknowledged.read_text().splitlines()
     assert len(told) == len(there) == processes * times
     assert set(told) == there
@@ -446,7 +446,7 @@ def kill_chargers(path, kills, at_once):
         running += [begin_to_charge(path, name) for name in itertools.islice(names, 1)]
     accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
     accountant.charge(PureDP(1.0))
-    there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
+    there = {f"{spend.label} {spend.hash}" for spend in accountant.charges}
     assert told
     assert set(told) <= there
     # A process may die between a commit and its word of it, once each.

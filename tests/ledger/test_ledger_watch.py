@@ -50,7 +50,7 @@ EDITS = {
     "moved to another case": "UPDATE records SET dataset = 'Default' WHERE sequence = 3",
     "its data set no text": "UPDATE records SET dataset = CAST(dataset AS BLOB) WHERE sequence = 3",
     "edited": "UPDATE records SET body = replace(body, '0.5', '0.1') WHERE sequence = 3",
-    "of another kind": "UPDATE records SET kind = 'draw' WHERE sequence = 3",
+    "of another kind": "UPDATE records SET kind = 'reuse' WHERE sequence = 3",
     "taken away": "DELETE FROM records WHERE sequence = 3",
     "taken to the front": "UPDATE records SET sequence = -3 WHERE sequence = 3",
     "all renamed": "UPDATE records SET dataset = 'other'",
@@ -225,7 +225,7 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
         accountant.charge(PureDP(0.5))
     monkeypatch.undo()
     accountant.charge(PureDP(0.5))
-    assert [json.loads(s.event.to_json())["type"] for s in accountant.spends] == ["PureDP"] * 5
+    assert [json.loads(s.event.to_json())["type"] for s in accountant.charges] == ["PureDP"] * 5
 
 
 @pytest.mark.parametrize("is_under_way", [False, True])

@@ -268,7 +268,7 @@ def test_racing_processes_never_pass_the_cap(address, method):
         race = pool.starmap_async(_charge_many, [(address, 20, 40.0)] * 4)
         done = race.get(timeout=PATIENCE_SECONDS)
     accountant = PrivacyAccountant(40.0, 0.0, ledger=address)
-    assert sum(done) == 40 == len(accountant.spends)
+    assert sum(done) == 40 == len(accountant.charges)
     assert accountant.epsilon_spent == 40.0
     accountant.verify()
 
@@ -314,7 +314,7 @@ def check_killed_clients(address, kills):
     accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
     accountant.verify()
     # The server may still commit what a client sent before it died.
-    assert released <= len(accountant.spends) <= released + kills
+    assert released <= len(accountant.charges) <= released + kills
 
 
 def test_killed_clients_lose_no_release(address):
@@ -338,7 +338,7 @@ def check_crashes(server, address, crashes):
         server.start()
         accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
         accountant.verify()
-        assert released <= len(accountant.spends)
+        assert released <= len(accountant.charges)
 
 
 def test_a_crash_of_the_server_loses_no_release(server, address):
@@ -386,7 +386,7 @@ def test_children_forked_while_others_charge_can_charge(address):
         for thread in threads:
             thread.join()
     accountant.verify()
-    assert sum(spend.label == "child" for spend in accountant.spends) == 4
+    assert sum(spend.label == "child" for spend in accountant.charges) == 4
 
 
 def _charge_in_spite_of_crashes(address, notes, name, times):
@@ -425,7 +425,7 @@ def _charge_while_the_server_is_killed(
     for child in running:
         child.join(patience)
     accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
-    there = [f"{spend.label} {spend.hash}" for spend in accountant.spends]
+    there = [f"{spend.label} {spend.hash}" for spend in accountant.charges]
     told = notes.read_text().splitlines()
     assert len(told) == len(set(told)) == processes * times
     assert set(told) <= set(there)
