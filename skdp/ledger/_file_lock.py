@@ -11,10 +11,10 @@ import os
 import stat
 import time
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from skdp.exceptions import LedgerError
-from skdp.ledger._sql import connections, in_use
+from skdp.ledger._sql import in_use
 
 try:
     import fcntl
@@ -43,8 +43,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)
 
 
-def locked(path, seconds, work, *, reading=False):
-    """Hold the lock of a file during some work.
+@contextmanager
+def locked(path, seconds, *, reading=False):
+    """Hold the lock of a file, in a context that gives the `LockFile`.
 
     Threads of a process wait for each other; processes ask again and again, after pauses that
     differ. Nobody has a place in a queue. The lock file stays.
@@ -55,16 +56,9 @@ def locked(path, seconds, work, *, reading=False):
         The file that is guarded; the lock is beside it.
     seconds : float
         For how long the file may stay unchanged before another process is no longer waited for.
-    work : callable
-        Called with the `LockFile`.
     reading : bool, default=False
         Whether to go on without a lock file, with None, if it is missing and cannot be made: a
         user who may not write in a folder can read there.
-
-    Returns
-    -------
-    object
-        What `work` returns.
 
     Raises
     ------
@@ -73,14 +67,18 @@ def locked(path, seconds, work, *, reading=False):
     """
     seen, since = None, time.monotonic()
     while True:
-        # No other thread of this process has a lock, or forks, meanwhile.
-        with connections(), in_use(path):
-            lock = _opened(path, reading)
-            if lock is None:
-                return work(None)
+        with in_use(path):
+            try:
+                lock = LockFile(path)
+            except LedgerError:
+                if reading and not os.path.lexists(path.with_name(path.name + LOCK_SUFFIX)):
+                    yield None
+                    return
+                raise
             try:
                 if lock.take():
-                    return work(lock)
+                    yield lock
+                    return
             finally:
                 lock.give_back()
         with suppress(OSError):
@@ -92,15 +90,6 @@ def locked(path, seconds, work, *, reading=False):
                 f"{path.name}{LOCK_SUFFIX} for {seconds:g} s and charged nothing"
             )
         time.sleep(0.001 + time.monotonic_ns() % 4001 / 1e6)
-
-
-def _opened(path, reading):
-    try:
-        return LockFile(path)
-    except LedgerError:
-        if reading and not os.path.lexists(path.with_name(path.name + LOCK_SUFFIX)):
-            return None
-        raise
 
 
 class LockFile(io.FileIO):

@@ -6,7 +6,7 @@ listed, not what is forbidden.
 """
 
 import re
-from types import SimpleNamespace
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 from skdp.exceptions import LedgerError
@@ -81,31 +81,28 @@ class PostgreSQLLedger(_sql.TableLedger):
 
     def create(self):
         """Create the tables unless they are there."""
-
-        def work(transaction):
-            execute = transaction.execute
+        with self._connected() as execute:
             execute("BEGIN")
             execute("SELECT pg_advisory_xact_lock(?)", (_CREATION_LOCK,))
             if not _exists(execute):
                 execute(_CREATE)
             execute("COMMIT")
 
-        self._connected(work)
-
-    def _call(self, work, reading=False):
-        def begun(transaction):
-            _check_server(transaction.execute, self.address)
+    @contextmanager
+    def _transaction(self, reading=False):
+        """Connect and begin; closing the connection rolls back what was not committed."""
+        with self._connected() as execute:
+            _check_server(execute, self.address)
             if reading:
-                transaction.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             else:
-                transaction.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-                transaction.execute(_WAIT_FOR_DISK)
-                transaction.execute("LOCK TABLE records IN EXCLUSIVE MODE")
-            return work(transaction)
+                execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                execute(_WAIT_FOR_DISK)
+                execute("LOCK TABLE records IN EXCLUSIVE MODE")
+            yield _sql.Transaction(execute)
 
-        return self._connected(begun)
-
-    def _commit(self, transaction, row, end):
+    def _write(self, transaction, row, end):
+        """Write a row, read it back and commit it."""
         _sql.insert_row(transaction.execute, row)
         _sql.read_back(transaction.execute, row, end)
         versions = _versions(transaction.execute, end)[1]
@@ -119,18 +116,15 @@ class PostgreSQLLedger(_sql.TableLedger):
         is_new = whole or before != self._versions
         start = NOTHING if is_new else seen
         end, rows = _sql.check_chain(execute, start)
-        transaction.checked = start, rows
+        transaction.seen = start
+        transaction.new_rows = rows
         _sql.check_position(execute, seen)
         self._checked, self._versions = end, now
         return self._checked
 
-    def _connected(self, work):
-        """Return what `work` returns of an object that has a new connection's `execute`.
-
-        Closing the connection rolls back what was not committed. The driver's errors hold the
-        connection, and with it the password that was used: a `LedgerError` takes their words and
-        is not chained to them.
-        """
+    @contextmanager
+    def _connected(self):
+        """Open a connection for a while, in a context that gives its `execute`."""
         try:
             import psycopg
         except ImportError:
@@ -140,7 +134,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             "autocommit": True,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "application_name": "skdp",
-            # Of a server that is no longer reached.
+            # How long a server that is no longer reached is waited for.
             "tcp_user_timeout": int(1000 * LOCK_TIMEOUT_SECONDS),
             "keepalives_idle": CONNECT_TIMEOUT_SECONDS,
             # By another one what was written is read as other text, or as bytes.
@@ -148,23 +142,31 @@ class PostgreSQLLedger(_sql.TableLedger):
             "target_session_attrs": "read-write",
         }
 
+        def call_driver(function, *arguments, **options):
+            """Call the driver; a `LedgerError` has the words of its errors.
+
+            It is not chained to them: they hold the connection, and with it the password.
+            """
+            try:
+                return function(*arguments, **options)
+            except psycopg.Error as error:
+                problem = str(error)
+            raise LedgerError(f"the ledger {self.address} cannot be used: {problem}")
+
         def execute(statement, parameters=()):
             # Without parameters the driver sends several statements at once.
-            return connection.execute(statement.replace("?", "%s"), parameters or None)
+            statement = statement.replace("?", "%s")
+            return call_driver(connection.execute, statement, parameters or None)
 
-        try:
-            with _sql.connections(), _sql.in_use(self.address):
-                connection = psycopg.connect(self.address, **settings)
-                try:
-                    timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
-                    execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
-                    execute("SET search_path TO skdp")
-                    return work(SimpleNamespace(execute=execute))
-                finally:
-                    connection.close()
-        except psycopg.Error as error:
-            words = str(error)
-        raise LedgerError(f"the ledger {self.address} cannot be used: {words}")
+        with _sql.in_use(self.address):
+            connection = call_driver(psycopg.connect, self.address, **settings)
+            try:
+                timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
+                execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
+                execute("SET search_path TO skdp")
+                yield execute
+            finally:
+                connection.close()
 
 
 def _exists(execute):

@@ -8,8 +8,9 @@ fetched.
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, field
 
 from skdp.exceptions import LedgerError
 from skdp.ledger._chain import NOTHING, Record, chain_end, next_row
@@ -28,20 +29,12 @@ _ALL = f"{_ROWS} ORDER BY sequence"
 _FROM = f"{_ROWS} WHERE sequence >= ? ORDER BY sequence"
 _OF_DATASET_FROM = f"{_ROWS} WHERE dataset = ? AND sequence >= ? ORDER BY sequence"
 
-# Held during every connection of this process; see `connections`.
+# Held during every connection of this process, and during every fork: a fork while a database's
+# library works in another thread would copy its locked mutexes into the child, and a connection
+# that a child inherits may, when it is closed, delete or end what others use.
 _connections = threading.RLock()
 # The ledgers that a call of this process is using now.
 _in_use: set = set()
-
-
-def connections():
-    """Return the lock that no connection of this process outlives.
-
-    A fork while a database's library works in another thread would copy its locked mutexes into
-    the child, and a connection that a child inherits may, when it is closed, delete or end what
-    others use. No other thread forks while the lock is held.
-    """
-    return _connections
 
 
 def _begin_in_child():
@@ -52,15 +45,15 @@ def _begin_in_child():
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=lambda: connections().acquire(),
-        after_in_parent=lambda: connections().release(),
+        before=lambda: _connections.acquire(),
+        after_in_parent=lambda: _connections.release(),
         after_in_child=_begin_in_child,
     )
 
 
 @contextmanager
 def in_use(address):
-    """Mark a ledger as used by a call, while `connections` is held.
+    """Hold the one connection of this process, to the ledger at an address.
 
     Raises
     ------
@@ -68,80 +61,99 @@ def in_use(address):
         If a call of this thread is using the ledger already, as inside a signal handler: it would
         wait for its own lock for ever.
     """
-    if address in _in_use:
-        raise LedgerError(
-            f"the ledger {address} is in use by this thread: nothing can be charged or read "
-            "inside a charge, as a signal handler or a finalizer would"
-        )
-    try:
-        _in_use.add(address)
-        yield
-    finally:
-        _in_use.discard(address)
+    with _connections:
+        if address in _in_use:
+            raise LedgerError(
+                f"the ledger {address} is in use by this thread: nothing can be charged or read "
+                "inside a charge, as a signal handler or a finalizer would"
+            )
+        try:
+            _in_use.add(address)
+            yield
+        finally:
+            _in_use.discard(address)
+
+
+@dataclass
+class Transaction:
+    """A transaction that has begun.
+
+    Parameters
+    ----------
+    execute : callable
+        Runs a statement.
+    seen : tuple of (int, str)
+        The position up to which the chain had been checked before; set by a check.
+    new_rows : list of tuple
+        The rows that follow it; set by a check.
+    """
+
+    execute: Callable
+    seen: tuple = NOTHING
+    new_rows: list = field(default_factory=list)
 
 
 class TableLedger:
     """What ledgers share that keep their records in a table.
 
-    A subclass has `_call(work, reading)`, which returns what `work` returns of a transaction that
-    nobody else can append in; `_check(transaction, whole)`, which returns the end of the chain;
-    and `_commit(transaction, row, end)`. A transaction has `execute` and, once it is
-    checked, `checked`: a position and the rows that follow it.
+    A subclass has `_transaction(reading)`, a context with a `Transaction` in which nobody else can
+    append; `_check(transaction, whole)`, which returns the end of the chain; and
+    `_write(transaction, row, end)`, which inserts a row behind the end, commits and reads it back.
     """
 
     def read(self, dataset, after=NOTHING):
         """Return the records of a data set that follow a position."""
-
-        def work(transaction):
+        with self._transaction(reading=True) as transaction:
             self._check(transaction)
             return self._select(transaction, dataset, after)
 
-        return self._call(work, reading=True)
-
     def append(self, dataset, after, decide):
         """Append one record, decided while nobody else can append."""
-
-        def work(transaction):
-            # Read: nobody else can append from the transaction's begin to its end.
+        # Open the database and begin: nobody else can append from here to the end.
+        with self._transaction() as transaction:
+            # Read. What others wrote is checked and counts, whoever they are.
             end = self._check(transaction)
             records = self._select(transaction, dataset, after)
-            # Decide: whoever charges sees what is there now, whoever wrote it.
+            # Decide, which may raise: nothing is written then.
             decision = decide(records)
             if decision is None:
                 return records
-            # Append, commit and read back.
+            # Append, commit and read back: a record that is not there does not count.
             row = next_row(end, dataset, *decision)
-            self._commit(transaction, row, end)
+            self._write(transaction, row, end)
             return [*records, Record.from_row(row)]
-
-        # Open and begin.
-        return self._call(work)
 
     def verify(self):
         """Check the whole chain and return the hash of the last record."""
-        return self._call(partial(self._check, whole=True), reading=True)[1]
+        with self._transaction(reading=True) as transaction:
+            return self._check(transaction, whole=True)[1]
 
     def records(self):
         """Return the records of every data set, in order."""
-        rows = self._call(lambda transaction: transaction.execute(_ALL).fetchall(), reading=True)
-        return list(map(Record.from_row, rows))
+        with self._transaction(reading=True) as transaction:
+            rows = transaction.execute(_ALL).fetchall()
+        return [Record.from_row(row) for row in rows]
 
     def _select(self, transaction, dataset, after):
         """Return the records of a data set that follow a position, of a chain that was checked."""
-        seen, new_rows = transaction.checked
-        if after == seen:
+        if after == transaction.seen:
             # They were read when the chain was checked.
-            return [Record.from_row(row) for row in new_rows if row[1] == dataset]
-        execute = transaction.execute
-        rows = execute(_OF_DATASET_FROM, (dataset, after[0])).fetchall()
-        if after != NOTHING:
-            # The record that was seen is usually the last one of this data set.
-            if rows and rows[0][0] == after[0]:
-                _check_first(rows, after)
-                rows = rows[1:]
-            else:
-                check_position(execute, after)
-        return [Record.from_row(row) for row in rows]
+            rows = transaction.new_rows
+        else:
+            execute = transaction.execute
+            rows = execute(_OF_DATASET_FROM, (dataset, after[0])).fetchall()
+            if after != NOTHING:
+                # The record that was seen is usually the last one of this data set.
+                if rows and rows[0][0] == after[0]:
+                    _check_first(rows, after)
+                    rows = rows[1:]
+                else:
+                    check_position(execute, after)
+        records = []
+        for row in rows:
+            if row[1] == dataset:
+                records.append(Record.from_row(row))
+        return records
 
 
 def check_version(version, address):

@@ -5,9 +5,9 @@ import re
 import sqlite3
 import stat
 import sys
-from functools import partial
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 from skdp.exceptions import LedgerError
 from skdp.ledger import _sql
@@ -28,8 +28,29 @@ _SCHEMA = (
     f"PRAGMA user_version = {_sql.SCHEMA_VERSION}",
     _TABLE,
 )
-_READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 _SEAL = re.compile(r"skdp (\d+ \d+ \d+ \d+) (\d+) (\w+)")
+
+
+@dataclass(kw_only=True)
+class _LockedTransaction(_sql.Transaction):
+    """A transaction under the lock beside the file.
+
+    Parameters
+    ----------
+    lock : LockFile or None
+        None for a reader who cannot make one.
+    stamp : str
+        The file's state when the transaction began.
+    is_sealed : bool
+        Whether nobody but skdp has written since the chain was checked up to `sealed_end`.
+    sealed_end : tuple of (int, str)
+        The end of the chain that the lock's last holder noted.
+    """
+
+    lock: object
+    stamp: str
+    is_sealed: bool
+    sealed_end: tuple
 
 
 class SQLiteLedger(_sql.TableLedger):
@@ -68,68 +89,63 @@ class SQLiteLedger(_sql.TableLedger):
     def create(self):
         """Create the file unless there is one; as long as it is empty it is a ledger of nothing."""
 
-        def make(lock):
-            if not os.path.exists(self.path):
-                count = _read_seal(lock.text())[1][0]
-                if count:
-                    raise LedgerError(
-                        f"the ledger {self.path} is missing: its lock says that it held {count} "
-                        "records; put the file back, or remove "
-                        f"{lock.name} to begin a new ledger on purpose"
-                    )
-                try:
-                    os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644))
-                except OSError as error:
-                    problem = f"the ledger {self.path} cannot be created: {error}"
-                    raise LedgerError(problem) from error
+        if os.path.exists(self.path):
+            return
+        with locked(self.path, BUSY_TIMEOUT_SECONDS) as lock:
+            if os.path.exists(self.path):
+                return
+            count = _read_seal(lock.text())[1][0]
+            if count:
+                raise LedgerError(
+                    f"the ledger {self.path} is missing: its lock says that it held {count} "
+                    f"records; put the file back, or remove {lock.name} to begin a new ledger on "
+                    "purpose"
+                )
+            try:
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644))
+            except OSError as error:
+                raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
 
-        if not os.path.exists(self.path):
-            locked(self.path, BUSY_TIMEOUT_SECONDS, make)
-
-    def _call(self, work, reading=False):
-        """Return what `work` returns of a transaction that has the lock."""
+    @contextmanager
+    def _transaction(self, reading=False):
+        """Open the file under its lock and begin; what is not committed is rolled back."""
         # A missing file raises here: no lock is made beside it.
         self._file()
-        begun = partial(self._transaction, work, _READ if reading else _WRITE)
-        return locked(self.path, BUSY_TIMEOUT_SECONDS, begun, reading=reading)
-
-    def _transaction(self, work, begin, lock):
-        """Return what `work` returns of a transaction; what it did not commit is rolled back."""
-        try:
-            connection = sqlite3.connect(
-                self._uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None
-            )
+        with locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading) as lock:
             try:
-                if sys.platform == "darwin":
-                    # There fsync leaves data in the disk's own cache, which is lost with the power.
-                    # Other systems ignore this setting.
-                    connection.execute("PRAGMA fullfsync = 1")
-                connection.execute("PRAGMA synchronous = EXTRA")
-                connection.execute(begin)
-                stamp = self._stamp()
-                sealed_stamp, sealed_end = _read_seal(lock.text() if lock else "")
-                # An empty file has no schema yet.
-                is_sealed = stamp == sealed_stamp and sealed_end != NOTHING
-                if not is_sealed:
-                    # Only where another program may have written: it can have changed the schema.
-                    self._check_schema(connection.execute)
-                    # Reading has rolled back what a killed writer had left.
-                    stamp = self._stamp()
-                return work(
-                    SimpleNamespace(
-                        execute=connection.execute,
-                        lock=lock,
-                        stamp=stamp,
-                        is_sealed=is_sealed,
-                        sealed_end=sealed_end,
-                    )
+                connection = sqlite3.connect(
+                    self._uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None
                 )
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
+                try:
+                    yield self._begin(connection, lock, reading)
+                finally:
+                    connection.close()
+            except sqlite3.Error as error:
+                raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
-    def _commit(self, transaction, row, end):
+    def _begin(self, connection, lock, reading):
+        """Return a transaction that has begun on a new connection."""
+        execute = connection.execute
+        if sys.platform == "darwin":
+            # There fsync leaves data in the disk's own cache, which is lost with the power.
+            # Other systems ignore this setting.
+            execute("PRAGMA fullfsync = 1")
+        execute("PRAGMA synchronous = EXTRA")
+        execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+        stamp = self._stamp()
+        sealed_stamp, sealed_end = _read_seal(lock.text() if lock else "")
+        # An empty file has no schema yet.
+        is_sealed = stamp == sealed_stamp and sealed_end != NOTHING
+        if not is_sealed:
+            # Only where another program may have written: it can have changed the schema.
+            self._check_schema(execute)
+            # Reading has rolled back what a killed writer had left.
+            stamp = self._stamp()
+        return _LockedTransaction(
+            execute, lock=lock, stamp=stamp, is_sealed=is_sealed, sealed_end=sealed_end
+        )
+
+    def _write(self, transaction, row, end):
         """Write a row and commit it; it counts when it was read back from the file."""
         execute, lock = transaction.execute, transaction.lock
         _sql.insert_row(execute, row)
@@ -168,7 +184,8 @@ class SQLiteLedger(_sql.TableLedger):
             if lock:
                 lock.write_text(_seal(transaction.stamp, end))
         self._checked = end
-        transaction.checked = start, rows
+        transaction.seen = start
+        transaction.new_rows = rows
         return end
 
     def _file(self):

@@ -138,7 +138,8 @@ def test_whoever_waited_for_a_lock_that_was_removed_takes_the_new_one(path, monk
         return taken[-1]
 
     monkeypatch.setattr(LockFile, "take", removed_before)
-    assert locked(path, 60.0, LockFile.is_at_its_path)
+    with locked(path, 60.0) as lock:
+        assert lock.is_at_its_path()
     assert taken == [False, True]
 
 
@@ -173,10 +174,11 @@ def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charge
     monkeypatch.setattr("skdp.ledger._file_lock.time", clock)
     monkeypatch.setattr(LockFile, "take", held)
     if is_charged:
-        assert locked(path, 10.0, LockFile.is_at_its_path)
+        with locked(path, 10.0) as lock:
+            assert lock.is_at_its_path()
     else:
-        with pytest.raises(LedgerError, match="charged nothing"):
-            locked(path, 10.0, LockFile.is_at_its_path)
+        with pytest.raises(LedgerError, match="charged nothing"), locked(path, 10.0):
+            pass
 
 
 def test_a_lock_that_cannot_be_written_is_held(path, monkeypatch):
@@ -230,16 +232,14 @@ def test_a_charge_from_a_signal_handler_inside_a_charge_raises_at_once(path):
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     path.touch()
 
-    def fork(lock):
+    with locked(path, 60.0) as lock:
         child = Child(time.sleep, 60.0)
         # The lock ends with its last copy: closed without being given back, as at a crash.
         lock.close()
         with open(lock_of(path)) as other:
             # The child closes its copies as soon as it runs.
             wait_until(lambda: not is_locked(other))
-        return child
-
-    locked(path, 60.0, fork).kill()
+    child.kill()
 
 
 def test_who_may_not_write_in_the_folder_can_read(path, monkeypatch):

@@ -6,8 +6,7 @@ import random
 import signal
 import threading
 import time
-from contextlib import suppress
-from types import SimpleNamespace
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -219,21 +218,22 @@ def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
     ledger = open_ledger(address)
     ledger.create()
     settings = []
-    call = ledger._call
+    transaction = ledger._transaction
 
-    def spied(work):
-        def spied_work(transaction):
+    @contextmanager
+    def spied():
+        with transaction() as inner:
+            execute = inner.execute
+
             def spy(statement, parameters=()):
                 if "INSERT" in statement:
-                    setting = transaction.execute("SHOW synchronous_commit").fetchone()
-                    settings.append(setting[0])
-                return transaction.execute(statement, parameters)
+                    settings.append(execute("SHOW synchronous_commit").fetchone()[0])
+                return execute(statement, parameters)
 
-            return work(SimpleNamespace(execute=spy))
+            inner.execute = spy
+            yield inner
 
-        return call(spied_work)
-
-    ledger._call = spied
+    ledger._transaction = spied
     ledger.append("default", chain_end([]), lambda records: ("open", {}))
     assert settings == ["on"]
 
