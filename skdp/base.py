@@ -484,7 +484,7 @@ class PrivateRelease:
 
     def __enter__(self):
         # A closed data set is refused before its rows are read.
-        known = getattr(self._accountant, "_open_terms", partial(terms_of, self._accountant))
+        known = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         self._known = known()
         self._check_callers()
         with ExitStack() as settings:

@@ -233,7 +233,7 @@ def test_a_ledger_that_is_lost_after_the_charge_loses_no_fit(monkeypatch):
         shape = TableShape(n_rows=len(COLUMN), n_columns=1)
         plan = scaler.plan_fit(shape, fit.guarantee)
         source = fit.charge(plan)
-        monkeypatch.setattr(type(accountant), "terms", property(None))
+        monkeypatch.setattr(type(accountant), "config", property(None))
         released = scaler._released(plan.run(COLUMN[:, None], source), plan)
         fit.publish(plan, public=(), **released)
     assert scaler.privacy_.epsilon == 1.0

@@ -36,7 +36,7 @@ def compose(composition, events, **terms):
     start = time.perf_counter()
     for i in range(CHARGES):
         asked = Charge("", events[i % len(events)], 0.0, 0.0, False, "", "")
-        state = state.with_spend(state.priced(asked))
+        state = state.with_charge(state.priced(asked))
     spent = state.spent[0]
     return time.perf_counter() - start, spent
 

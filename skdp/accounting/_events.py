@@ -644,15 +644,30 @@ def event_from_json(text: str) -> Event:
 cached_event_from_json = functools.lru_cache(maxsize=4096)(event_from_json)
 
 
-def check_readable(event):
-    """Raise ValueError unless an event, written to a ledger, would be read as the same event.
+def readable_json(event):
+    """Return the JSON of an event, as long as a ledger reads it as the same event.
 
-    A subclass of an event would not, nor one whose values were changed after it was made.
+    Raises
+    ------
+    ValueError
+        For a subclass of an event, and one whose values were changed after it was made.
     """
-    check_event(event)
+    if not isinstance(event, Event):
+        check_event(event)
     try:
-        read = cached_event_from_json(event.to_json())
-    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        return _readable_json(event)
+    except (AttributeError, RecursionError, TypeError) as error:
+        raise ValueError(f"a ledger could not read this event: {error}") from error
+
+
+# Equal events have equal texts. A charge asks for the text as it is checked and as it is written.
+@functools.lru_cache(maxsize=4096)
+def _readable_json(event):
+    text = event.to_json()
+    try:
+        read = cached_event_from_json(text)
+    except ValueError as error:
         raise ValueError(f"a ledger could not read this event: {error}") from error
     if read != event:
         raise ValueError(f"a ledger would read this event as another one: {read}")
+    return text

@@ -1,8 +1,7 @@
-"""What a release must meet: a price, and who may change between two tables."""
+"""The guarantee of a release: epsilon and delta, and which tables are neighbors."""
 
 import math
 from dataclasses import field, replace
-from operator import attrgetter
 
 from skdp.accounting._events import ApproximateDP, Event, PureDP
 from skdp.utils import _validation as checks
@@ -17,7 +16,10 @@ class PrivacyParams(FrozenValue):
     epsilon: float = checked(checks.check_epsilon)
     delta: float = checked(checks.check_delta)
 
-    params = property(attrgetter("epsilon", "delta"))
+    @property
+    def params(self) -> tuple[float, float]:
+        """Epsilon and delta."""
+        return self.epsilon, self.delta
 
     @property
     def event(self) -> Event:

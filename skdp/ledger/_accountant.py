@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._events import Event, check_readable
+from skdp.accounting._events import Event, readable_json
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger._chain import Record
 from skdp.ledger._registry import one_address, open_ledger
@@ -184,7 +184,7 @@ class PrivacyAccountant(LedgerView):
         delta: float | None = None,
         seeded: bool = False,
     ) -> Charge:
-        """Book a release before it is made.
+        """Charge a release before it is made.
 
         The record is on disk when this returns, and was read back. Nothing is ever refunded.
 
@@ -198,7 +198,7 @@ class PrivacyAccountant(LedgerView):
             The (epsilon, delta) that the release was calibrated to; the event must satisfy it.
             Under basic composition this is the price, for the unit; what holds for one row and not
             for a group of rows is priced. With delta alone the event is priced there. With
-            neither, a Gaussian, which has a whole curve of prices, is booked at half of the delta
+            neither, a Gaussian, which has a whole curve of prices, is charged at half of the delta
             that is left, or at all of it if the budget can pay only so.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
@@ -217,40 +217,61 @@ class PrivacyAccountant(LedgerView):
         ValueError
             If the event is none that a ledger can read back.
         """
-        return self._book(self._spend(event, label, seeded), epsilon, delta)
+        request = self._request(event, label, seeded)
+        charge = request
 
-    def _book(self, asked, epsilon, delta, step=None, ran=None):
-        """Charge what is asked, unless it is a round whose step can run on one charged before.
+        def decide(state):
+            nonlocal charge
+            charge = state.priced(request, epsilon, delta)
+            return "charge", _body(charge)
+
+        # One transaction: open, begin, read, decide, append, read back.
+        sequence, digest = self._append(decide).position
+        return replace(charge, sequence=sequence, hash=digest)
+
+    def _charge_step(self, request, epsilon, delta, step, entry):
+        """Charge a run of a reserved plan for a step, unless one is there that it was not in.
+
+        Parameters
+        ----------
+        request : Charge
+            The charge of a whole run, of which (epsilon, delta) is the price.
+        step : dict
+            The `name` of the reservation, the number of the `step` and how many `steps` it has.
+        entry : Charge
+            The release of the step alone.
 
         Returns
         -------
         Charge
-            The charge; of a step of a reservation, that of its round.
+            With the position of the charge that pays for the step's run.
         """
-        charge = free = None
-        whose = {} if step is None else {"reservation": step}
+        charge, run = None, None
 
         def decide(state):
-            nonlocal charge, free
-            free = step and state.rounds(step["name"], step["steps"]).free(step["step"])
-            if free:
-                costless = ("epsilon", "delta", "part")
-                return "reuse", {n: v for n, v in _body(ran).items() if n not in costless} | whose
-            charge = state.priced(asked, epsilon, delta)
-            return "charge", _body(charge) | whose
+            nonlocal charge, run
+            run = state.plan_runs(step["name"], step["steps"]).first_without(step["step"])
+            if run is not None:
+                body = _body(entry)
+                # The run's charge has the price, and says of which part of the rows.
+                for name in ("epsilon", "delta", "part"):
+                    del body[name]
+                return "reuse", body | {"reservation": step}
+            charge = state.priced(request, epsilon, delta)
+            return "charge", _body(charge) | {"reservation": step}
 
         state = self._append(decide)
-        sequence, digest = free or state.position
-        return replace(charge or ran, sequence=sequence, hash=digest)
+        sequence, digest = state.position if run is None else run
+        return replace(charge or entry, sequence=sequence, hash=digest)
 
-    def _rounds(self, reservation):
-        """Return the `Rounds` of a reservation."""
-        return self._now().rounds(reservation.key, len(reservation.planned))
+    def _plan_runs(self, reservation):
+        """Return the `PlanRuns` of a reservation."""
+        return self._now().plan_runs(reservation.key, len(reservation.planned))
 
     def can_afford(
         self, event: Event, *, epsilon: float | None = None, delta: float | None = None
     ) -> bool:
-        """Say whether `charge` with the same arguments would be accepted now.
+        """Return True if `charge` with the same arguments would be accepted now.
 
         Parameters
         ----------
@@ -265,10 +286,13 @@ class PrivacyAccountant(LedgerView):
             Whether it would be accepted. Another process may charge in between.
         """
         state = self._now()
+        if state.closed is not None:
+            return False
         try:
-            return state.closed is None and bool(state.priced(self._spend(event), epsilon, delta))
+            state.priced(self._request(event), epsilon, delta)
         except BudgetExceededError:
             return False
+        return True
 
     def reserve(
         self, epsilon: float, delta: float = 0.0, *, label: str = "reserved"
@@ -519,9 +543,10 @@ class PrivacyAccountant(LedgerView):
         identity = self._known.identity
         return _restored(self._address, self._dataset, part, user, purpose, identity)
 
-    def _spend(self, event, label="", seeded=False):
+    def _request(self, event, label="", seeded=False):
+        """Return a charge that has no price yet; ValueError for what a ledger could not read."""
         _check_text(label, "label")
-        check_readable(event)
+        readable_json(event)
         return Charge(
             label=label,
             event=event,
@@ -549,21 +574,31 @@ class PrivacyAccountant(LedgerView):
         return self._with_parent(self._check_opened(self._read()))
 
     def _append(self, decide, *, opening=False):
-        """Append what `decide` returns for the current state, and return the state after it."""
+        """Append the record that `decide` returns for a state, and return the state after it.
+
+        Parameters
+        ----------
+        decide : callable
+            Called once with the state while nobody else can append. It returns the kind and the
+            body of a record, or None to append nothing; if it raises, nothing is appended.
+        opening : bool, default=False
+            Whether the data set need not be open yet.
+        """
         parent_closed = self._parent_closed()
         known = self._known
         before = known.state
 
         def decide_on(records):
-            state = known.check(before.after(records))
-            if not opening:
-                self._check_opened(state)
+            state = before.after(records)
+            known.check_identity(state.identity)
+            if state.config is None and not opening:
+                raise self._not_opened()
             if parent_closed is not None:
                 state = replace(state, closed=parent_closed)
             decision = decide(state)
             if decision is not None:
-                # What could not be read would close the data set for ever. The ledger makes sure
-                # that the body is read as it is written.
+                # A record that cannot be read would close the data set for ever. That the body
+                # is read as it is written, the ledger makes sure.
                 state.after([Record(state.position[0] + 1, self._dataset, *decision, hash="")])
             return decision
 
@@ -574,7 +609,7 @@ class PrivacyAccountant(LedgerView):
             replace(state, closed=closed).check_not_closed()
         return state
 
-    def _open_terms(self):
+    def _open_config(self):
         """Return the config, by one look at the ledger, which must not be closed."""
         state = self._now()
         state.check_not_closed()
@@ -583,8 +618,11 @@ class PrivacyAccountant(LedgerView):
     def _check_opened(self, state):
         """Return a state; LedgerError if nobody has opened the data set."""
         if state.config is None:
-            raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
+            raise self._not_opened()
         return state
+
+    def _not_opened(self):
+        return LedgerError(f"the ledger holds no data set {self._dataset!r}")
 
     def _with_parent(self, state):
         """Return a state that is closed if the data set is or if the one that paid for it is."""
@@ -593,6 +631,9 @@ class PrivacyAccountant(LedgerView):
 
     def _parent_closed(self):
         """Return why the data set is closed that paid for this reserved part, or None."""
+        state = self._known.state
+        if state.config is not None and state.reserved_from is None:
+            return None
         parent = self._parent()
         return None if parent is None else parent._now().closed
 
@@ -666,11 +707,6 @@ class _Known:
         self.ledger = None
         self.parent = None
 
-    def check(self, state):
-        """Return a state that was read; LedgerError if it is that of another ledger."""
-        self.check_identity(state.identity)
-        return state
-
     def check_identity(self, identity):
         """Raise LedgerError unless an opening record is the one that is known."""
         if self.identity is not None and identity != self.identity:
@@ -683,8 +719,8 @@ class _Known:
             )
 
     def learn(self, state):
-        """Keep a state that was read, and return it."""
-        self.check(state)
+        """Keep a state that was read, and return it; LedgerError if it is another ledger's."""
+        self.check_identity(state.identity)
         self.identity = state.identity
         self.state = state
         return state
@@ -732,7 +768,7 @@ def _body(charge):
     """Return the body of the record of a charge or a draw, without the record's own position."""
     body = {
         "label": charge.label,
-        "event": charge.event.to_json(),
+        "event": readable_json(charge.event),
         "epsilon": charge.epsilon,
         "delta": charge.delta,
         "seeded": charge.seeded,

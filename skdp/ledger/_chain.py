@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from skdp.exceptions import LedgerError
 from skdp.utils._json import canonical_json
-from skdp.utils._values import FrozenValue
 
 FIRST_HASH = "0" * 64
 
@@ -14,7 +14,8 @@ FIRST_HASH = "0" * 64
 NOTHING = (0, FIRST_HASH)
 
 
-class Record(FrozenValue):
+@dataclass(frozen=True)
+class Record:
     """One line of the ledger.
 
     Parameters
@@ -46,7 +47,7 @@ class Record(FrozenValue):
 
     @property
     def row(self) -> tuple[int, str, str, str, str]:
-        """What a database keeps: sequence, data set, kind, body as JSON text, and hash."""
+        """The row of a database: sequence, data set, kind, body as JSON text, and hash."""
         return self.sequence, self.dataset, self.kind, canonical_json(self.body), self.hash
 
     @classmethod
@@ -63,7 +64,8 @@ class Record(FrozenValue):
         Record
         """
         sequence, dataset, kind, body, digest = row
-        if not all(isinstance(value, str) for value in (dataset, kind, body, digest)):
+        is_text = isinstance(dataset, str) and isinstance(kind, str) and isinstance(body, str)
+        if not (is_text and isinstance(digest, str)):
             raise LedgerError(f"record {sequence} cannot be read: it is not text")
         try:
             return cls(sequence, dataset, kind, json.loads(body), digest)
@@ -106,7 +108,7 @@ def chain_end(rows: Iterable[tuple], start: tuple[int, str] = NOTHING) -> tuple[
     expected, previous = start
     for sequence, dataset, kind, body, digest in rows:
         expected += 1
-        is_text = all(isinstance(value, str) for value in (dataset, kind, body))
+        is_text = isinstance(dataset, str) and isinstance(kind, str) and isinstance(body, str)
         follows = is_text and sequence == expected
         if not follows or digest != chain_hash(previous, sequence, dataset, kind, body):
             raise LedgerError(f"the ledger's chain breaks at record {expected}")

@@ -1,4 +1,4 @@
-"""What a ledger is, and which kinds there are.
+"""The protocol of ledgers, and the kinds that addresses name.
 
 A ledger is an append-only, hash-chained list of records. It stores what it is given and knows no
 theorem. Whoever appends decides, on the records that are there at that moment and while nobody
@@ -28,7 +28,7 @@ _BUILT_IN = frozenset(_kinds)
 
 
 class Ledger(Protocol):
-    """What an accountant needs of a ledger.
+    """The methods that an accountant calls on a ledger.
 
     Making one opens nothing; the first call does. What is not as described raises LedgerError,
     and then nothing is released: a ledger that is missing, locked, damaged, or newer than the
@@ -220,7 +220,7 @@ def one_address(ledger):
 
 
 def kind_of_ledger(address):
-    """Return what makes the ledger at an address."""
+    """Return the factory of the ledger at an address."""
     scheme, separator, _ = address.partition("://")
     if separator and scheme in _kinds:
         return _kinds[scheme]

@@ -1,4 +1,4 @@
-"""What a ledger says about a data set, for people and for programs."""
+"""The report of a data set's budget, for people and for programs."""
 
 import json
 from dataclasses import replace

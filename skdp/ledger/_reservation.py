@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
-from operator import attrgetter
 
 from skdp._version import __version__
 from skdp.accounting._bounds import get_epsilon
@@ -59,7 +58,7 @@ class PlannedCharge(FrozenValue):
         return not isinstance(self.event, ApproximateDP | PureDP)
 
     def covers(self, event: Event, relation: str) -> bool:
-        """Say whether a release costs at most what is planned, at whatever delta.
+        """Return True if a release costs at most what is planned, at every delta.
 
         It does if the events of the release are among the planned ones; if both are Gaussians
         alone, which together cost what one Gaussian costs, and the release has the more noise;
@@ -89,7 +88,7 @@ class PlannedCharge(FrozenValue):
     def price(
         self, event: Event, epsilon: float | None, delta: float | None, config: LedgerConfig
     ) -> tuple[float, float]:
-        """Return what a covered release costs by itself, for the unit of the config.
+        """Return the (epsilon, delta) of a covered release alone, for the unit of the config.
 
         Parameters
         ----------
@@ -182,7 +181,7 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
     return Composed(tuple(step.event for step in plan))
 
 
-def _words(steps, charge):
+def _describe_plan(steps, charge):
     whole = f"part of a plan of {steps} release{'s' * (steps > 1)}"
     if charge is None:
         return f"{whole}, not charged"
@@ -271,8 +270,8 @@ class Allowance(_PlannedRelease):
 
     @property
     def plan(self) -> str:
-        """What the plan cost, in words."""
-        return _words(self.steps, self.plan_charge)
+        """Description of the plan and its cost."""
+        return _describe_plan(self.steps, self.plan_charge)
 
     def _paid(self, price, event, label, seeded):
         try:
@@ -332,7 +331,7 @@ class Reservation(NotCopied, FrozenValue):
 
     @property
     def event(self) -> Event:
-        """What a round costs."""
+        """The event of one run of the plan."""
         return plan_event(self.planned)
 
     @property
@@ -350,7 +349,7 @@ class Reservation(NotCopied, FrozenValue):
     @property
     def rounds(self) -> int:
         """How many rounds the ledger has charged."""
-        return len(self.accountant._rounds(self).charged)
+        return len(self.accountant._plan_runs(self).charged)
 
     def new_rounds(self, runs: Sequence[int]) -> int:
         """Return how many rounds will be charged if the steps run so often.
@@ -364,9 +363,10 @@ class Reservation(NotCopied, FrozenValue):
         -------
         int
         """
-        rounds = self.accountant._rounds(self)
-        most = max(used + more for used, more in zip(rounds.uses, runs, strict=True))
-        return max(0, most - len(rounds.charged))
+        before = self.accountant._plan_runs(self)
+        counts = zip(before.step_counts, runs, strict=True)
+        n_needed = max(count + more for count, more in counts)
+        return max(0, n_needed - len(before.charged))
 
     def __repr__(self):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
@@ -385,23 +385,40 @@ class ReservedStep(_PlannedRelease, FrozenValue):
     reservation: Reservation
     index: int
 
-    # What the step is planned to release.
-    planned = property(lambda self: self.reservation.planned[self.index])
+    @property
+    def planned(self) -> PlannedCharge:
+        """The planned release of this step."""
+        return self.reservation.planned[self.index]
 
-    config = property(attrgetter("reservation.accountant.config"))
-    dataset = property(attrgetter("reservation.accountant.dataset"))
-    _open_terms = property(attrgetter("reservation.accountant._open_terms"))
+    @property
+    def config(self) -> LedgerConfig:
+        """The configuration of the accountant that is charged."""
+        return self.reservation.accountant.config
 
-    # What the plan costs, in words.
-    plan = property(lambda self: _words(len(self.reservation.planned), self.reservation))
+    @property
+    def dataset(self) -> str:
+        """The data set of the accountant that is charged."""
+        return self.reservation.accountant.dataset
+
+    @property
+    def plan(self) -> str:
+        """Description of the plan and its cost."""
+        return _describe_plan(len(self.reservation.planned), self.reservation)
+
+    def _open_config(self):
+        return self.reservation.accountant._open_config()
 
     def _paid(self, price, event, label, seeded):
-        """Draw on a round, or charge a new one."""
-        whole, book = self.reservation, self.reservation.accountant
+        """Reuse a run of the plan that is charged, or charge a new one."""
+        reservation, accountant = self.reservation, self.reservation.accountant
         step = f"{self.planned.name} ({label})" if label else self.planned.name
-        asked = book._spend(whole.event, f"{whole.label}, from {step}", seeded)
-        body = {"name": whole.key, "step": self.index, "steps": len(whole.planned)}
-        return book._book(asked, whole.epsilon, whole.delta, body, book._spend(event, step, seeded))
+        label_of_run = f"{reservation.label}, from {step}"
+        request = accountant._request(reservation.event, label_of_run, seeded)
+        entry = accountant._request(event, step, seeded)
+        place = {"name": reservation.key, "step": self.index, "steps": len(reservation.planned)}
+        return accountant._charge_step(
+            request, reservation.epsilon, reservation.delta, place, entry
+        )
 
     def __repr__(self):
         return f"ReservedStep({self.planned.name!r}, {self.reservation!r})"

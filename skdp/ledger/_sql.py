@@ -94,7 +94,7 @@ class Transaction:
 
 
 class TableLedger:
-    """What ledgers share that keep their records in a table.
+    """Base of the ledgers whose records are rows of a table.
 
     A subclass has `_transaction(reading)`, a context with a `Transaction` in which nobody else can
     append; `_check(transaction, whole)`, which returns the end of the chain; and

@@ -233,7 +233,7 @@ class SQLiteLedger(_sql.TableLedger):
 
 
 def _seal(stamp, end):
-    """Return what the lock says as long as nothing but skdp has written into the file.
+    """Return the line of the lock file that holds while nothing but skdp writes into the ledger.
 
     The system sets a file's change time at each writing. Whoever holds the lock compares it
     before writing, so that what was checked once need not be read again.

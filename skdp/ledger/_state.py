@@ -1,7 +1,7 @@
-"""What the records of a data set add up to: config, totals and the price of a next charge."""
+"""The state that the records of a data set add up to, and the price of the next charge."""
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from skdp.accounting._composition import RULES, claimed_price, is_proved
@@ -10,7 +10,7 @@ from skdp.accounting._guarantee import Guarantee, Neighbors, PrivacyParams
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger._chain import NOTHING
 from skdp.utils._validation import check_choice, check_name, check_within
-from skdp.utils._values import FrozenValue, checked
+from skdp.utils._values import checked
 
 
 class NotCopied:
@@ -23,7 +23,7 @@ class NotCopied:
 
 
 class LedgerConfig(PrivacyParams, Neighbors):
-    """What a data set's budget was opened with; only the limit can change."""
+    """The settings with which a data set was opened; only the limit can change."""
 
     composition: str = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
@@ -41,13 +41,14 @@ class LedgerConfig(PrivacyParams, Neighbors):
 
     @property
     def neighbors(self):
-        """Who may change between two tables."""
+        """The `Neighbors` under which the ledger's guarantee holds."""
         return Neighbors(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
 
     def holds_for_group(self, event, epsilon, delta):
-        """Say whether what is known to be a row's price is proved to be that of a group of rows.
+        """Return True if (epsilon, delta) of one row also bounds a group of rows.
 
-        By the price of the group, or by one for a row from which the group's follows.
+        It does if the group's own price is no higher, or if the row satisfies an (epsilon, delta)
+        from which the group's follows.
         """
         if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
             return True
@@ -66,7 +67,8 @@ def _rule_of(config):
     return RULES[config.composition](config)
 
 
-class Part(FrozenValue):
+@dataclass(frozen=True)
+class Part:
     """One part of a partition of a data set's rows.
 
     Parameters
@@ -87,7 +89,8 @@ class Part(FrozenValue):
     by_index: bool
 
 
-class Charge(FrozenValue):
+@dataclass(frozen=True)
+class Charge:
     """One charge in the ledger.
 
     Parameters
@@ -128,6 +131,7 @@ class Charge(FrozenValue):
     purpose: str = ""
 
 
+@dataclass(frozen=True)
 class Reuse(Charge):
     """One step of a plan that ran on a round which was charged before; it costs nothing more.
 
@@ -174,15 +178,15 @@ def composed_price(charges, config):
     """
     if len(charges) == 1:
         return charges[0].epsilon, charges[0].delta
-    rule, of_parts = config.rule, {}
+    rule, costs_by_part = config.rule, {}
     for charge in charges:
-        of_parts.setdefault(("", "", charge.part), []).append(rule.cost(charge))
-    totals = {key: rule.add(*costs) for key, costs in of_parts.items()}
+        costs_by_part.setdefault(("", "", charge.part), []).append(rule.cost(charge))
+    totals = {key: rule.add(*costs) for key, costs in costs_by_part.items()}
     return State(config=config, totals=totals).spent
 
 
 def _read(reader, record):
-    """Return what is read of a record; LedgerError if it holds what no accountant writes."""
+    """Return the value that a function reads from a record; LedgerError if it cannot be read."""
     try:
         return reader(record)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -190,13 +194,16 @@ def _read(reader, record):
 
 
 def _read_entry(record):
-    known = {"sequence": record.sequence, "hash": record.hash}
-    body = {name: value for name, value in record.body.items() if name != "reservation"}
+    body = dict(record.body)
+    # It says in which run of a plan a step was; see `State._with_step`.
+    body.pop("reservation", None)
     body["event"] = cached_event_from_json(body["event"])
     if record.kind == "reuse":
-        return Reuse(**body, epsilon=0.0, delta=0.0, **known)
+        return Reuse(**body, epsilon=0.0, delta=0.0, sequence=record.sequence, hash=record.hash)
     part = body.pop("part")
-    charge = Charge(**body, part=None if part is None else Part(**part), **known)
+    if part is not None:
+        part = Part(**part)
+    charge = Charge(**body, part=part, sequence=record.sequence, hash=record.hash)
     if not (0.0 <= charge.epsilon < math.inf and 0.0 <= charge.delta <= 1.0):
         raise ValueError(f"its price is ({charge.epsilon}, {charge.delta})")
     return charge
@@ -209,16 +216,16 @@ def _check_names(names, what):
 
 
 class BudgetLimit(PrivacyParams):
-    """A limit on what some users charge, for some purposes; that of a data set is on everything.
+    """A limit on the charges of some users, for some purposes; a data set's is on all charges.
 
     Parameters
     ----------
     epsilon, delta : float
         The limit.
     name : str, default=""
-        Of a limit inside the data set's: of a user, a team or a purpose.
+        The name of a limit inside the data set's: a user, a team or a purpose.
     users, purposes : sequence of str, default=()
-        Whose charges count, and for which purposes; none stands for all.
+        Whose charges count, and for which purposes; all if none is named.
     """
 
     name: str = ""
@@ -226,13 +233,29 @@ class BudgetLimit(PrivacyParams):
     purposes: tuple = checked(_check_names, default=())
 
     def counts(self, user, purpose):
-        """Say whether a user's charge for a purpose counts towards it."""
-        of_user = not self.users or user in self.users
-        return of_user and (not self.purposes or purpose in self.purposes)
+        """Return True if a user's charge for a purpose counts towards it."""
+        counts_user = not self.users or user in self.users
+        return counts_user and (not self.purposes or purpose in self.purposes)
 
     def __str__(self):
-        of, purposes = ", ".join(self.users), ", ".join(self.purposes)
-        return self.name + f" of {of}" * bool(of) + f" for {purposes}" * bool(purposes)
+        text = self.name
+        if self.users:
+            text += f" of {', '.join(self.users)}"
+        if self.purposes:
+            text += f" for {', '.join(self.purposes)}"
+        return text
+
+
+@dataclass(frozen=True)
+class _UserTotal:
+    """The charges of one user, or for one purpose, in the place of a limit on them."""
+
+    user: str | None = None
+    purpose: str | None = None
+
+    def counts(self, user, purpose):
+        """Return True if a user's charge for a purpose is one of them."""
+        return user == self.user or purpose == self.purpose
 
 
 @lru_cache
@@ -240,40 +263,42 @@ def _data_set_limit(config):
     return BudgetLimit(*config.limit)
 
 
-class Rounds(FrozenValue):
-    """The rounds of one reservation: which were charged, and how often each step has run.
+@dataclass(frozen=True)
+class PlanRuns:
+    """The charged runs of a reserved plan, and how often each step has run.
 
     Parameters
     ----------
     charged : tuple of (int, str)
-        The sequence and the hash of each round's charge.
-    uses : tuple of int
-        For each step of the plan, how many rounds it has run in; never more than were charged.
+        The sequence and the hash of each run's charge.
+    step_counts : tuple of int
+        For each step of the plan, in how many runs it was; never more than were charged.
     """
 
     charged: tuple
-    uses: tuple
+    step_counts: tuple
 
-    def free(self, step):
-        """Return the first round in which a step has not run, as (sequence, hash), or None."""
-        used = self.uses[step]
-        return self.charged[used] if used < len(self.charged) else None
+    def first_without(self, step):
+        """Return the first run in which a step has not run, as (sequence, hash), or None."""
+        count = self.step_counts[step]
+        return self.charged[count] if count < len(self.charged) else None
 
     def after(self, step, position=None):
-        """Return the rounds after a step ran, on a new round if its position is given."""
+        """Return the runs after a step ran, in a new run if its position is given."""
         charged = self.charged if position is None else (*self.charged, position)
-        uses = list(self.uses)
-        uses[step] += 1
-        if uses[step] > len(charged):
-            raise ValueError("a step ran on a round that was not charged")
-        return Rounds(charged, tuple(uses))
+        step_counts = list(self.step_counts)
+        step_counts[step] += 1
+        if step_counts[step] > len(charged):
+            raise ValueError("a step ran in a run of the plan that was not charged")
+        return PlanRuns(charged, tuple(step_counts))
 
 
-class State(FrozenValue):
-    """What the records of a data set up to a position in the ledger add up to.
+@dataclass(frozen=True)
+class State:
+    """The sum of the records of a data set up to a position in the ledger.
 
-    `totals` maps (user, purpose, part) to the total of what they charged, the part None for all
-    rows. `sub_limits` maps names to `BudgetLimit`, `reservations` the name of each to its `Rounds`.
+    `totals` maps (user, purpose, part) to the total of their charges; the part is None for all
+    rows. `sub_limits` maps names to `BudgetLimit`, `reservations` names to `PlanRuns`.
     `closed` is the reason why the data set was closed. `identity` is the hash of the record that
     opened it, None before. `reserved_from` is None for an ordinary data set; for a reserved part it
     has the `dataset` and the `hash` of the charge that pays for it.
@@ -298,53 +323,53 @@ class State(FrozenValue):
         """
         state = self
         for record in records:
-            state = _read(state._after, record)
+            state = _read(state._after_record, record)
         return state
 
-    def _after(self, record):
+    def _after_record(self, record):
         """Return the state after one more record."""
         self.check_not_closed()
-        position = record.sequence, record.hash
-        if record.kind == "open":
-            if self.config is not None:
-                raise ValueError("the data set was opened before")
-            # A nonce that makes the record's hash unlike any other ledger's.
-            about_ledger = ("nonce", "reserved_from")
-            config = {name: v for name, v in record.body.items() if name not in about_ledger}
-            paid = record.body.get("reserved_from")
-            if paid is not None and set(paid) != {"dataset", "hash"}:
-                raise ValueError("it does not say which charge pays for it")
-            config = LedgerConfig(**config)
-            return State(position, config, identity=record.hash, reserved_from=paid)
-        if record.kind == "change_limit":
-            limit = {name: record.body[name] for name in ("epsilon", "delta")}
-            return replace(self, position=position, config=replace(self.config, **limit))
-        if record.kind == "sub_limit":
-            told = ("reason", "time")
-            limit = BudgetLimit(
-                **{name: record.body[name] for name in record.body if name not in told}
-            )
-            return replace(
-                self, position=position, sub_limits=self.sub_limits | {limit.name: limit}
-            )
-        if record.kind == "close":
-            reason = str(record.body["reason"]) or "no reason"
-            return replace(self, position=position, closed=reason)
+        body, position = record.body, (record.sequence, record.hash)
         if record.kind == "charge":
-            state = self.with_spend(_read_entry(record), position)
-            # A step of a reservation begins a new round.
-            step = record.body.get("reservation")
+            state = self.with_charge(_read_entry(record), position)
+            step = body.get("reservation")
+            # A step of a reservation, which begins a new run of its plan.
             return state if step is None else state._with_step(step, position, position)
         if record.kind == "reuse":
-            return self._with_step(record.body["reservation"], position, None)
+            return self._with_step(body["reservation"], position, None)
+        if record.kind == "open":
+            return self._opened(record, position)
+        if record.kind == "change_limit":
+            config = replace(self.config, epsilon=body["epsilon"], delta=body["delta"])
+            return replace(self, position=position, config=config)
+        if record.kind == "sub_limit":
+            params = {name: body[name] for name in body if name not in ("reason", "time")}
+            limit = BudgetLimit(**params)
+            sub_limits = self.sub_limits | {limit.name: limit}
+            return replace(self, position=position, sub_limits=sub_limits)
+        if record.kind == "close":
+            reason = str(body["reason"]) or "no reason"
+            return replace(self, position=position, closed=reason)
         raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
+
+    def _opened(self, record, position):
+        if self.config is not None:
+            raise ValueError("the data set was opened before")
+        settings = dict(record.body)
+        # A nonce that makes the record's hash unlike any other ledger's.
+        settings.pop("nonce", None)
+        reserved_from = settings.pop("reserved_from", None)
+        if reserved_from is not None and set(reserved_from) != {"dataset", "hash"}:
+            raise ValueError("it does not say which charge pays for it")
+        config = LedgerConfig(**settings)
+        return State(position, config, identity=record.hash, reserved_from=reserved_from)
 
     def check_not_closed(self):
         """Raise LedgerError if nothing can be charged any more."""
         if self.closed is not None:
             raise LedgerError(f"the data set was closed and accepts no charge: {self.closed}")
 
-    def with_spend(self, charge, position=NOTHING):
+    def with_charge(self, charge, position=NOTHING):
         """Return the state with one more charge, which the record at a position holds."""
         rule, part = self.config.rule, charge.part
         key = charge.user, charge.purpose, part
@@ -353,99 +378,109 @@ class State(FrozenValue):
             if any(replace(p, index=part.index) != part for p in same):
                 name = part.partition
                 raise ValueError(f"partition {name!r} was charged with other parts before")
-        total = rule.add(self.totals.get(key, rule.zero), rule.cost(charge))
+        cost = rule.cost(charge)
+        total = rule.add(self.totals[key], cost) if key in self.totals else cost
         return replace(self, position=position, totals=self.totals | {key: total})
 
-    def rounds(self, name, steps):
-        """Return the `Rounds` of a reservation whose plan has so many steps."""
-        rounds = self.reservations.get(name, Rounds((), (0,) * steps))
-        if len(rounds.uses) != steps:
+    def plan_runs(self, name, n_steps):
+        """Return the `PlanRuns` of a reservation whose plan has a number of steps."""
+        runs = self.reservations.get(name, PlanRuns((), (0,) * n_steps))
+        if len(runs.step_counts) != n_steps:
             raise ValueError(f"reservation {name!r} was charged with another plan before")
-        return rounds
+        return runs
 
     def _with_step(self, step, position, charged):
         """Return the state after a step of a reservation, which the record at a position is about.
 
-        `charged` is the position where a new round was charged for it, None for an earlier round.
+        `charged` is the position where a new run was charged for it, None for an earlier run.
         """
-        rounds = self.rounds(step["name"], step["steps"]).after(step["step"], charged)
-        reservations = self.reservations | {step["name"]: rounds}
+        runs = self.plan_runs(step["name"], step["steps"]).after(step["step"], charged)
+        reservations = self.reservations | {step["name"]: runs}
         return replace(self, position=position, reservations=reservations)
 
-    def total(self, counts=lambda user, purpose: True):
-        """Return the worst that charges amount to for any one unit.
+    def total(self, limit=None):
+        """Return the total of the charges that count towards a limit, for any one unit.
 
         Parameters
         ----------
-        counts : callable
-            Says of a user and a purpose whether their charges count; all do by default.
+        limit : BudgetLimit or UserTotal, default=None
+            None counts all charges.
         """
         rule, partitions = self.config.rule, {}
         for (user, purpose, part), total in self.totals.items():
-            if counts(user, purpose):
+            if limit is None or limit.counts(user, purpose):
                 totals = partitions.setdefault(part and part.partition, {})
                 totals[part] = rule.add(totals[part], total) if part in totals else total
-        whole = partitions.pop(None, {None: rule.zero})[None]
+        all_rows = partitions.pop(None, {None: rule.zero})[None]
+        if not partitions:
+            return all_rows
         worst = []
         for totals in partitions.values():
-            # One unit can be in so many parts of a partition, or move between them.
+            # The rows of one unit can be in this many parts of a partition, or move between them.
             moves = self.config.relation == "replace_one" and not next(iter(totals)).by_index
             affected = self.config.max_rows * (2 if moves else 1)
             if self.config.unit == "person":
                 # Any part may hold rows of a person.
                 affected = len(totals)
             worst.append(rule.worst(list(totals.values()), affected))
-        return rule.add(whole, *worst) if worst else whole
+        return rule.add(all_rows, *worst)
 
-    # The (epsilon, delta) spent so far.
-    spent = property(lambda self: self.config.rule.spent(self.total(), self.config.limit))
+    @property
+    def spent(self):
+        """The (epsilon, delta) spent so far."""
+        return self.config.rule.spent(self.total(), self.config.limit)
 
     def limits(self, user, purpose):
-        """Return every limit that a user's charge for a purpose must keep, the data set's first."""
-        inside = (limit for limit in self.sub_limits.values() if limit.counts(user, purpose))
-        return [_data_set_limit(self.config), *inside]
+        """Return every limit on a user's charge for a purpose, the data set's first."""
+        limits = [_data_set_limit(self.config)]
+        for limit in self.sub_limits.values():
+            if limit.counts(user, purpose):
+                limits.append(limit)
+        return limits
 
     def remaining_of(self, limit):
-        """Return what a limit has left; nothing once the data set is closed."""
+        """Return the remainder of a limit; (0, 0) once the data set is closed."""
         if self.closed is not None:
             return 0.0, 0.0
-        return self.config.rule.left(self.total(limit.counts), limit.params)
+        return self.config.rule.left(self.total(limit), limit.params)
 
-    def left(self, user="", purpose=""):
-        """Return what is left to a user for a purpose: the least of all limits."""
-        each = map(self.remaining_of, self.limits(user, purpose))
-        return tuple(map(min, zip(*each, strict=True)))
+    def remaining(self, user="", purpose=""):
+        """Return the remainder for a user and a purpose: the smallest epsilon and delta."""
+        remaining = [self.remaining_of(limit) for limit in self.limits(user, purpose)]
+        return min(epsilon for epsilon, _ in remaining), min(delta for _, delta in remaining)
 
     def breakdown(self):
-        """Return what counts towards each limit, and what each user and purpose named has spent."""
+        """Return the totals of each limit, and of each user and purpose that was named."""
         rule, entries = self.config.rule, []
         for limit in (BudgetLimit(*self.config.limit, "data set"), *self.sub_limits.values()):
-            spent = rule.spent(self.total(limit.counts), limit.params)
-            known = {
-                "of": str(limit),
-                "spent": spent,
-                "limit": limit.params,
-                "remaining": self.remaining_of(limit),
-            }
-            entries.append(known)
-        for place, what in enumerate(("user", "purpose")):
-            names = {key[place] for key in self.totals}
-            for name in sorted(names) if any(names) else ():
-                total = self.total(lambda *key, i=place, n=name: key[i] == n)
-                spent = rule.spent(total, self.config.limit)
-                entries.append({"of": f"{what} {name or 'not named'}", "spent": spent})
+            entries.append(
+                {
+                    "of": str(limit),
+                    "spent": rule.spent(self.total(limit), limit.params),
+                    "limit": limit.params,
+                    "remaining": self.remaining_of(limit),
+                }
+            )
+        users = {user for user, _, _ in self.totals}
+        purposes = {purpose for _, purpose, _ in self.totals}
+        for user in sorted(users) if any(users) else ():
+            spent = rule.spent(self.total(_UserTotal(user=user)), self.config.limit)
+            entries.append({"of": f"user {user or 'not named'}", "spent": spent})
+        for purpose in sorted(purposes) if any(purposes) else ():
+            spent = rule.spent(self.total(_UserTotal(purpose=purpose)), self.config.limit)
+            entries.append({"of": f"purpose {purpose or 'not named'}", "spent": spent})
         return tuple(entries)
 
     def priced(self, charge, epsilon=None, delta=None):
-        """Return a charge with its price, if all limits can pay for it.
+        """Return a charge with its price, if it keeps all limits.
 
         Parameters
         ----------
         charge : Charge
             Its price is not read.
         epsilon, delta : float, default=None
-            What the release was calibrated to; delta alone is where the event is priced, and so
-            it is where they hold for a row, and not for the group of rows that is the unit.
+            What the release was calibrated to. Delta alone is where the event is priced; so it is
+            where the two hold for a row, and not for the group of rows that is the unit.
 
         Raises
         ------
@@ -455,19 +490,25 @@ class State(FrozenValue):
             If the data set was closed.
         """
         self.check_not_closed()
-        rule, limits = self.config.rule, self.limits(charge.user, charge.purpose)
+        limits = self.limits(charge.user, charge.purpose)
+        rule, price = self.config.rule, None
         if epsilon is not None:
-            claim = epsilon, 0.0 if delta is None else delta
-            price = claimed_price(charge.event, *claim, self.config.relation)
-        if epsilon is None or not self.config.holds_for_group(charge.event, *price):
-            budgets = [(self.total(limit.counts), limit.params) for limit in limits]
+            claimed_delta = 0.0 if delta is None else delta
+            price = claimed_price(charge.event, epsilon, claimed_delta, self.config.relation)
+            if not self.config.holds_for_group(charge.event, *price):
+                price = None
+        if price is None:
+            budgets = []
+            for limit in limits:
+                budgets.append((self.total(limit), (limit.epsilon, limit.delta)))
             price = rule.price(charge.event, budgets, delta)
+        if price[0] == math.inf:
+            # It is priced at what the limit with the smallest delta has left of it.
+            limit = min(limits, key=lambda limit: self.remaining_of(limit)[1])
+            raise BudgetExceededError(price, self.remaining_of(limit), limit.params, limit.name)
         charge = replace(charge, epsilon=price[0], delta=price[1])
-        after = self.with_spend(charge) if price[0] < math.inf else None
-        if after is None:
-            # It is priced at what the limit with the least delta has left of it.
-            limits.sort(key=lambda limit: self.remaining_of(limit)[1])
+        after = self.with_charge(charge)
         for limit in limits:
-            if after is None or not rule.within(after.total(limit.counts), limit.params):
+            if not rule.within(after.total(limit), (limit.epsilon, limit.delta)):
                 raise BudgetExceededError(price, self.remaining_of(limit), limit.params, limit.name)
         return charge

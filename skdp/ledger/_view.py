@@ -1,6 +1,4 @@
-"""What a ledger says of a data set, to whoever has a handle on it."""
-
-from operator import attrgetter
+"""Reading a data set of a ledger: totals, charges and reports, by a handle."""
 
 from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._events import Composed
@@ -12,18 +10,57 @@ from skdp.utils._documents import html_text
 
 
 class LedgerView(NotCopied):
-    """What is read of a data set; a handle knows its `_ledger`, and how to look at it `_now`."""
+    """The part of a handle that reads; a subclass has `_ledger` and `_now`, the current state."""
 
-    dataset: str = property(attrgetter("_dataset"))
-    part: Part | None = property(attrgetter("_part"))
-    user: str = property(attrgetter("_user"))
-    purpose: str = property(attrgetter("_purpose"))
-    epsilon: float = property(attrgetter("config.epsilon"))
-    delta: float = property(attrgetter("config.delta"))
-    relation: str = property(attrgetter("config.relation"))
-    composition: str = property(attrgetter("config.composition"))
-    unit: str = property(attrgetter("config.unit"))
-    max_rows: int = property(attrgetter("config.max_rows"))
+    @property
+    def dataset(self) -> str:
+        """Name of the data set within the ledger."""
+        return self._dataset
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the rows that this handle is for, None for all rows."""
+        return self._part
+
+    @property
+    def user(self) -> str:
+        """Name of the user who charges by this handle, "" without one."""
+        return self._user
+
+    @property
+    def purpose(self) -> str:
+        """Purpose of the charges by this handle, "" without one."""
+        return self._purpose
+
+    @property
+    def epsilon(self) -> float:
+        """The limit on epsilon."""
+        return self.config.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The limit on delta."""
+        return self.config.delta
+
+    @property
+    def relation(self) -> str:
+        """The relation between neighboring data sets."""
+        return self.config.relation
+
+    @property
+    def composition(self) -> str:
+        """The method by which charges add up."""
+        return self.config.composition
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit."""
+        return self.config.unit
+
+    @property
+    def max_rows(self) -> int:
+        """Largest number of rows of a unit, 1 unless the unit is a group."""
+        return self.config.max_rows
 
     @property
     def identity(self) -> str:
@@ -52,7 +89,7 @@ class LedgerView(NotCopied):
     @property
     def epsilon_remaining(self) -> float:
         """The limit on epsilon minus `epsilon_spent`; less where a sub-limit leaves `user` less."""
-        return self._now().left(self._user, self._purpose)[0]
+        return self._now().remaining(self._user, self._purpose)[0]
 
     @property
     def charges(self) -> list[Charge]:
@@ -65,7 +102,7 @@ class LedgerView(NotCopied):
         return list(read_entries(self._records(), "reuse"))
 
     def recompose(self, method: str = "auto", delta: float | None = None) -> float:
-        """Return what everything charged costs by another method.
+        """Return the epsilon of all charges by another method.
 
         The figure holds if all parameters had been fixed beforehand. Parts of partitions are
         counted as if they held the same rows.

@@ -275,7 +275,7 @@ class PrivateSGDModel(PrivateLinearModel):
         """Return the handle that a call of partial_fit charges."""
         if self.accountant is None or self.partial_fit_rows == "any":
             return self.accountant
-        if not hasattr(self.accountant, "partition"):
+        if not hasattr(self.accountant, "disjoint"):
             raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
         calls = getattr(self, "n_partial_fits_", 0)
         # The first call after a fit is in no partition with those before, nor is that of a copy. A

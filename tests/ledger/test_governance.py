@@ -418,7 +418,7 @@ def test_handles_know_what_others_of_the_data_set_have_read(accountant, monkeypa
     for _ in range(8):
         accountant.as_user("ann").charge(PureDP(0.125))
     read = []
-    monkeypatch.setattr(State, "_after", lambda state, record: read.append(record) or state)
+    monkeypatch.setattr(State, "_after_record", lambda state, record: read.append(record) or state)
     accountant.as_user("bob", purpose="trial").can_afford(PureDP(0.125))
     assert read == []
 

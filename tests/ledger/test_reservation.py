@@ -17,7 +17,7 @@ from skdp.accounting import ApproximateDP, Gaussian, Laplace, PureDP
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger import Allowance, PlannedCharge, Reservation, chain_end, plan_event
 from skdp.ledger._reservation import ReservedStep, covering_gaussian
-from skdp.ledger._state import Rounds
+from skdp.ledger._state import PlanRuns
 from tests._processes import Child, read_first_byte, read_to_end
 
 PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75), 0.75))
@@ -177,8 +177,8 @@ def test_every_interleaving_of_whole_fits_costs_one_round_each():
 
 def forgotten_draw(self, step, position=None):
     charged = self.charged if position is None else (*self.charged, position)
-    uses = [used + (position is not None) * (i == step) for i, used in enumerate(self.uses)]
-    return Rounds(charged, tuple(uses))
+    uses = [used + (position is not None) * (i == step) for i, used in enumerate(self.step_counts)]
+    return PlanRuns(charged, tuple(uses))
 
 
 def always_free(self, step):
@@ -186,16 +186,20 @@ def always_free(self, step):
 
 
 def one_round_too_many(self, step):
-    used = max(self.uses[step] - 1, 0)
+    used = max(self.step_counts[step] - 1, 0)
     return self.charged[used] if used < len(self.charged) else None
 
 
 @pytest.mark.parametrize(
     ("method", "mutant"),
-    [("after", forgotten_draw), ("free", always_free), ("free", one_round_too_many)],
+    [
+        ("after", forgotten_draw),
+        ("first_without", always_free),
+        ("first_without", one_round_too_many),
+    ],
 )
 def test_a_rule_that_counts_wrongly_is_caught(monkeypatch, method, mutant):
-    monkeypatch.setattr(Rounds, method, mutant)
+    monkeypatch.setattr(PlanRuns, method, mutant)
     with pytest.raises((AssertionError, LedgerError)):
         for order in itertools.product(range(2), repeat=4):
             run_steps(order, 2)
@@ -203,7 +207,7 @@ def test_a_rule_that_counts_wrongly_is_caught(monkeypatch, method, mutant):
 
 def test_a_round_that_is_not_charged_is_caught(monkeypatch):
     monkeypatch.setattr(
-        ReservedStep, "_paid", lambda self, _, *args: self.reservation.accountant._spend(*args)
+        ReservedStep, "_paid", lambda self, _, *args: self.reservation.accountant._request(*args)
     )
     with pytest.raises(AssertionError):
         run_steps([0, 1], 2)

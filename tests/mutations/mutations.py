@@ -178,7 +178,7 @@ MUTATIONS = [
         "cap-not-checked",
         "ledger._state",
         "State.priced",
-        rules.decided("rule.within(after.total(limit.counts), limit.params)", False),
+        rules.decided("rule.within(after.total(limit), (limit.epsilon, limit.delta))", False),
         ("ledger/test_accountant.py::test_a_refused_charge_changes_nothing",),
         "releases beyond the cap are made",
     ),
@@ -186,7 +186,7 @@ MUTATIONS = [
         "sub-caps-ignored",
         "ledger._state",
         "State.limits",
-        rules.put_for("[_data_set_limit(self.config), *inside]", "[_data_set_limit(self.config)]"),
+        rules.statement_dropped("limits.append(limit)"),
         (
             "ledger/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
             "ledger/test_governance.py::test_a_search_and_its_plan_keep_a_sub_cap",
@@ -256,7 +256,7 @@ MUTATIONS = [
     Mutation(
         "partition-cut-anew-by-another-user",
         "ledger._state",
-        "State.with_spend",
+        "State.with_charge",
         rules.put_for(
             "(p for _, _, p in self.totals if p and p.partition == part.partition)",
             "(p for u, _, p in self.totals if p and p.partition == part.partition "
