@@ -16,12 +16,12 @@ from skdp._version import __version__
 from skdp.accounting._events import Event, readable_json
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger._chain import Record
-from skdp.ledger._registry import one_address, open_ledger
+from skdp.ledger._registry import normalize_address, open_ledger
 from skdp.ledger._state import BudgetLimit, Charge, LedgerConfig, Part, State
 from skdp.ledger._view import LedgerView, ledger_records
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
-# The live handles, and the knowledge that handles of a data set share.
+# The live handles, and the state that the handles of a data set share.
 _live = weakref.WeakValueDictionary()
 
 
@@ -124,16 +124,24 @@ class PrivacyAccountant(LedgerView):
         if epsilon is delta is None:
             # Loaders that know no pickles make an empty object, and then set its state.
             return object.__new__(cls)
-        whose = {"relation": relation, "unit": unit, "max_rows": max_rows}
         config = LedgerConfig(
-            epsilon, delta, composition, rdp_order, missing_ids, on_raw_data, **whose
+            epsilon=epsilon,
+            delta=delta,
+            relation=relation,
+            unit=unit,
+            max_rows=max_rows,
+            composition=composition,
+            rdp_order=rdp_order,
+            missing_ids=missing_ids,
+            on_raw_data=on_raw_data,
         )
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
-        who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]
-        handle = attach(one_address(ledger), dataset, None, *who)
+        user = os.environ.get("SKDP_USER", "")
+        purpose = os.environ.get("SKDP_PURPOSE", "")
+        handle = attach(normalize_address(ledger), dataset, None, user, purpose)
         handle._open(config)
-        # A reserved part is spent by whoever reserved it.
+        # Charges of a reserved part are by the user who reserved it.
         owner = handle._parent() or handle
         return attach(handle._address, dataset, None, owner._user, owner._purpose)
 
@@ -340,19 +348,19 @@ class PrivacyAccountant(LedgerView):
         >>> accountant.epsilon_remaining, folds.epsilon_remaining
         (1.0, 0.0)
         """
-        kept = BudgetLimit(epsilon, delta)
-        epsilon, delta = kept.params
+        limit = BudgetLimit(epsilon, delta)
+        epsilon, delta = limit.params
         config = self.config
         if config.composition != "basic" or config.max_rows > 1:
             raise ValueError("reserve needs composition='basic' and no groups of rows")
-        charge = self.charge(kept.event, label=label, epsilon=epsilon, delta=delta)
+        charge = self.charge(limit.event, label=label, epsilon=epsilon, delta=delta)
         config = replace(config, epsilon=epsilon, delta=delta)
         name = f"{self._dataset} (reserved at {charge.sequence})"
-        paid = {"dataset": self._dataset, "hash": charge.hash}
+        reserved_from = {"dataset": self._dataset, "hash": charge.hash}
         # The second name is for where an ordinary data set has the first.
         for part_name in (name, f"{name} {uuid.uuid4().hex}"):
             part = attach(self._address, part_name, None, self._user, self._purpose)
-            if part._open(config, paid):
+            if part._open(config, reserved_from):
                 return part
         raise LedgerError(f"the ledger opened no data set for {label!r}, which stays charged")
 
@@ -364,7 +372,7 @@ class PrivacyAccountant(LedgerView):
         Both are stored with each charge in the ledger, in clear, and go with the handle into
         clones, workers and pickles. Without it they are what the variables ``SKDP_USER`` and
         ``SKDP_PURPOSE`` of the environment say when ``PrivacyAccountant(...)`` is called. They
-        are what somebody says: nobody is asked for a password.
+        are not verified: no password is asked for.
 
         Parameters
         ----------
@@ -437,11 +445,11 @@ class PrivacyAccountant(LedgerView):
         name : str
             Of the user, team or purpose; the same name again changes the sub-limit.
         epsilon, delta : float
-            The sub-limit; one as large as the data set's limit binds nobody.
+            The sub-limit; one as large as the data set's limit has no effect.
         users : sequence of str, default=()
-            Whose charges count, together. None stands for everybody's.
+            The users whose charges count, together; by default those of all users.
         purposes : sequence of str, default=()
-            For which purposes. None stands for all.
+            The purposes for which charges count; by default all.
         reason : str
             Who decided and why, not empty.
 
@@ -482,7 +490,7 @@ class PrivacyAccountant(LedgerView):
         self._decide("close", reason)
 
     def _decide(self, kind, reason, **limit):
-        """Append what somebody decided; what is closed is closed once."""
+        """Append a decision about the limits, or the closing, which is recorded once."""
         if not _check_text(reason, "reason").strip():
             raise ValueError("reason must say who decided and why")
         if limit and self._parent():
@@ -535,8 +543,11 @@ class PrivacyAccountant(LedgerView):
             raise ValueError("a part cannot be partitioned again")
         check_name(name, "name")
         parts, by_index = check_integer(parts, "parts", 2), check_boolean(by_index, "by_index")
-        each = (Part(name, i, parts, by_index) for i in range(parts))
-        return [self._same_data_set(part, self._user, self._purpose) for part in each]
+        handles = []
+        for index in range(parts):
+            part = Part(name, index, parts, by_index)
+            handles.append(self._same_data_set(part, self._user, self._purpose))
+        return handles
 
     def _same_data_set(self, part, user, purpose):
         """Return a handle of the same data set of the same ledger."""
@@ -616,7 +627,7 @@ class PrivacyAccountant(LedgerView):
         return state.config
 
     def _check_opened(self, state):
-        """Return a state; LedgerError if nobody has opened the data set."""
+        """Return a state; LedgerError if the data set was never opened."""
         if state.config is None:
             raise self._not_opened()
         return state
@@ -645,16 +656,20 @@ class PrivacyAccountant(LedgerView):
         known = self._known
         if known.state.config is None:
             self._read()
-        paid = known.state.reserved_from
-        if known.parent is None and paid is not None:
-            charges = attach(self._address, paid["dataset"]).charges
-            charges = [charge for charge in charges if charge.hash == paid["hash"]]
+        reserved_from = known.state.reserved_from
+        if known.parent is None and reserved_from is not None:
+            charges = attach(self._address, reserved_from["dataset"]).charges
+            charges = [charge for charge in charges if charge.hash == reserved_from["hash"]]
             if not charges:
                 raise LedgerError(
                     f"the ledger does not hold the charge that pays for {self._dataset!r}"
                 )
-            who = charges[0].user, charges[0].purpose
-            known.parent = attach(self._address, paid["dataset"], None, *who)
+            known.parent = attach(
+                self._address,
+                reserved_from["dataset"],
+                user=charges[0].user,
+                purpose=charges[0].purpose,
+            )
         return known.parent
 
     @property
@@ -665,8 +680,14 @@ class PrivacyAccountant(LedgerView):
         return self._known.ledger
 
     def __getstate__(self):
-        who = self._user, self._purpose
-        return self._address, self._dataset, self._part, *who, self._known.identity
+        return (
+            self._address,
+            self._dataset,
+            self._part,
+            self._user,
+            self._purpose,
+            self._known.identity,
+        )
 
     def __setstate__(self, known):
         # Another object than the live handle, of the same state.
@@ -677,12 +698,12 @@ class PrivacyAccountant(LedgerView):
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
-        user = f", user={self._user!r}" * bool(self._user)
+        user = f", user={self._user!r}" if self._user else ""
         return f"PrivacyAccountant(dataset={self._dataset!r}{part}{user})"
 
 
-class _Known:
-    """Knowledge about a data set that its handles in this process share.
+class _SharedState:
+    """The last read state of a data set, which its handles in this process share.
 
     Parameters
     ----------
@@ -710,12 +731,14 @@ class _Known:
     def check_identity(self, identity):
         """Raise LedgerError unless an opening record is the one that is known."""
         if self.identity is not None and identity != self.identity:
-            found = "holds no such data set" if identity is None else "begins with another record"
+            problem = "begins with another record"
+            if identity is None:
+                problem = "holds no such data set"
             raise LedgerError(
                 f"the ledger at {self.address} is not the one that this accountant, or the model "
                 f"that it was loaded with, belongs to: data set {self.dataset!r} began with the "
-                f"record {self.identity}, and the ledger that is there now {found}. Put the right "
-                "ledger back, or begin a new one at another address"
+                f"record {self.identity}, and the ledger that is there now {problem}. Put the "
+                "right ledger back, or begin a new one at another address"
             )
 
     def learn(self, state):
@@ -744,7 +767,7 @@ def _restored(address, dataset, part, user="", purpose="", identity=None):
         # A pickle of a ledger that another one has replaced: what is known of that one is not
         # known of this one, which is refused when it is used.
         key = (address, dataset, identity)
-    known = _live.setdefault(key, _Known(address, dataset, identity))
+    known = _live.setdefault(key, _SharedState(address, dataset, identity))
     if known.identity is None:
         known.identity = identity
     handle = object.__new__(PrivacyAccountant)
@@ -786,7 +809,7 @@ def _body(charge):
 def ledger_reports(ledger, dataset=None):
     """Return a `BudgetReport` for each data set of a ledger, in the order of their opening."""
     names = dict.fromkeys(record.dataset for record in ledger_records(ledger, dataset))
-    return [attach(one_address(ledger), name).report() for name in names]
+    return [attach(normalize_address(ledger), name).report() for name in names]
 
 
 @functools.cache

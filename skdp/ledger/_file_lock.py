@@ -3,7 +3,7 @@
 SQLite locks a file by POSIX locks, and the operating system drops those as soon as any thread of
 the process closes the file, which it does when it has copied it. The lock here is on another file:
 flock(2), and `msvcrt.locking` on Windows. It belongs to one open file: it ends when its holder
-gives it back or dies, and not when somebody else reads, copies or closes that file.
+gives it back or dies, and not when another process reads, copies or closes that file.
 """
 
 import io
@@ -120,15 +120,16 @@ class LockFile(io.FileIO):
             ) from error
         self._is_taken = False
         _openings.add(self)
-        found = os.fstat(self.fileno())
-        self.identity = found.st_dev, found.st_ino
+        status = os.fstat(self.fileno())
+        self.identity = status.st_dev, status.st_ino
         with suppress(OSError):
             # Who may use the file may use its lock, whatever the umask.
-            if hasattr(os, "fchmod") and found.st_mode != (wanted := os.stat(guarded).st_mode):
-                os.fchmod(self.fileno(), stat.S_IMODE(wanted))
+            guarded_mode = os.stat(guarded).st_mode
+            if hasattr(os, "fchmod") and status.st_mode != guarded_mode:
+                os.fchmod(self.fileno(), stat.S_IMODE(guarded_mode))
 
     def take(self):
-        """Take the lock unless somebody holds it; return whether it is held and still the one."""
+        """Take the lock unless it is held; return True if it was taken and is still at its path."""
         try:
             if fcntl is not None:
                 fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,8 +19,8 @@ _KEYWORDS = (
 )
 _SERVER = r"(?:[\w.-]*|\[[\da-fA-F:.]+\])(?::\d*)?"
 _PAIR = rf"(?:port=[\d,]*|(?:{_KEYWORDS.replace(' ', '|')})=[\w./,+~-]*)"
-# Of an address without percent signs. libpq takes what is between a colon and an at sign for a
-# password: no colon is followed by one here.
+# The addresses that can hold no password, without percent signs. libpq takes the text between a
+# colon and an at sign for a password: here no colon is followed by an at sign.
 _HARMLESS = re.compile(
     r"postgres(?:ql)?://(?:[\w.+-]+(?:@[\w.-]+)?@)?"
     rf"{_SERVER}(?:,{_SERVER})*(?:/[\w.+-]*)?(?:\?{_PAIR}(?:&{_PAIR})*)?"
@@ -39,8 +39,8 @@ _WAIT_FOR_DISK = """
 SELECT set_config('synchronous_commit', 'on', true)
 WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 """
-# What the server notes of a row by itself: which transaction wrote it, and where it stands. Whoever
-# edits a row writes another one.
+# The server itself records of each row which transaction wrote it and where it is stored. An edit
+# writes another row.
 _VERSION = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
 _VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION}) FROM records"
 

@@ -1,8 +1,8 @@
 """The protocol of ledgers, and the kinds that addresses name.
 
 A ledger is an append-only, hash-chained list of records. It stores what it is given and knows no
-theorem. Whoever appends decides, on the records that are there at that moment and while nobody
-else can append, whether to append at all.
+theorem. An append decides, on the records that are there at that moment and while no one else can
+append, whether to append at all.
 """
 
 import os
@@ -99,7 +99,7 @@ class Ledger(Protocol):
         """
 
     def append(self, dataset: str, after: tuple, decide: Callable) -> list:
-        """Append one record, decided while nobody else can append.
+        """Append one record, decided while no one else can append.
 
         Parameters
         ----------
@@ -207,11 +207,11 @@ def open_ledger(address: str) -> Ledger:
     >>> type(open_ledger("budget.db")).__name__
     'SQLiteLedger'
     """
-    return kind_of_ledger(address)(one_address(address))
+    return kind_of_ledger(address)(normalize_address(address))
 
 
-def one_address(ledger):
-    """Return the one spelling of where a ledger is, a path or an address."""
+def normalize_address(ledger):
+    """Return the normalized address of a ledger, a path or a URL."""
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
     if not isinstance(address, str) or address in ("", ":memory:"):
         # What was meant as an address may hold a password: it is not repeated.

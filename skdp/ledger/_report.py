@@ -14,8 +14,8 @@ ROWS_BY_INDEX = (
     "Stratified folds depend on labels: under them the sum is no guarantee; "
     "use cv=KFold(k, shuffle=True, random_state=0)."
 )
-# What differs between two neighbouring tables, by relation and unit.
-NEIGHBOURING = {
+# The difference between two neighboring tables, by relation and unit.
+NEIGHBORING = {
     ("add_remove", "row"): "a row is there or is replaced by a null row; the number of rows is "
     "public",
     ("replace_one", "row"): "a row has other values; the number of rows is public",
@@ -59,7 +59,7 @@ def describe_relation(relation, unit, max_rows, *, is_size_public=True):
     -------
     str
     """
-    words = NEIGHBOURING[relation, unit] if is_size_public else PRIVATE_SIZES[unit]
+    words = NEIGHBORING[relation, unit] if is_size_public else PRIVATE_SIZES[unit]
     return words.format(max_rows=max_rows)
 
 
@@ -171,15 +171,18 @@ class BudgetReport(PrintedDocument, FrozenValue):
         -------
         BudgetReport
         """
-        asked = {"user": user, "purpose": purpose, "since": since}
-        asked = {name: value for name, value in asked.items() if value is not None}
+        filters = {"user": user, "purpose": purpose, "since": since}
+        filters = {name: value for name, value in filters.items() if value is not None}
 
-        def is_asked(entry):
-            known = vars(entry) | {"since": min(since or "", entry.time)}
-            return all(known[name] == value for name, value in asked.items())
+        def is_selected(entry):
+            if since is not None and entry.time < since:
+                return False
+            return (user is None or entry.user == user) and (
+                purpose is None or entry.purpose == purpose
+            )
 
-        charges, reuses = (tuple(filter(is_asked, some)) for some in (self.charges, self.reuses))
-        shown = ", ".join(f"{name} {value}" for name, value in asked.items())
+        charges, reuses = (tuple(filter(is_selected, some)) for some in (self.charges, self.reuses))
+        shown = ", ".join(f"{name} {value}" for name, value in filters.items())
         return replace(self, charges=charges, reuses=reuses, shown=shown)
 
     def summary(self) -> list[tuple[str, str]]:

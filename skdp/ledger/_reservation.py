@@ -2,8 +2,8 @@
 
 A plan is a tuple of `PlannedCharge`, one a step. Its parameters are fixed when it is charged, so
 that the tightest bound on the composition of its events is its price. Estimators that run a
-step are given a handle in the place of their accountant; its `charge` books nothing of its
-own but checks that what is released was planned, and that it is released once.
+step receive a handle instead of their accountant. Its `charge` adds no charge, but checks that the
+release was planned, and that it is made once.
 """
 
 import hashlib
@@ -76,12 +76,12 @@ class PlannedCharge(FrozenValue):
         bool
             Whether it is covered.
         """
-        asked, planned = leaves(event), leaves(self.event)
-        if all(count <= planned.get(part, 0) for part, count in asked.items()):
+        requested_events, planned_events = leaves(event), leaves(self.event)
+        if all(n <= planned_events.get(part, 0) for part, n in requested_events.items()):
             return True
-        precisions = _precision(asked), _precision(planned)
-        if None not in precisions:
-            return precisions[0] <= precisions[1]
+        requested, planned = _precision(requested_events), _precision(planned_events)
+        if requested is not None and planned is not None:
+            return requested <= planned
         delta = getattr(self.event, "delta", 0.0)
         return not self.exact and is_proved(event, self.event.epsilon, delta, relation)
 
@@ -190,7 +190,7 @@ def _describe_plan(steps, charge):
 
 
 class _PlannedRelease(NotCopied):
-    """One release of a plan, in the place of an estimator's accountant.
+    """One release of a plan, to be used instead of an estimator's accountant.
 
     A subclass has what is `planned`, the `config`, and `_paid(price, event, label, seeded)`, which
     returns the charge that pays for it.
@@ -337,13 +337,15 @@ class Reservation(NotCopied, FrozenValue):
     @property
     def key(self) -> str:
         """Its name in the ledger: another plan, part, user or purpose is another one."""
-        who = self.accountant.user, self.accountant.purpose
-        text = f"{self.event.to_json()} {self.accountant.part}" + f" {who}" * any(who)
+        user, purpose = self.accountant.user, self.accountant.purpose
+        text = f"{self.event.to_json()} {self.accountant.part}"
+        if user or purpose:
+            text += f" {(user, purpose)}"
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
     def steps(self) -> "tuple[ReservedStep, ...]":
-        """One handle a step, in the place of an estimator's accountant."""
+        """One handle per step, to be used instead of an estimator's accountant."""
         return tuple(ReservedStep(self, index) for index in range(len(self.planned)))
 
     @property
@@ -373,7 +375,7 @@ class Reservation(NotCopied, FrozenValue):
 
 
 class ReservedStep(_PlannedRelease, FrozenValue):
-    """One step of a reservation, in the place of an estimator's accountant.
+    """One step of a reservation, to be used instead of an estimator's accountant.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Ledgers whose records are rows of a table of SQL.
 
 The functions for every database take `execute(statement, parameters)`, which returns a cursor;
-parameters are marked by question marks. No frame keeps a cursor: whoever kept an exception would
+parameters are marked by question marks. No frame keeps a cursor: an exception that is kept would
 keep it, and SQLite does not end a connection, nor its transaction, before the last row was
 fetched.
 """
@@ -16,7 +16,7 @@ from skdp.exceptions import LedgerError
 from skdp.ledger._chain import NOTHING, Record, chain_end, next_row
 
 SCHEMA_VERSION = 2
-# By its name and the type of its numbers.
+# A format of the table's name and of the type of its sequence numbers.
 TABLE = """CREATE TABLE {} (
     sequence {} PRIMARY KEY,
     dataset TEXT NOT NULL,
@@ -96,7 +96,7 @@ class Transaction:
 class TableLedger:
     """Base of the ledgers whose records are rows of a table.
 
-    A subclass has `_transaction(reading)`, a context with a `Transaction` in which nobody else can
+    A subclass has `_transaction(reading)`, a context with a `Transaction` in which no one else can
     append; `_check(transaction, whole)`, which returns the end of the chain; and
     `_write(transaction, row, end)`, which inserts a row behind the end, commits and reads it back.
     """
@@ -108,10 +108,10 @@ class TableLedger:
             return self._select(transaction, dataset, after)
 
     def append(self, dataset, after, decide):
-        """Append one record, decided while nobody else can append."""
-        # Open the database and begin: nobody else can append from here to the end.
+        """Append one record, decided while no one else can append."""
+        # Open the database and begin: no one else can append from here to the end.
         with self._transaction() as transaction:
-            # Read. What others wrote is checked and counts, whoever they are.
+            # Read, and check what others have written since.
             end = self._check(transaction)
             records = self._select(transaction, dataset, after)
             # Decide, which may raise: nothing is written then.

@@ -42,7 +42,7 @@ class _LockedTransaction(_sql.Transaction):
     stamp : str
         The file's state when the transaction began.
     is_sealed : bool
-        Whether nobody but skdp has written since the chain was checked up to `sealed_end`.
+        Whether no other program has written since the chain was checked up to `sealed_end`.
     sealed_end : tuple of (int, str)
         The end of the chain that the lock's last holder noted.
     """
@@ -216,7 +216,7 @@ class SQLiteLedger(_sql.TableLedger):
 
     def _check_schema(self, execute):
         application = execute("PRAGMA application_id").fetchone()[0]
-        # What a writer that was killed has left went when the transaction began.
+        # The transaction's begin has rolled back what a killed writer had left.
         if application == 0 and self._file().st_size == 0:
             for statement in _SCHEMA:
                 execute(statement)
@@ -243,5 +243,5 @@ def _seal(stamp, end):
 
 def _read_seal(text):
     """Return the stamp and the end of the chain in a seal, "" and `NOTHING` if it is none."""
-    found = _SEAL.fullmatch(text)
-    return (found[1], (int(found[2]), found[3])) if found else ("", NOTHING)
+    match = _SEAL.fullmatch(text)
+    return (match[1], (int(match[2]), match[3])) if match else ("", NOTHING)

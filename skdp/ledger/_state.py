@@ -14,7 +14,7 @@ from skdp.utils._values import checked
 
 
 class NotCopied:
-    """A handle that stands for the same thing in every clone and copy."""
+    """A handle that every clone and copy shares."""
 
     def __sklearn_clone__(self, memo=None):
         return self
@@ -96,7 +96,7 @@ class Charge:
     Parameters
     ----------
     label : str
-        What was released, in the words of whoever charged.
+        Description of the release, as it was charged.
     event : Event
         What the mechanism did, from which any method computes its cost.
     epsilon, delta : float
@@ -114,7 +114,7 @@ class Charge:
     hash : str
         The record's hash.
     user, purpose : str
-        Who charged, and why, in the words of whoever charged; "" where nobody said.
+        Who charged, and why; "" where it was not stated.
     """
 
     label: str
@@ -248,7 +248,7 @@ class BudgetLimit(PrivacyParams):
 
 @dataclass(frozen=True)
 class _UserTotal:
-    """The charges of one user, or for one purpose, in the place of a limit on them."""
+    """Selects the charges of one user, or for one purpose, as a `BudgetLimit` selects its own."""
 
     user: str | None = None
     purpose: str | None = None

@@ -3,7 +3,7 @@
 from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._events import Composed
 from skdp.exceptions import LedgerError
-from skdp.ledger._registry import one_address, open_ledger
+from skdp.ledger._registry import normalize_address, open_ledger
 from skdp.ledger._report import BudgetReport
 from skdp.ledger._state import Charge, LedgerConfig, NotCopied, Part, Reuse, State, read_entries
 from skdp.utils._documents import html_text
@@ -83,7 +83,7 @@ class LedgerView(NotCopied):
 
     @property
     def delta_spent(self) -> float:
-        """The delta that goes with `epsilon_spent`."""
+        """The delta at which `epsilon_spent` is stated."""
         return self._now().spent[1]
 
     @property
@@ -195,12 +195,14 @@ def ledger_records(ledger, dataset=None, head=None):
         If the ledger cannot be used, its chain is broken or does not hold `head`, or there is no
         such data set.
     """
-    opened = open_ledger(one_address(ledger))
+    opened = open_ledger(normalize_address(ledger))
     opened.verify()
     records = opened.records()
     if head is not None and head not in {record.hash for record in records}:
         raise LedgerError(f"the ledger does not hold the hash {head}: it was replaced or cut")
-    kept = [record for record in records if dataset in (None, record.dataset)]
-    if dataset is not None and not kept:
+    if dataset is None:
+        return records
+    selected = [record for record in records if record.dataset == dataset]
+    if not selected:
         raise LedgerError(f"the ledger holds no data set {dataset!r}")
-    return kept
+    return selected

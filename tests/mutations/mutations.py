@@ -230,7 +230,7 @@ MUTATIONS = [
         "rounds-of-one-user-drawn-by-another",
         "ledger._reservation",
         "Reservation.key",
-        rules.put_for("any(who)", "False"),
+        rules.decided("user or purpose", False),
         ("ledger/test_governance.py::test_rounds_of_one_user_are_not_drawn_by_another",),
         "a user releases on what another one was charged, past a sub-cap",
     ),
@@ -245,7 +245,7 @@ MUTATIONS = [
     Mutation(
         "another-ledger-at-the-address",
         "ledger._accountant",
-        "_Known.check_identity",
+        "_SharedState.check_identity",
         rules.refusals_dropped("is not the one"),
         (
             "ledger/test_ledger_identity.py::"
