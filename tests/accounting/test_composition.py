@@ -342,3 +342,15 @@ def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
     rule = PrivacyAccountant(1.0, 0.0, composition="auto").config.rule
     two = [rule.cost(Charge("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
     assert len(rule.worst(two * 20, 20)) == 21
+
+
+@pytest.mark.parametrize("delta", [1e-100, 1e-9, 1e-5, 0.5, 1.0 - 1e-12])
+def test_the_quick_bound_of_zcdp_lets_no_total_through_that_is_beyond_the_limit(delta):
+    rule = PrivacyAccountant(1.0, delta, composition="zcdp").config.rule
+    for rho in np.geomspace(1e-12, 1e6, 60):
+        charges = [Charge("", ZCDP(rho / 2), math.inf, delta, False, "", "")] * 2
+        total = rule.add(*map(rule.cost, charges))
+        epsilon = rule.spent(total, (1.0, delta))[0]
+        assert rule.within(total, (epsilon, delta))
+        below = math.nextafter(epsilon, 0.0)
+        assert epsilon == 0.0 or not rule.within(total, (below, delta))
