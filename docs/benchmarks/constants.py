@@ -4,7 +4,7 @@ Usage: SKDP_DATA=folder python docs/benchmarks/constants.py FILE [draws] [cells=
 
 A cell is an estimator, a table, a number of rows, epsilon, delta and a relation. The 1,000 cells
 are drawn once, from a seed; ``cells=100`` takes the first hundred and ``n=3000`` leaves out those
-of more rows. Names are of estimators or tables, to take their cells alone. In each of `reuses` (20)
+of more rows. Names are of estimators or tables, to take their cells alone. In each of `draws` (20)
 draws of a cell some of the table's training rows are drawn anew; the estimator and the constant are
 fitted to the same ones and scored on the same rows of the test part: by accuracy, by R², or by the
 explained Poisson deviance.

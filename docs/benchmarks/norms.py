@@ -3,7 +3,7 @@
 Usage: SKDP_DATA=folder python docs/benchmarks/norms.py [draws]
 
 Rows and tables are those of ``fronts.py``; a front has .15 of epsilon, a scaler half of it. Means
-of `reuses` (4) draws of rows and noise with standard errors: AUC or R², and accuracy.
+of `draws` (4) draws of rows and noise with standard errors: AUC or R², and accuracy.
 """
 
 import sys

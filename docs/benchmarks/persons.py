@@ -6,7 +6,7 @@ Usage: python docs/benchmarks/persons.py [draws] [persons]
 
 The made table of `skdp.datasets.make_people` with 1 to 30 rows a person, of 2,000 persons unless
 another number is given; the AUC is on rows of 1,000 others, each with the share of its person.
-epsilon = 1 and delta = 1e-6 a person, everything else at its defaults, `reuses` (10) tables. "Not
+epsilon = 1 and delta = 1e-6 a person, everything else at its defaults, `draws` (10) tables. "Not
 private" weights rows by person too: scikit-learn's logistic regression, and the additive model at
 epsilon = 1e5. "Group" is a ledger of groups of 30 rows. "Row" protects a row alone, at the same
 epsilon. "One row" is a table of the first row of each person, private and ("np") not. "Toy" is a
