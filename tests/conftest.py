@@ -2,7 +2,17 @@
 
 import os
 
+import pytest
+
+from tests._quick_cases import mark_thorough_cases
+
 # Tests run on as many workers as there are processors. Where each starts as many threads again,
 # they wait for one another: a fit of scikit-learn's k-means takes many times the processor time.
 # The libraries read it when they are imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark cases before pytest selects by marks."""
+    mark_thorough_cases(items)

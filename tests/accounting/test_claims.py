@@ -133,6 +133,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("make", FAMILIES)
 def test_what_was_calibrated_can_be_charged(make, relation):
@@ -144,6 +145,7 @@ def test_what_was_calibrated_can_be_charged(make, relation):
 OPTIONS = [{"tolerance": 1e-6}, {"tolerance": 1e-2}, {"method": "rdp"}, {"group_size": 2}]
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options_of_the_calibration_do_not_matter(options):
     make, (eps, delta) = FAMILIES[0], (1.1, 1e-6)

@@ -261,6 +261,7 @@ def _charge_many(address, times, cap):
     return done
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_racing_processes_never_pass_the_cap(address, method):
     with multiprocessing.get_context(method).Pool(4) as pool:

@@ -53,6 +53,7 @@ def noisy_table(n=400, d=60):
     return X, (X[:, 0] + 0.1 * rng.normal(size=n) > 0).astype(int)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize(
     "model", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)], ids=["1-NN", "tree"]
@@ -80,6 +81,7 @@ def test_attacks_that_know_no_member_beforehand(attack, offline):
     assert found.tpr_at[0.01].value >= 0.3
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_noise_gives_no_attack_anything(attack):
     """A model that is all noise: the 95 % interval covers .5 in 90 of 100 repetitions.
@@ -94,6 +96,7 @@ def test_noise_gives_no_attack_anything(attack):
     assert covered >= 85
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("access", ["probabilities", "labels", "parameters"])
 def test_what_the_attacker_sees(access):
     X, y = noisy_table(300)

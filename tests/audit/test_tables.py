@@ -86,6 +86,7 @@ def nest(numbers, texts):
     return Pipeline([("prepare", prepare), ("model", Pipeline([("inner", model)]))])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("container", "places"),
     [

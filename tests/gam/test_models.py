@@ -86,6 +86,7 @@ def optimum(plan, layout, asked, cells_of, y):
     return design @ found.x
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     X, y = two_classes(1500)
@@ -128,6 +129,7 @@ def test_several_classes():
         assert model.intercept_.shape == (3,) and model.explain(X).shape == (6000, 3, 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("epsilon, least", [(1.0, 0.6), (4.0, 0.75), (8.0, 0.75)])
 def test_weights_of_many_classes_are_kept(epsilon, least):
     """Fits score .84, .94 and .95 with a spread of .01; with a tenth of their weights .25 to .6."""
@@ -228,6 +230,7 @@ def test_a_pair_is_found_and_learnt(interactions):
     )
 
 
+@pytest.mark.thorough
 def test_pairs_of_labels_and_with_delta_0():
     X, y = two_classes(3000)
     model = classifier(4.0, delta=0.0, interactions=[("a", "c")])
@@ -391,6 +394,7 @@ def test_nothing_warns_of_the_data():
         classifier().fit(X, y).predict_proba(X)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

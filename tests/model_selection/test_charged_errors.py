@@ -363,6 +363,7 @@ def test_a_huge_value_does_not_end_a_search_after_its_charge():
     assert accountant.epsilon_spent == 1.0
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.__name__)
 @pytest.mark.parametrize("container", ["folders", "Arrow"])
 def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container, tmp_path):
