@@ -212,6 +212,7 @@ def test_iterations_are_the_same_to_the_last_bit(estimator, table):
     np.testing.assert_array_equal(model.predict(lazy), model.predict(in_memory(X)))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("no_rows_here", "cluster")
 def test_words_stay_where_they_are(table):
     """On a cluster's workers, of all rows and of some by number, persons in several partitions."""
@@ -233,6 +234,7 @@ def test_words_stay_where_they_are(table):
     assert model.transform(lazy).sum().compute() == model.transform(frame).sum()
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.usefixtures("no_rows_here")
 @pytest.mark.parametrize(("statistic", "terms", "expected"), STATISTICS)
 def test_statistics_are_the_same_to_the_last_bit(statistic, terms, expected, table):
@@ -603,6 +605,7 @@ def test_the_fits_of_a_search_are_where_the_client_is(backend, table, connect):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
 def test_nothing_of_a_fit_stays_with_the_table_or_on_the_cluster(table, connect):
     X, y, _ = table

@@ -178,10 +178,18 @@ def test_sklearn_contract(estimator, check):
     run_sklearn_check(estimator, check)
 
 
+def run_sklearn_checks(estimator, first, step):
+    for _, check in list(estimator_checks_generator(estimator))[first::step]:
+        try:
+            run_sklearn_check(estimator, check)
+        except SkipTest:
+            continue
+
+
 @pytest.mark.slow
-@parametrize_with_checks(OTHERS)
-def test_sklearn_contract_of_further_parameters(estimator, check):
-    run_sklearn_check(estimator, check)
+@pytest.mark.parametrize("estimator", OTHERS, ids=str)
+def test_sklearn_contract_of_further_parameters(estimator):
+    run_sklearn_checks(estimator, 0, 1)
 
 
 PARTS = 4
@@ -191,11 +199,7 @@ PARTS = 4
 @pytest.mark.parametrize(("i", "estimator"), list(enumerate(OTHERS)), ids=str)
 def test_a_part_of_sklearns_contract_of_further_parameters(i, estimator):
     """Each a quarter of the checks, and all of them by four in a row."""
-    for _, check in list(estimator_checks_generator(estimator))[i % PARTS :: PARTS]:
-        try:
-            run_sklearn_check(estimator, check)
-        except SkipTest:
-            continue
+    run_sklearn_checks(estimator, i % PARTS, PARTS)
 
 
 # By default checks of many fits or of worker processes are for the first instance of each class,
@@ -220,8 +224,9 @@ TOLD = [told(e) for e in firsts(type, [e for e in ESTIMATORS if repr(e) not in C
 LONG["check_neighbours"] = [{repr(e): e for e in ESTIMATORS}.get(repr(e), e) for e in TOLD]
 
 
-# README's command attacks one estimator of each kind by its fits to neighbours; these take seconds.
-QUICK_NEIGHBOURS = firsts(lambda e: get_tags(e).estimator_type, LONG["check_neighbours"])
+# README's command makes the checks of many fits on one estimator of each kind.
+MANY_FITS = ("check_neighbours", "check_accuracy_rises", "check_limit")
+QUICK = {name: firsts(lambda e: get_tags(e).estimator_type, LONG[name]) for name in MANY_FITS}
 
 
 def is_one_of(estimator, estimators):
@@ -235,15 +240,18 @@ def contract():
             marks = []
             if not is_one_of(estimator, LONG.get(check.__name__, ESTIMATORS)):
                 marks = [pytest.mark.slow]
-            elif check.__name__ == "check_neighbours":
-                marks = [] if is_one_of(estimator, QUICK_NEIGHBOURS) else [pytest.mark.thorough]
+            elif check.__name__ in QUICK:
+                quick = is_one_of(estimator, QUICK[check.__name__])
+                marks = [] if quick else [pytest.mark.thorough]
             elif not is_one_of(estimator, FIRST_OF_CLASS) and (i + j) % PARTS > 0:
                 marks = [pytest.mark.thorough]
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
     for estimator in LONG["check_neighbours"]:
         if not is_one_of(estimator, ESTIMATORS):
             check = next(c for c in dp_checks() if c.__name__ == "check_neighbours")
-            marks = [] if is_one_of(estimator, QUICK_NEIGHBOURS) else [pytest.mark.thorough]
+            marks = (
+                [] if is_one_of(estimator, QUICK["check_neighbours"]) else [pytest.mark.thorough]
+            )
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
 
 

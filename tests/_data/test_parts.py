@@ -111,6 +111,7 @@ def add_columns(total, block):
     total += np.add.accumulate(block, axis=0)[-1]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("heights", [(2**14,), (1,) * 2**14, (3000, 1, 8383, 5000)])
 def test_sums_are_within_the_bound_however_the_rows_are_cut(heights):
     """Rows that a running sum from the first of them on would lose; the bound knows no number."""

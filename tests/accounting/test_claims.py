@@ -85,6 +85,7 @@ def check_claims(seed, count):
                 claimed_price(event, 0.99 * price, delta, relation)
 
 
+@pytest.mark.thorough
 def test_every_price_can_be_charged_and_no_less():
     check_claims(0, 24)
 

@@ -140,6 +140,7 @@ def charges_nothing(accountant):
         assert accountant.epsilon_spent
 
 
+@pytest.mark.thorough
 def test_memory_is_not_charged_from_another_process():
     accountant = PrivacyAccountant(1.0, 0.0, ledger="memory://shared")
     accountant.charge(PureDP(0.5))

@@ -272,6 +272,7 @@ def test_racing_processes_never_pass_the_cap(address, method):
     accountant.verify()
 
 
+@pytest.mark.thorough
 def test_racing_processes_of_users_never_pass_a_cap(address):
     race_users(address, 5)
 

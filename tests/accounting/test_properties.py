@@ -70,6 +70,7 @@ def no_more(first, second):
     return first <= second * (1 + SLACK) + SLACK * 1e-2
 
 
+@pytest.mark.thorough
 @EXAMPLES
 @given(composed)
 def test_json(event):
@@ -94,6 +95,7 @@ def test_monotone_in_the_rate(sigma, q, factor, steps, d, relation):
     )
 
 
+@pytest.mark.thorough
 @EXAMPLES
 @given(composed, leaf, deltas, relations)
 def test_one_release_more_never_costs_less(event, more, d, relation):

@@ -149,6 +149,7 @@ def test_observed_epochs_give_away_more_than_the_last():
     assert np.mean(many) > 0.54 and np.mean(many) > np.mean(few)
 
 
+@pytest.mark.thorough
 def test_a_claim_for_a_sequence_stands_and_a_leaky_one_breaks_it():
     """At 99.99 %: false alarms below 1e-4. Each private fit has a sixth of 0.1.
 

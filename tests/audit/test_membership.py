@@ -143,6 +143,7 @@ def test_frames_regressors_and_constant_models():
         assert found.auc.low <= 0.5 <= found.auc.high
 
 
+@pytest.mark.thorough
 def test_noise_takes_from_an_attack_what_over_fitting_gave():
     X, y = noisy_table(400)
     options = {"attack": "lira", "n_shadow": 16, "random_state": 0}
@@ -179,6 +180,7 @@ def test_the_gradient_of_a_softmax_is_the_true_one():
         assert found[i] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_the_accuracy_of_an_attack_on_noise_is_that_of_guessing():
     """P(Binomial(400, .95) < 350) < 1e-8; the best threshold of all would pass .5 always."""
     rng, covered = np.random.default_rng(0), 0

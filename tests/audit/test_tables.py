@@ -107,6 +107,7 @@ def test_audits_take_nests_by_name_and_by_position(container, places):
     assert len(attacked.scores) == N
 
 
+@pytest.mark.thorough
 def test_sparse_tables():
     X = TABLES["sparse"]
     model = Pipeline(

@@ -43,6 +43,7 @@ def two_classes(n=4000, seed=0):
     return X, (rng.uniform(size=n) < expit(score)).astype(int)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("delta", "least"), [(1e-6, 0.83), (0.0, 0.78)])
 def test_curves_are_learnt(delta, least):
     # Averages over fits: the spread of one is below 0.01.
@@ -115,6 +116,7 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     assert gap.max() < 1e-3 * max(1.0, np.abs(best).max())
 
 
+@pytest.mark.thorough
 def test_several_classes():
     X, score, rng = make_table(6000)
     y = np.digitize(score + rng.normal(size=6000), [-1.5, 1.5])
@@ -252,6 +254,7 @@ def test_pairs_of_labels_and_with_delta_0():
     assert len(regressor.fit(X, y).shape_functions_) == 3
 
 
+@pytest.mark.thorough
 def test_columns_of_a_small_table_are_not_lost_in_noise():
     # n mu is 27, and a count's noise is larger than n: one bin a column would give an AUC of 1/2.
     # A fit's has a mean of 0.616 and a spread of 0.052: below 0.57 falls the mean of 40 less than

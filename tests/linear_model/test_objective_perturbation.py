@@ -249,6 +249,7 @@ def softmax_losses(loss, plan, n_draws):
     return losses
 
 
+@pytest.mark.thorough
 def test_divergence_of_softmax_by_simulation():
     """The mean is within five standard errors of its expectation but for a chance below 1e-6."""
     loss, epsilon, delta = LOSSES["softmax"], 0.5, 0.05

@@ -102,7 +102,7 @@ MUTATIONS = [
         "accounting._reservation",
         "PlannedCharge.price",
         rules.refusals_dropped("would release what was not planned"),
-        ("pipeline/test_split.py::test_a_step_that_was_changed_is_refused",),
+        ("accounting/test_reservation.py::test_an_allowance_is_used_once",),
         "a reservation pays for a costlier release",
     ),
     Mutation(

@@ -301,6 +301,7 @@ def test_the_same_groups_for_all_steps_are_taken():
     assert accountant.epsilon_spent == pytest.approx(1.0)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(
     "change",
     [

@@ -279,6 +279,7 @@ def test_a_distinguisher_certifies_no_more_than_epsilon(relation):
     assert attack_choices(*samples, confidence=1 - 1e-6) <= 2.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_half_the_sensitivity_is_caught(relation, monkeypatch):
     rate = QuantilePlan._rate
@@ -289,6 +290,7 @@ def test_half_the_sensitivity_is_caught(relation, monkeypatch):
         test_the_range_of_the_loss_of_a_level_is_epsilon(relation)
 
 
+@pytest.mark.thorough
 def test_a_dropped_factor_of_replace_one_is_caught(monkeypatch):
     rate = QuantilePlan._rate
 
@@ -356,6 +358,7 @@ def ranked_persons(n_persons, most_rows, last, seed=0):
     return positions, weights, Ranked(positions, weight_codes(shares))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("n_persons, last", [(6, 60), (40, 4000)])
 def test_choices_among_lumps_of_weights_have_the_law_of_the_definition(
     n_persons, last, monkeypatch
