@@ -2,6 +2,10 @@
 
 import os
 
+import pytest
+
+from tests._quick_cases import mark_thorough_cases
+
 # Tests run on as many workers as there are processors. Where each starts as many threads again,
 # they wait for one another: a fit of scikit-learn's k-means takes many times the processor time.
 # The libraries read it when they are imported.
@@ -11,3 +15,9 @@ from skdp.ledger import register_ledger
 from tests._memory_ledger import MemoryLedger
 
 register_ledger("memory", MemoryLedger)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark cases before pytest selects by marks."""
+    mark_thorough_cases(items)

@@ -29,6 +29,7 @@ def adult():
 
 
 # The means of 50 fits must reach the bar; fewer fits are allowed four of their standard errors.
+@pytest.mark.thorough
 @pytest.mark.parametrize("fits", [8, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("epsilon", "accuracy", "auc"), [(0.1, 0.800, 0.850), (1.0, 0.828, 0.876), (4.0, 0.836, 0.884)]

@@ -77,6 +77,7 @@ def frames(frame):
     }
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_bounds_of_one_column_are_found(name):
     released = []
@@ -93,6 +94,7 @@ def test_bounds_of_one_column_are_found(name):
     assert len(set(released)) <= 1
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_all_auto_is_auto(name):
     every = dict.fromkeys(FRAME.columns, "auto")

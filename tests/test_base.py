@@ -12,6 +12,7 @@ from skdp.testing import dp_checks
 from tests.test_contract import ESTIMATORS
 
 
+@pytest.mark.quick_cases(one_per=lambda estimator: type(estimator))
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_values_are_checked_whatever_the_setting(estimator):
     check = next(check for check in dp_checks() if check.__name__ == "check_failed_fit")

@@ -508,6 +508,7 @@ def happens(fit, accountant):
     return [str(w.message) for w in caught if issubclass(w.category, RawDataWarning)], error
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_who_sets_seeds_or_repeats_rows_is_refused_before_the_charge(name):
     fit, remedy = REFUSED[name]
@@ -519,6 +520,7 @@ def test_who_sets_seeds_or_repeats_rows_is_refused_before_the_charge(name):
     assert accountant.epsilon_spent == pytest.approx(spent)
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("name", WARNED)
 def test_a_tool_that_computes_from_raw_rows_is_warned_of_once(name):
     fit, words = WARNED[name]
@@ -530,6 +532,7 @@ def test_a_tool_that_computes_from_raw_rows_is_warned_of_once(name):
     assert words in texts[0]
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("name", WARNED)
 def test_the_warning_comes_before_the_charge(name):
     """Made an error it costs nothing, also where a tool goes on after the errors of its fits."""
@@ -545,6 +548,7 @@ def test_the_warning_comes_before_the_charge(name):
     assert accountant.epsilon_spent == pytest.approx(spent)
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("name", WARNED)
 def test_a_ledger_can_refuse(name):
     fit, _ = WARNED[name]
@@ -554,6 +558,7 @@ def test_a_ledger_can_refuse(name):
     assert accountant.epsilon_spent == pytest.approx(0.1 if "frozen" in name else 0.0)
 
 
+@pytest.mark.thorough
 def test_a_tool_that_clones_in_its_workers_is_seen_there(capfd):
     """Their warnings are printed by them; what is refused comes back."""
     fit = around_classifier(OneVsOneClassifier, target=three, n_jobs=2)
@@ -590,6 +595,7 @@ SENT = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
 @pytest.mark.parametrize("name", SENT)
 def test_what_is_around_a_tool_is_seen_before_its_workers_charge(name, backend):
@@ -610,6 +616,7 @@ def test_what_is_around_a_tool_is_seen_before_its_workers_charge(name, backend):
         assert len(texts) == (rule == "warn")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
 def test_private_tools_in_workers_are_not_warned_of(backend):
     accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
@@ -646,6 +653,7 @@ def test_a_pickle_that_is_no_task_is_not_looked_at(tmp_path):
     assert (texts, error) == ([], None)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_what_is_private_is_not_warned_of(name):
     accountant = budget(name, on_raw_data="raise")

@@ -186,6 +186,7 @@ def passes(computed):
     return counts[0]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.usefixtures("no_rows_here")
 @pytest.mark.parametrize("by_person", [False, True])
 @pytest.mark.parametrize(("estimator", "expected"), PASSES, ids=str)
@@ -200,6 +201,7 @@ def test_rows_are_read_once_in_a_pass_where_they_are(estimator, expected, by_per
     check_the_same(model, fitted(estimator, in_memory(X), y, groups))
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.usefixtures("no_rows_here")
 @pytest.mark.parametrize("estimator", ITERATIVE, ids=str)
 def test_iterations_are_the_same_to_the_last_bit(estimator, table):
@@ -210,6 +212,7 @@ def test_iterations_are_the_same_to_the_last_bit(estimator, table):
     np.testing.assert_array_equal(model.predict(lazy), model.predict(in_memory(X)))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("no_rows_here", "cluster")
 def test_words_stay_where_they_are(table):
     """On a cluster's workers, of all rows and of some by number, persons in several partitions."""
@@ -231,6 +234,7 @@ def test_words_stay_where_they_are(table):
     assert model.transform(lazy).sum().compute() == model.transform(frame).sum()
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.usefixtures("no_rows_here")
 @pytest.mark.parametrize(("statistic", "terms", "expected"), STATISTICS)
 def test_statistics_are_the_same_to_the_last_bit(statistic, terms, expected, table):
@@ -350,6 +354,7 @@ def lose(client, worker, n_computed):
     client.cluster.sync(worker.close)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore:Sending large graph")
 @pytest.mark.parametrize(
     "estimator",
@@ -503,6 +508,7 @@ OF_A_LOSS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
 @pytest.mark.parametrize(("another", "persisted"), [(False, False), (True, True)])
 @pytest.mark.parametrize(("estimator", "n_sums"), OF_A_LOSS, ids=str)
@@ -579,6 +585,7 @@ def test_what_lives_on_a_cluster_that_is_gone_is_said_before_the_charge(table, c
     assert accountant.charges == []
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
 @pytest.mark.parametrize("backend", [None, "loky", "dask"])
 def test_the_fits_of_a_search_are_where_the_client_is(backend, table, connect):
@@ -598,6 +605,7 @@ def test_the_fits_of_a_search_are_where_the_client_is(backend, table, connect):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
 def test_nothing_of_a_fit_stays_with_the_table_or_on_the_cluster(table, connect):
     X, y, _ = table
@@ -619,6 +627,7 @@ def no_tasks(client):
     return False
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
 @pytest.mark.parametrize(
     ("estimator", "n_passes"),
@@ -711,6 +720,7 @@ def of_one_chunk_of_several(X):
     return ChunkedArray([X, X])
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "made",
@@ -744,6 +754,7 @@ def test_one_stored_cell_moves_a_sum_by_what_is_charged_for_at_most():
     assert total(1.0, 20) == pytest.approx(20.0, abs=0.01)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda each: type(each).__name__)
 def test_every_estimator_releases_the_same_of_chunks_in_memory_and_of_a_grid_of_blocks(estimator):
@@ -846,6 +857,7 @@ def sent(monkeypatch):
     return pickles
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.usefixtures("another_process")
 @pytest.mark.parametrize(
     "estimator",
@@ -884,6 +896,7 @@ def test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed(
     assert not any(word in each for word in secret for each in sent)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("no_rows_here")
 def test_a_client_does_not_keep_what_it_sent(table, cluster):
     """Of a batch the numbers of its rows, which nobody is to know; and a thousand take memory."""

@@ -243,6 +243,7 @@ def first_of_each_class():
     return list(first.values())
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("call", first_of_each_class(), ids=lambda call: call.name)
 def test_one_row_has_no_say_in_the_others(call):
     known = {}
@@ -283,6 +284,7 @@ def check_taken(call, container):
     assert taken is not None, f"{call.name} refuses {container.name}"
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("call", first_of_each_class(), ids=lambda call: call.name)
 def test_a_container_is_taken(call):
     containers = containers_of(call)
@@ -321,6 +323,7 @@ TARGETS = {
 TARGETS["one that is gone"][0] = GONE
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("call", first_of_each_class(), ids=lambda call: call.name)
 def test_one_label_has_no_say_in_the_others(call):
     if not isinstance(call, Fit) or not get_tags(call.estimator).target_tags.required:

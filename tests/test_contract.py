@@ -170,28 +170,36 @@ def run_sklearn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.quick_cases(
+    one_per=lambda estimator, check: (get_tags(estimator).estimator_type, check.func.__name__)
+)
 @parametrize_with_checks(FIRST_OF_CLASS)
 def test_sklearn_contract(estimator, check):
     run_sklearn_check(estimator, check)
 
 
+def run_sklearn_checks(estimator, first, step):
+    for _, check in list(estimator_checks_generator(estimator))[first::step]:
+        try:
+            run_sklearn_check(estimator, check)
+        except SkipTest:
+            continue
+
+
 @pytest.mark.slow
-@parametrize_with_checks(OTHERS)
-def test_sklearn_contract_of_further_parameters(estimator, check):
-    run_sklearn_check(estimator, check)
+@pytest.mark.parametrize("estimator", OTHERS, ids=str)
+def test_sklearn_contract_of_further_parameters(estimator):
+    run_sklearn_checks(estimator, 0, 1)
 
 
 PARTS = 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("i", "estimator"), list(enumerate(OTHERS)), ids=str)
 def test_a_part_of_sklearns_contract_of_further_parameters(i, estimator):
     """Each a quarter of the checks, and all of them by four in a row."""
-    for _, check in list(estimator_checks_generator(estimator))[i % PARTS :: PARTS]:
-        try:
-            run_sklearn_check(estimator, check)
-        except SkipTest:
-            continue
+    run_sklearn_checks(estimator, i % PARTS, PARTS)
 
 
 # By default checks of many fits or of worker processes are for the first instance of each class,
@@ -216,16 +224,33 @@ TOLD = [told(e) for e in firsts(type, [e for e in ESTIMATORS if repr(e) not in C
 LONG["check_neighbors"] = [{repr(e): e for e in ESTIMATORS}.get(repr(e), e) for e in TOLD]
 
 
+# README's command makes the checks of many fits on one estimator of each kind.
+MANY_FITS = ("check_neighbors", "check_accuracy_rises", "check_limit")
+QUICK = {name: firsts(lambda e: get_tags(e).estimator_type, LONG[name]) for name in MANY_FITS}
+
+
+def is_one_of(estimator, estimators):
+    return any(estimator is one for one in estimators)
+
+
 def contract():
-    for estimator in ESTIMATORS:
-        for check in dp_checks():
-            chosen = LONG.get(check.__name__, ESTIMATORS)
-            marks = [] if any(estimator is one for one in chosen) else [pytest.mark.slow]
+    """All checks of the first instance of a class are quick, and a quarter of those of others."""
+    for i, estimator in enumerate(ESTIMATORS):
+        for j, check in enumerate(dp_checks()):
+            marks = []
+            if not is_one_of(estimator, LONG.get(check.__name__, ESTIMATORS)):
+                marks = [pytest.mark.slow]
+            elif check.__name__ in QUICK:
+                quick = is_one_of(estimator, QUICK[check.__name__])
+                marks = [] if quick else [pytest.mark.thorough]
+            elif not is_one_of(estimator, FIRST_OF_CLASS) and (i + j) % PARTS > 0:
+                marks = [pytest.mark.thorough]
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
     for estimator in LONG["check_neighbors"]:
-        if not any(estimator is one for one in ESTIMATORS):
+        if not is_one_of(estimator, ESTIMATORS):
             check = next(c for c in dp_checks() if c.__name__ == "check_neighbors")
-            yield pytest.param(estimator, check, id=f"{estimator}-{check.__name__}")
+            marks = [] if is_one_of(estimator, QUICK["check_neighbors"]) else [pytest.mark.thorough]
+            yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
 
 
 @pytest.mark.filterwarnings("ignore:Skipping check")

@@ -36,6 +36,7 @@ def anchors(page):
     return names
 
 
+@pytest.mark.thorough
 def test_the_readme_runs_in_a_fresh_interpreter(tmp_path):
     script = "\n".join(code_blocks(ROOT / "README.md"))
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -53,6 +54,7 @@ assert labels.shape == (20_000,) and 0.2 < labels.mean() < 0.45
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize("page", [p for p in DOCS if code_blocks(p)], ids=lambda p: p.name)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
@@ -84,6 +86,7 @@ def test_pages_that_the_code_names_are_there():
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize(
     "name", [m.name for m in pkgutil.walk_packages(skdp.__path__, "skdp.") if "." in m.name]
@@ -106,6 +109,7 @@ runpy.run_path({folder!r} + "/quickstart.py")
 """
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("bare", [False, True])
 def test_the_quickstart_is_one_screen_without_a_warning(bare, tmp_path):
     examples = str(ROOT / "examples")

@@ -131,6 +131,7 @@ def numbers_of(names, sample=None):
             yield name, values[i]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("estimator", FIRST, ids=lambda estimator: type(estimator).__name__)
 def test_estimators_with_some_numbers(estimator):
     for name, value in numbers_of(estimator.get_params(deep=False), 1):

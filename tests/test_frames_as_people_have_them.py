@@ -69,6 +69,7 @@ def released(fitted, table):
     return fitted.predict_proba(table)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("declared", [{}, {"bounds": "auto", "categories": "auto"}, DECLARED])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_same_table_gives_the_same_released_values(name, declared):
@@ -80,6 +81,7 @@ def test_the_same_table_gives_the_same_released_values(name, declared):
         np.testing.assert_array_equal(released(fitted, frame), expected, err_msg=form)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("declared", [{}, {"bounds": "auto", "categories": "auto"}, DECLARED])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_frame_of_dask_gives_the_same_released_values(name, declared):

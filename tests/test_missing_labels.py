@@ -37,6 +37,7 @@ MODELS = {
 }
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize("held", TARGETS)
 @pytest.mark.parametrize("name", MODELS)
@@ -72,6 +73,7 @@ def test_cross_val_predict_with_declared_words_says_what_to_declare(method):
     assert len(cross_val_predict(model, X, y, cv=cv, method=method)) == N
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
 def test_the_chosen_candidate_has_the_first_rank(strategy):
     """Whatever the noisy scores say: the choice is a release of its own."""

@@ -96,6 +96,7 @@ def check_the_same(one, other):
     assert list(leaves(one)) == list(leaves(other))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("by_person", [False, True])
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_threads_release_what_one_would(estimator, by_person, table, short_sums, tmp_path):
@@ -131,6 +132,7 @@ class Processes(ThreadingBackend):
         apply_async = submit
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
     estimator, table, short_sums, tmp_path
@@ -153,6 +155,7 @@ def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
     assert short_sums and not Processes.sent
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("backend", ["threading", "copies"])
 def test_tables_of_words_are_cut_as_those_of_numbers(backend, table, short_sums, tmp_path):
     X, y, groups = table
@@ -173,6 +176,7 @@ def test_tables_of_words_are_cut_as_those_of_numbers(backend, table, short_sums,
         assert short_sums and bool(Processes.sent) == (backend == "copies")
 
 
+@pytest.mark.thorough
 def test_processes_release_what_one_would(table, monkeypatch, tmp_path):
     """With processes of joblib's own, whose modules are as they are."""
     X, y, _ = table
@@ -200,6 +204,7 @@ def test_threads_read_at_the_same_time(table, short_sums, monkeypatch):
     assert len(short_sums) == 2 and not met.broken
 
 
+@pytest.mark.thorough
 def test_processes_are_sent_no_factors(table, short_sums, tmp_path):
     """What is found of a row in the time that it takes to read it is not sent with each sum."""
     X, y, _ = table

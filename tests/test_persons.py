@@ -277,6 +277,7 @@ def tables_of(n_persons, n_columns, n_rows):
     return (X, y, np.arange(n_persons)), (X[places], y[places], places)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     ("name", "tables"),
     [(name, (60, 2, 600)) for name in CALLS if name not in NOT_REPLAYED]
@@ -299,6 +300,7 @@ def each(names):
     ]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", sorted(FAST))
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_person_moves_a_release_by_what_a_row_does(name, relation, monkeypatch):

@@ -32,6 +32,7 @@ def published(estimator, X):
 NAMES = {DPStandardScaler: ("mean_", "var_"), DPLogisticRegression: ("coef_", "intercept_")}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -50,6 +51,7 @@ def test_attacks_certify_nothing_above_the_claim(estimator):
     assert certified_epsilon(first, second, delta=estimator.delta) <= estimator.epsilon
 
 
+@pytest.mark.thorough
 def test_the_same_attacks_break_textbook_noise(monkeypatch):
     generator = np.random.default_rng(0)
 

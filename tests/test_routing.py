@@ -63,6 +63,7 @@ def test_estimators(estimator, within):
             assert estimator.transform(X).shape[0] == len(X)
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(
     ("strategy", "cv"),
     [("disjoint", None), ("holdout", None), ("random_stopping", None), ("cv", None), ("cv", KEPT)],

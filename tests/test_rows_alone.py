@@ -140,18 +140,21 @@ def assert_answers_alone(model, n_columns, heights=HEIGHTS, types=TYPES):
                 assert_alone_as_among(getattr(model, name), table(n_rows, width, dtype))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 9, 20])
 @pytest.mark.parametrize("model", MODELS, ids=IDS)
 def test_answers(model, n_columns):
     assert_answers_alone(fitted(model, n_columns), n_columns)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("kind", [*OF_WIDE_TABLES, DPPCA], ids=lambda kind: kind.__name__)
 def test_answers_of_wide_tables(kind):
     model = next(model for model in MODELS if type(model) is kind)
     assert_answers_alone(fitted(model, 300), 300, (1, 2, 3, 5, 300))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", OF_WIDE_TABLES, ids=lambda kind: kind.__name__)
 def test_answers_of_very_wide_tables(kind):
     """Of 9,000 columns a block has fewer than 60 rows: these are several."""
@@ -212,6 +215,7 @@ PARTS_OF_FITS = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 9, 20, 300, 9000])
 @pytest.mark.parametrize("name", PARTS_OF_FITS)
 def test_parts_of_fits(name, n_columns):

@@ -151,6 +151,7 @@ def test_what_is_decoded_of_a_chunk_is_forgotten_with_it(kind, table, folder):
         gc.enable()
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("number", range(len(ESTIMATORS)))
 def test_what_is_released_is_what_memory_gives(number, table, folder):
     """Every estimator reads one of the sources, in turns; rows of a person lie in several parts."""
@@ -380,6 +381,7 @@ def watched_plan(X, computed):
     return pl.DataFrame(X, schema=NAMES).lazy().map_batches(shuffled)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("number", range(len(ESTIMATORS)))
 def test_a_fit_computes_a_lazy_frame_once_and_leaves_no_file(number, table, rows_on_disk):
     X, y, _ = table
@@ -502,6 +504,7 @@ kept = X._sources
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "n_left"),
     [
@@ -536,6 +539,7 @@ def test_a_lazy_frame_without_rows_or_columns_is_refused_in_words(table, rows_on
     assert rows_on_disk() == []
 
 
+@pytest.mark.thorough
 def test_a_dask_frame_is_read_as_it_is_computed(table):
     """In the order in which `compute` has its rows, whatever its plan does."""
     frame = dd.from_pandas(pd.DataFrame(table[0], columns=NAMES), npartitions=3)
@@ -667,6 +671,7 @@ def pulled(array, number):
     raise AssertionError("a chunk was pulled")
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("number", range(len(OF_WORDS)))
 def test_words_are_read_as_in_memory(number, table, tmp_path, monkeypatch):
     """What is released and what is made, but that numbers are doubles; and nothing is loaded."""
@@ -692,6 +697,7 @@ def test_words_are_read_as_in_memory(number, table, tmp_path, monkeypatch):
             np.testing.assert_array_equal(again, expected)
 
 
+@pytest.mark.thorough
 def test_folds_and_pipelines_of_words_never_materialise(table, tmp_path, monkeypatch):
     y, frame = table[1], words(gaps=False)
     columns = ColumnTransformer(
@@ -752,6 +758,7 @@ def test_how_labels_are_stored_and_which_a_part_lists_has_no_effect(tmp_path):
     assert repr(ChunkedArray(own)[:].tolist()) == repr(cells["path"])
 
 
+@pytest.mark.thorough
 def test_kinds_are_those_of_the_schema(table, tmp_path):
     """Where a part knows no label, or none but numbers, or has no row, it is read as the others."""
     frame, y = words(), table[1]
@@ -981,6 +988,7 @@ def test_slices_in_any_order_are_those_of_the_rows(table, folder):
 SEARCH = DPGridSearchCV(SCALED, {"dpridge__alpha": [1.0, 9.0]}, strategy="cv", cv=2, epsilon=9.0)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("kind", ["path", "LazyFrame", "dask frame"])
 def test_searches_take_rows_of_every_source(kind, table, folder, monkeypatch):
     X, y, groups = table
@@ -1062,6 +1070,7 @@ def test_rows_whose_places_depend_on_values_are_not_taken_by_number(
 # Lazy tables give lazy tables.
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("estimator", TRANSFORMERS, ids=str)
 def test_transforms_are_lazy(estimator, table, folder):
     X, y, _ = table
@@ -1076,6 +1085,7 @@ def test_transforms_are_lazy(estimator, table, folder):
         np.testing.assert_array_equal(np.asarray(made), expected)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("estimator", PREDICTING, ids=lambda each: type(each).__name__)
 def test_predictions_are_made_in_parts(estimator, tmp_path, monkeypatch):
     """What an estimator says of rows is, in values and types, what it says of them in memory."""

@@ -112,6 +112,7 @@ def combinations():
         yield name, unit, relation, ("basic", "pld", "auto")[i % 3], i % 2 == 1
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(("name", "unit", "relation", "composition", "seeded"), [*combinations()])
 def test_a_fit(name, unit, relation, composition, seeded):
@@ -143,6 +144,7 @@ def calls(model, n_calls, unit="row"):
     return model
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("rows", ["any", "disjoint"])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -248,6 +250,7 @@ def split_pipe(accountant, **shape):
     return split_budget(pipe, 1.0, 1e-6, accountant, **shape)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("composition", ["basic", "zcdp", "pld"])
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}])
@@ -291,6 +294,7 @@ CONTAINERS = {
 }
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}], ids=["open", "known"])
 @pytest.mark.parametrize("frozen", [False, True])
@@ -330,6 +334,7 @@ def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
         assert "is public" in total.neighbors
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("relation", RELATIONS)

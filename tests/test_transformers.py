@@ -147,6 +147,7 @@ MANY = [
 ]
 
 
+@pytest.mark.thorough
 @named(MANY + CATEGORICAL)
 def test_ten_thousand_columns_are_fitted(transformer):
     X = np.zeros((2, 10_000))
@@ -264,6 +265,7 @@ ATTACKED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("seen", "one", "other"), ATTACKED, ids=["standard", "onehot", "minmax", "quantile", "bounds"]
 )

@@ -75,6 +75,7 @@ def test_grid_search_books_all_five_fits(table, path, backend, n_jobs):
     assert search.best_estimator_[-1].accountant is accountant
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_cross_validation_books_every_fold(table, path, backend, n_jobs):
@@ -126,6 +127,7 @@ def fit_clone(pipeline, table):
     return clone(pipeline).fit(*table)[-1].coef_
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_pools_of_processes_book_every_fit_with_noise_of_their_own(table, path, method):
     accountant = PrivacyAccountant(10.0, 1e-4, ledger=path)

@@ -94,6 +94,7 @@ def charges_of(run, accountant):
     return accountant.epsilon_spent
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind, declared", WRONG)
 def test_a_list_of_another_kind_costs_nothing(name, kind, declared):
@@ -105,6 +106,7 @@ def test_a_list_of_another_kind_costs_nothing(name, kind, declared):
         assert charges_of(lambda m=method, t=table: m(t, Y), accountant) == 0.0, form
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind", ["numbers", "text", "booleans"])
 def test_what_is_served_is_refused_likewise(name, kind):

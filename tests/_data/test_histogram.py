@@ -89,6 +89,7 @@ def test_nan_and_infinity_count_nowhere(edges):
     assert numbers.tolist() == [0, 1, 0, 1]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("line", [1, 8, 512])
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 20, 513])
 def test_counts_are_those_of_numpy_for_every_shape(n_columns, line, monkeypatch):

@@ -137,6 +137,7 @@ def n_found(fitted):
     return 3
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind", [*REFUSED, *DATES])
 def test_cells_without_a_form_cost_nothing_and_are_found_as_text(name, kind):
@@ -152,6 +153,7 @@ def test_cells_without_a_form_cost_nothing_and_are_found_as_text(name, kind):
         assert n_found(fitted) == column.astype(object).map(str).nunique(), form
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind", ACCEPTED)
 def test_cells_with_a_form_are_found(name, kind):
@@ -185,6 +187,7 @@ def test_one_cell_is_judged_by_itself(name):
     assert accountant.epsilon_spent == 0.0
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("odd", [pd.Interval(0, 1), 2**53, b"a", datetime.date(2024, 3, 1), [1]])
 def test_what_is_served_is_refused_likewise(name, odd):

@@ -49,6 +49,7 @@ def fitted(name, kind):
     return model.fit(table(kind), np.arange(N) % 2)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_table_in_parts_is_answered_as_one_in_memory(name, kind, tmp_path):
@@ -59,6 +60,7 @@ def test_a_table_in_parts_is_answered_as_one_in_memory(name, kind, tmp_path):
     np.testing.assert_array_equal(dense(lazy), dense(answer(rows)))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_labels_of_another_kind_are_refused_in_parts_too(name, kind, tmp_path):

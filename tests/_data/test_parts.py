@@ -77,6 +77,7 @@ def in_parts(X, heights=HEIGHTS):
     return ChunkedArray(np.split(X, np.cumsum(heights)[:-1]))
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_parts_are_computed_once_in_a_pass(estimator, monkeypatch):
     """No block lies across two parts; a part that is computed is computed once in each pass."""
@@ -110,6 +111,7 @@ def add_columns(total, block):
     total += np.add.accumulate(block, axis=0)[-1]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("heights", [(2**14,), (1,) * 2**14, (3000, 1, 8383, 5000)])
 def test_sums_are_within_the_bound_however_the_rows_are_cut(heights):
     """Rows that a running sum from the first of them on would lose; the bound knows no number."""

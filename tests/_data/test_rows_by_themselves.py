@@ -120,6 +120,7 @@ def assert_others_unmoved(before, after):
     assert np.all(same)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("container", NUMERIC, ids=repr)
 def test_numbers(container):
     first, *rest = number_rows()
@@ -164,6 +165,7 @@ def test_entries(container, read):
             np.testing.assert_array_equal(after[0], before[0])
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("container", [*NUMERIC, *LABELS, *DATES], ids=repr)
 def test_what_discovery_counts(container):
     rows = ROWS[container.holds]()

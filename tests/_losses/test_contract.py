@@ -146,6 +146,7 @@ def test_curvature_vanishes_at_vertices_where_a_loss_says_so(loss):
     assert np.all(trace <= 4.0 * share * (1.0 - share) * loss.trace_bound + 1e-12)
 
 
+@pytest.mark.quick_cases(cover="values")
 @extended
 @pytest.mark.parametrize("scale", [0.0, 1e-12, 1e-4, 0.3, 10.0])
 @every_bounded_loss
@@ -197,6 +198,7 @@ def largest_values(loss, scores):
     return loss.value_at_zero() + loss.slope_bound * largest * norms(scores / largest)
 
 
+@pytest.mark.quick_cases(cover="values")
 @extended
 @pytest.mark.parametrize("scale", [1e-12, 1e-4, 0.3, 10.0])
 @every_bounded_loss

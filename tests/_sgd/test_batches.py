@@ -52,6 +52,7 @@ def poisson_p_values(table, rate):
         yield 2.0 * stats.norm.sf(abs(products))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("block", [1, 64, 1 << 14])
 @pytest.mark.parametrize("rate", [0.03, 0.4, 0.9])
 def test_poisson_law(rate, block, monkeypatch):
@@ -136,6 +137,7 @@ def test_empty_batches_are_ordinary():
     assert all(rows.shape == (0,) for rows in batches)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("block", [1, 50, 1 << 14])
 def test_every_subset_is_as_likely(size, block, monkeypatch):

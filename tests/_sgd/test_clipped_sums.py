@@ -77,6 +77,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr("skdp._data._batch_rows.FEWEST_ROWS", 7)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("constant", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize("name", LOSSES)
@@ -220,6 +221,7 @@ def clipped_vectors(vectors, unit):
     return vectors / np.maximum(1.0, np.sqrt((vectors**2).sum(axis=1, keepdims=True)))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize(("loss", "reached"), GAINS, ids=lambda one: type(one).__name__)
 def test_gains_of_a_row(loss, reached, norm, small_tiles):
@@ -416,6 +418,7 @@ def assert_residuals_depend_on_the_row_alone(stored, y, loss, batches, rng):
         np.testing.assert_array_equal(residuals(engine, weights, batch), expected[batch])
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", BITWISE)
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 16, 33, 100, 257, 784])

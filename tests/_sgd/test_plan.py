@@ -61,6 +61,7 @@ def with_noise_of(plan, factor):
     return replace(plan, noise=noise)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 8.0, 50.0])
 @pytest.mark.parametrize(("delta", "sampling"), REGIMES)
@@ -72,6 +73,7 @@ def test_price_is_what_was_asked(delta, sampling, epsilon, relation):
     assert plan.spent_after(1) < cost
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 @pytest.mark.parametrize(("delta", "sampling"), REGIMES[:3])

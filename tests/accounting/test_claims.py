@@ -85,6 +85,7 @@ def check_claims(seed, count):
                 claimed_price(event, 0.99 * price, delta, relation)
 
 
+@pytest.mark.thorough
 def test_every_price_can_be_charged_and_no_less():
     check_claims(0, 24)
 
@@ -133,6 +134,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("make", FAMILIES)
 def test_what_was_calibrated_can_be_charged(make, relation):
@@ -144,6 +146,7 @@ def test_what_was_calibrated_can_be_charged(make, relation):
 OPTIONS = [{"tolerance": 1e-6}, {"tolerance": 1e-2}, {"method": "rdp"}, {"group_size": 2}]
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options_of_the_calibration_do_not_matter(options):
     make, (eps, delta) = FAMILIES[0], (1.1, 1e-6)

@@ -60,6 +60,7 @@ def test_gaussian_curve_has_no_cancellation(mu, eps):
     assert abs(gdp_to_delta(mu, eps) / exact_gaussian_delta(mu, eps) - 1) < 1e-12
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta_", [1e-300, 1e-15, 1e-5, 0.1, 0.9])
 @pytest.mark.parametrize("eps", [1e-6, 1e-3, 0.1, 1, 8, 100, 1e4, 1e8, 1e12])
 def test_gaussian_noise_is_on_the_safe_side_and_tight(eps, delta_):

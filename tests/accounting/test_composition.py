@@ -144,6 +144,7 @@ def test_orders_side_by_side_are_no_filter():
         assert divergence(first, order) + divergence(fill[other], order) > budget[order]
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @TERMS
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("by_index", [False, True])

@@ -25,6 +25,7 @@ NEAR_HALF = ApproximateDP(1.0, 0.5)
 FAR = ApproximateDP(1e14, 1e-3) * 3 + PureDP(1e9)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize(
     "event, method, group",
     [(event, method, 1) for event in (NEAR_HALF, FAR) for method in ("basic", "advanced", "auto")]

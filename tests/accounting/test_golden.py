@@ -5,6 +5,7 @@ from skdp.accounting import gaussian_noise_multiplier, get_epsilon
 NO_CURVE = ("g071", "g072")  # the reference is a zCDP bound, not a loss distribution
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("method", ["auto", "basic", "advanced", "zcdp", "rdp"])
 def test_never_below_the_truth(golden_row, method):
     _, event, relation, delta, reference, lower = golden_row
@@ -14,6 +15,7 @@ def test_never_below_the_truth(golden_row, method):
         assert found <= reference * (1 + 1e-3)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("tolerance, slack", [(1e-4, 1e-3), (1e-6, 1e-5)])
 def test_loss_distributions_are_tight(golden_row, tolerance, slack):
     name, event, relation, delta, reference, lower = golden_row

@@ -83,6 +83,7 @@ def ways(relation, size):
     return [(gained, size - gained) for gained in range(size + 1)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rate", "sigma", "count", "k"),
     [(0.5, 2.0, 2, 3), (0.2, 2.5, 2, 4), (0.33, 2.2, 3, 3), (0.74, 3.0, 2, 4)],
@@ -93,6 +94,7 @@ def test_a_price_at_the_least_delta_is_finite(rate, sigma, count, k):
     assert 0.0 <= get_delta(event, 1.0, group_size=k) <= 1.0
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(("rate", "sigma", "steps", "delta", "size", "golden"), GOLDEN)
 def test_groups_cost_what_the_mixture_of_gaussians_of_another_library_costs(
     rate, sigma, steps, delta, size, golden
@@ -101,6 +103,7 @@ def test_groups_cost_what_the_mixture_of_gaussians_of_another_library_costs(
     assert get_epsilon(event, delta, group_size=size) == pytest.approx(golden, rel=1e-4)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("noise", [Gaussian, Laplace])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_two_releases_cost_what_their_cells_do(noise, relation):
@@ -118,6 +121,7 @@ def test_two_releases_cost_what_their_cells_do(noise, relation):
         assert lower <= found <= lower * 1.02 + 1e-6
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("noise", [Gaussian, Laplace])
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -136,6 +140,7 @@ def test_the_curve_is_the_largest_integral(noise, relation, size, rate, scale):
         assert exact * (1 - 1e-12) - 1e-15 <= found <= exact * (1 + 1e-4) + 1e-13
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize(
     ("noise", "scale", "rate", "size", "epsilon"),
     [
@@ -197,6 +202,7 @@ def in_forty_digits(noise, scale, rate, size, epsilon, relation):
         return max(divergence(*way) for way in ways(relation, size))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("noise", [Gaussian, Laplace])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_directions_of_contributions_cost_more(noise, size):
@@ -289,6 +295,7 @@ def test_renyi_divergences_of_groups_are_integrals(relation, event):
         assert exact * (1 - 1e-9) - 1e-12 <= found <= exact * (1 + 1e-3)
 
 
+@pytest.mark.thorough
 def test_noise_for_a_group_is_less_than_the_general_bound_asks_for():
     """At epsilon 8 the general bound prices one record at 1.6 and the delta that is left."""
 
@@ -301,6 +308,7 @@ def test_noise_for_a_group_is_less_than_the_general_bound_asks_for():
     assert noise < 0.95 * general
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("method", ["auto", "pld", "rdp", "zcdp", "basic", "advanced"])
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def densities(event, relation):
     return mixture(1.0), other, breaks
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("eps", [0.01, 0.1, 0.4])
 @pytest.mark.parametrize(
     "event, relation",

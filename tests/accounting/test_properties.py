@@ -70,6 +70,7 @@ def no_more(first, second):
     return first <= second * (1 + SLACK) + SLACK * 1e-2
 
 
+@pytest.mark.thorough
 @EXAMPLES
 @given(composed)
 def test_json(event):
@@ -94,6 +95,7 @@ def test_monotone_in_the_rate(sigma, q, factor, steps, d, relation):
     )
 
 
+@pytest.mark.thorough
 @EXAMPLES
 @given(composed, leaf, deltas, relations)
 def test_one_release_more_never_costs_less(event, more, d, relation):
@@ -127,6 +129,7 @@ def test_epsilon_of_delta_is_the_identity(event, d, relation):
     assert back == pytest.approx(eps, rel=5 * SLACK, abs=SLACK)
 
 
+@pytest.mark.thorough
 @EXAMPLES
 @given(composed, deltas, relations)
 def test_auto_is_the_least(event, d, relation):
@@ -152,6 +155,7 @@ anything = st.lists(st.tuples(st.one_of(with_curve, pure_runs), counts), min_siz
 anything = anything.map(lambda items: Composed(tuple(event * count for event, count in items)))
 
 
+@pytest.mark.thorough
 @settings(EXAMPLES, max_examples=60)
 @given(anything, st.one_of(deltas, st.just(1e-200)), relations, st.sampled_from([1, 1, 2, 3]))
 def test_pld_is_never_above_rdp(event, d, relation, size):

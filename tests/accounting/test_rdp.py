@@ -44,6 +44,7 @@ def test_sampled_gaussian_at_integer_orders(q, sigma, order):
     assert truth * (1 - 1e-9) <= found <= truth * (1 + 1e-9) + 2e-15
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("order", [1.01, 1.7, 3.3, 17.5])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_sampled_gaussian_by_quadrature(order, relation):

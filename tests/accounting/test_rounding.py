@@ -301,6 +301,7 @@ def test_a_sampled_delta_never_rounds_to_none(event, method):
         assert get_epsilon(repeated, 0.0, method=method) == math.inf
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("order", [1.0 + 1e-9, 1.001, 1.7, 30.0, 1e6, 1e9])
 @pytest.mark.parametrize("cost", [1e-12, 1e-3, 0.7, 40.0])
 def test_conversions_are_never_below_the_truth(order, cost):
@@ -338,6 +339,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("event", KINDS, ids=lambda event: event.to_json())
 @pytest.mark.parametrize("method", METHODS)
 def test_a_delta_of_its_own_counts_beside_every_other_event(event, method):
@@ -378,6 +380,7 @@ def test_large_losses_are_rounded_relatively(method, eps, count, delta):
     assert found <= count * eps * (1 + 1e-14)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("rate", [1e-25, 1e-13, 3e-5, 0.4, 1 - 1e-6, 1 - 1e-13])
 @pytest.mark.parametrize("eps", [1e-4, 2.4, 31.0, 58.0, 800.0])
 def test_amplification_is_relatively_accurate(rate, eps):

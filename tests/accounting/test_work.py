@@ -58,6 +58,7 @@ SIZES = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("size", SIZES)
 def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
@@ -87,6 +88,7 @@ def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
     assert work["products"] <= MOST_PRODUCTS
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "make",
     [
@@ -106,6 +108,7 @@ def test_thousands_of_different_events_become_few(make):
     assert _fewer.with_fewer_events(few) is few
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("method", ["auto", "pld", "rdp"])
 @pytest.mark.parametrize("group_size", [1, 2])

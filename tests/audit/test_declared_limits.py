@@ -123,6 +123,7 @@ def ledger(relation, max_rows=1):
     return PrivacyAccountant(1e6, 0.5, relation=relation, unit=unit, max_rows=max_rows)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("kind", SUMS)
 def test_a_declared_limit_that_is_not_enforced_is_found(kind, relation):
@@ -131,6 +132,7 @@ def test_a_declared_limit_that_is_not_enforced_is_found(kind, relation):
     assert audit(without_clipping(kind)(accountant=accountant)).violation
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_table_of_ones_own_has_a_canary_beyond_the_norm(relation):
     X, y = np.tile([0.1, 0.2], (60, 1)), np.arange(60) % 2
@@ -140,6 +142,7 @@ def test_a_table_of_ones_own_has_a_canary_beyond_the_norm(relation):
     assert audit(without_clipping(SumWithinNorm)(accountant=accountant), **options).violation
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("kind", SUMS)
 def test_noise_for_one_row_under_a_group_is_found(kind, relation):
@@ -148,6 +151,7 @@ def test_noise_for_one_row_under_a_group_is_found(kind, relation):
     assert audit(noise_for_one_row(kind)(accountant=accountant)).violation
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_claim_of_a_private_estimator_stands_for_groups(relation):
     mean = DPMeanTransformer(bounds=(-1, 1), accountant=ledger(relation, max_rows=10))
@@ -169,6 +173,7 @@ def test_a_canary_that_is_refused_leaves_the_others():
     assert audit(RefusesLongRows(accountant=ledger("replace_one"))).violation
 
 
+@pytest.mark.thorough
 def test_these_tests_fail_where_the_audit_is_blind(monkeypatch):
     """Neither violation is found from a row of the declared norm alone."""
     monkeypatch.setattr(_tables, "FAR", 1.0)

@@ -30,6 +30,7 @@ def test_the_gaussian_mechanism(epsilon, gaussian, share):
     assert share * epsilon <= np.median(found) <= epsilon
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_the_truth_is_passed_at_most_at_the_stated_rate(gaussian):
     """P(Binomial(200, 0.05) > 28) < 1e-6, thresholds and tests chosen by the data."""
@@ -81,6 +82,7 @@ def test_nothing_to_tell_apart():
     assert found.epsilon > 1.0
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 def test_a_number_that_hardly_ever_moves():
     """Equal numbers have a variance above 0 by rounding; which ones depends on the processor."""

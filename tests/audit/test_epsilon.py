@@ -73,6 +73,7 @@ class CountedRows(DPLogisticRegression):
 OUTPUT = {"mechanism": "output", "C": 1.0, "fit_intercept": False}
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_true_claim_stands(delta, relation):
@@ -87,12 +88,14 @@ def test_a_true_claim_stands(delta, relation):
     assert json.loads(json.dumps(found.to_dict()))["violation"] is False
 
 
+@pytest.mark.thorough
 def test_much_of_a_true_claim_is_found():
     model = DPLogisticRegression(epsilon=4.0, delta=0.0, **OUTPUT)
     found = quiet_audit(model, n_fits=600, n_samples=1700, confidence=0.999)
     assert found.lower_bound > 0.3 * 4.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("broken", [HalfNoise, CountedRows])
 def test_a_false_claim_is_called_a_violation(broken):
     with pytest.warns(PrivacyViolationWarning, match="VIOLATION"):
@@ -101,6 +104,7 @@ def test_a_false_claim_is_called_a_violation(broken):
     assert "VIOLATION" in str(found)
 
 
+@pytest.mark.thorough
 def test_noise_that_classes_share_is_found():
     X, y = unit_rows(200, 3)
     y = np.arange(200) % 3
@@ -176,6 +180,7 @@ class NoNoise(DPLogisticRegression):
         return self
 
 
+@pytest.mark.thorough
 def test_the_default_audit_goes_on_only_where_its_verdict_is_open():
     """No thousand fits certify 20. Two hundred cannot certify 4, a thousand without noise do."""
     options = OUTPUT | {"delta": 0.0}
@@ -210,6 +215,7 @@ def test_a_ledger_within_a_pipeline_says_the_relation():
     assert np.sum(worlds.y_in != worlds.y_out) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "model", [RandomForestClassifier(5, bootstrap=False), KNeighborsClassifier(1)], ids=str
 )
@@ -234,6 +240,7 @@ def test_fits_that_publish_differently_many_numbers():
 MEAN_OF_ONES = {"method": "two_worlds", "canary": (np.array([-1.0]), 0)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("relation", "options"),
     [
@@ -255,6 +262,7 @@ def test_the_true_claim_of_a_mean_stands(relation, options):
     assert 0.2 < found.lower_bound < 1.0
 
 
+@pytest.mark.thorough
 def test_a_mean_with_a_quarter_of_the_noise_is_found_whatever_the_tables():
     class QuarterOfTheNoise(DPMeanTransformer):
         def fit(self, X, y=None):
@@ -360,6 +368,7 @@ def test_what_all_steps_of_a_pipeline_publish_is_seen():
     assert sum(map(len, observe(scaled.fit(X, y)).values())) > 9
 
 
+@pytest.mark.thorough
 def test_a_true_claim_of_a_regressor_stands():
     # So many fits without noise would certify 0.43.
     ridge = DPRidge(epsilon=0.25, target_bounds=(-1.0, 1.0))

@@ -51,6 +51,7 @@ def test_the_group_that_a_model_remembers_is_named():
     assert by_group["shown"].confidence == pytest.approx(0.975)
 
 
+@pytest.mark.thorough
 def test_intervals_of_groups_hold_together():
     """P(Binomial(100, .95) < 85) = 3e-5; of five groups at 95 % each only 77 % would hold."""
     rng, held = np.random.default_rng(0), 0
@@ -113,6 +114,7 @@ def epochs(estimator, X, y, members, n_seen, n_epochs=16):
             yield estimator
 
 
+@pytest.mark.thorough
 def test_refits_of_a_growing_table_give_away_who_joined():
     X, y = table()
     late, model = np.arange(400) >= 300, LogisticRegression(C=10.0)
@@ -128,6 +130,7 @@ def test_refits_of_a_growing_table_give_away_who_joined():
     assert both[1].auc.low > 0.7 and both[1].auc.value > both[0].auc.value + 0.05
 
 
+@pytest.mark.thorough
 def test_observed_epochs_give_away_more_than_the_last():
     """Means over eight targets: 0.59 and 0.53; over eight seeds the first varied by 0.013."""
     X, y = table()
@@ -146,6 +149,7 @@ def test_observed_epochs_give_away_more_than_the_last():
     assert np.mean(many) > 0.54 and np.mean(many) > np.mean(few)
 
 
+@pytest.mark.thorough
 def test_a_claim_for_a_sequence_stands_and_a_leaky_one_breaks_it():
     """At 99.99 %: false alarms below 1e-4. Each private fit has a sixth of 0.1.
 

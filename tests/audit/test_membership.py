@@ -53,6 +53,7 @@ def noisy_table(n=400, d=60):
     return X, (X[:, 0] + 0.1 * rng.normal(size=n) > 0).astype(int)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize(
     "model", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)], ids=["1-NN", "tree"]
@@ -80,6 +81,7 @@ def test_attacks_that_know_no_member_beforehand(attack, offline):
     assert found.tpr_at[0.01].value >= 0.3
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_noise_gives_no_attack_anything(attack):
     """A model that is all noise: the 95 % interval covers .5 in 90 of 100 repetitions.
@@ -94,6 +96,7 @@ def test_noise_gives_no_attack_anything(attack):
     assert covered >= 85
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("access", ["probabilities", "labels", "parameters"])
 def test_what_the_attacker_sees(access):
     X, y = noisy_table(300)
@@ -140,6 +143,7 @@ def test_frames_regressors_and_constant_models():
         assert found.auc.low <= 0.5 <= found.auc.high
 
 
+@pytest.mark.thorough
 def test_noise_takes_from_an_attack_what_over_fitting_gave():
     X, y = noisy_table(400)
     options = {"attack": "lira", "n_shadow": 16, "random_state": 0}
@@ -176,6 +180,7 @@ def test_the_gradient_of_a_softmax_is_the_true_one():
         assert found[i] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_the_accuracy_of_an_attack_on_noise_is_that_of_guessing():
     """P(Binomial(400, .95) < 350) < 1e-8; the best threshold of all would pass .5 always."""
     rng, covered = np.random.default_rng(0), 0

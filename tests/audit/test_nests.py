@@ -59,6 +59,7 @@ def test_leaky_copies_are_found_in_nests():
     assert len(LEAKS) == 20 and len(missed) <= 1, missed
 
 
+@pytest.mark.thorough
 def test_an_honest_and_a_leaky_nest():
     """Both in one, so that neither a blind audit nor one that always warns passes."""
     assert not verdict(make_case("mean", "add_remove", 2)).violation
@@ -80,6 +81,7 @@ NESTS = {
 }
 
 
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("nest", NESTS)
 def test_the_number_of_rows_is_public_in_a_nest(nest):
     """A bound above a claim is judged again with tables of one size where a part states privacy.
@@ -131,6 +133,7 @@ class CountsAlone(BaseEstimator):
         return X
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 def test_what_the_number_of_rows_decides_is_left_out_in_a_nest():
     nest = ColumnTransformer([("n", CountsAlone(), [0])], remainder=FeatureUnion([("m", MEAN)]))

@@ -86,6 +86,7 @@ def nest(numbers, texts):
     return Pipeline([("prepare", prepare), ("model", Pipeline([("inner", model)]))])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("container", "places"),
     [
@@ -106,6 +107,7 @@ def test_audits_take_nests_by_name_and_by_position(container, places):
     assert len(attacked.scores) == N
 
 
+@pytest.mark.thorough
 def test_sparse_tables():
     X = TABLES["sparse"]
     model = Pipeline(

@@ -143,6 +143,7 @@ def certified(row, n_fits=700):
     )
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_rows_that_are_not_clipped(monkeypatch):
     assert certified([1.0, 0.0]) <= 1.0 and certified([3.0, 0.0]) <= 1.0
     monkeypatch.setattr(_second_moment, "clip_rows", lambda X, norm: X)

@@ -74,6 +74,7 @@ def steps_of(panel):
     return [patch.get_data() for patch in panel.patches if not patch.get_fill()]
 
 
+@pytest.mark.thorough
 def test_terms_are_in_the_order_of_their_importance_on_one_scale(model, display):
     display.figure_.canvas.draw()
     sizes = [importance(shape) for shape in model.shape_functions_]

@@ -64,6 +64,7 @@ def test_the_region_is_that_of_a_replaced_row():
     np.testing.assert_allclose(tops, np.exp([2.0, 1.0]), rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_epsilon_audits():
     model = DPLogisticRegression(mechanism="output", C=1.0)
     display = EpsilonAuditDisplay.from_estimator(model, epsilons=[4.0, 1.0], n_fits=40).plot()

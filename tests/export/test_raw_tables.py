@@ -83,6 +83,7 @@ def edges_of(fitted):
     return np.concatenate([own for own in edges if own.dtype.kind == "f"])
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_at_edges_with_gaps_and_unseen_labels_are_answered_alike(name):
     fitted = fitted_model(name)

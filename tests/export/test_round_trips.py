@@ -45,6 +45,7 @@ def check_same(found, expected):
         np.testing.assert_array_equal(found[name], expected[name])
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_predictors_make_a_round_trip(name, tmp_path):
     kept = model(name)
@@ -98,6 +99,7 @@ assert not [name for name in sys.modules if name.startswith("tests")]
 """
 
 
+@pytest.mark.thorough
 def test_files_are_read_by_another_process_without_the_ledger(tmp_path):
     pytest.importorskip("skops.io", reason="skops is not installed")
     (tmp_path / "files").mkdir()
@@ -155,6 +157,7 @@ def check_onnx(found, expected):
         np.testing.assert_allclose(each.reshape(scores.shape), scores, rtol=1e-6, atol=atol)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_predictors_answer_the_same_as_onnx(name):

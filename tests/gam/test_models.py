@@ -43,6 +43,7 @@ def two_classes(n=4000, seed=0):
     return X, (rng.uniform(size=n) < expit(score)).astype(int)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("delta", "least"), [(1e-6, 0.83), (0.0, 0.78)])
 def test_curves_are_learnt(delta, least):
     # Averages over fits: the spread of one is below 0.01.
@@ -86,6 +87,7 @@ def optimum(plan, layout, asked, cells_of, y):
     return design @ found.x
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     X, y = two_classes(1500)
@@ -114,6 +116,7 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     assert gap.max() < 1e-3 * max(1.0, np.abs(best).max())
 
 
+@pytest.mark.thorough
 def test_several_classes():
     X, score, rng = make_table(6000)
     y = np.digitize(score + rng.normal(size=6000), [-1.5, 1.5])
@@ -128,6 +131,7 @@ def test_several_classes():
         assert model.intercept_.shape == (3,) and model.explain(X).shape == (6000, 3, 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("epsilon, least", [(1.0, 0.6), (4.0, 0.75), (8.0, 0.75)])
 def test_weights_of_many_classes_are_kept(epsilon, least):
     """Fits score .84, .94 and .95 with a spread of .01; with a tenth of their weights .25 to .6."""
@@ -228,6 +232,7 @@ def test_a_pair_is_found_and_learnt(interactions):
     )
 
 
+@pytest.mark.thorough
 def test_pairs_of_labels_and_with_delta_0():
     X, y = two_classes(3000)
     model = classifier(4.0, delta=0.0, interactions=[("a", "c")])
@@ -249,6 +254,7 @@ def test_pairs_of_labels_and_with_delta_0():
     assert len(regressor.fit(X, y).shape_functions_) == 3
 
 
+@pytest.mark.thorough
 def test_columns_of_a_small_table_are_not_lost_in_noise():
     # n mu is 27, and a count's noise is larger than n: one bin a column would give an AUC of 1/2.
     # A fit's has a mean of 0.616 and a spread of 0.052: below 0.57 falls the mean of 40 less than
@@ -391,6 +397,7 @@ def test_nothing_warns_of_the_data():
         classifier().fit(X, y).predict_proba(X)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
     [

@@ -250,6 +250,7 @@ def check_of(plan, rows, targets, weights, monkeypatch, shares=None):
     return released_before_noise(monkeypatch, run)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
@@ -541,6 +542,7 @@ def narrow_bounds():
     yield from ((0.0, 5e-324), (0.0, 1e-310), (0.0, 1e-150), (1e15, 1e15 + 1), (-1e150, 1e150))
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("epsilon", [0.5, 1e9])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(

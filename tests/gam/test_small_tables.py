@@ -40,6 +40,7 @@ def test_columns_of_noise_cost_little(epsilon):
     assert np.mean(losses) < log_loss(labels, np.full(1000, y.mean())) + 0.03
 
 
+@pytest.mark.thorough
 def test_the_mean_of_targets_gets_more_exact_with_epsilon():
     # Targets are small beside their range: what is predicted is their mean, and its noise shows.
     rng = np.random.default_rng(0)
@@ -57,6 +58,7 @@ def test_the_mean_of_targets_gets_more_exact_with_epsilon():
     assert off[8.0] < 0.15 * off[0.5]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "epsilon"),
     [(400, 10, 4.0), (400, 10, 100.0), (1000, 40, 16.0), (1000, 40, 100.0)],
@@ -74,6 +76,7 @@ def test_columns_of_noise_cost_regression_next_to_nothing(n_rows, n_columns, eps
     assert np.mean(losses) < 1.02 * np.mean((targets - y.mean()) ** 2)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     ("epsilon", "least"), [(4.0, 0.33), (16.0, 0.31), (100.0, 0.33), (1000.0, 0.33)]
 )

@@ -180,6 +180,7 @@ def certified(n_fits=1500):
     return attack_choices(*bins, confidence=1 - 1e-6)
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_a_number_of_values_without_noise(monkeypatch):
     assert certified() <= 1.0
 

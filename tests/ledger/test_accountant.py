@@ -311,6 +311,7 @@ def test_delta_alone_is_where_an_event_is_priced():
     assert (spend.epsilon, spend.delta) == (get_epsilon(Gaussian(2.0), 1e-5), 1e-5)
 
 
+@pytest.mark.thorough
 def test_a_temporary_ledger_goes_with_the_process_that_made_it():
     script = (
         "import os\n"

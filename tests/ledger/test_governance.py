@@ -77,6 +77,7 @@ def _fit(scaler):
     return scaler.fit(X).accountant.user
 
 
+@pytest.mark.thorough
 def test_a_user_goes_into_workers(accountant, monkeypatch):
     monkeypatch.setenv("SKDP_USER", "whoever started the workers")
     scaler = DPStandardScaler(0.5, bounds=(0, 1), accountant=accountant.as_user("ann"))
@@ -87,6 +88,7 @@ def test_a_user_goes_into_workers(accountant, monkeypatch):
     assert [spend.user for spend in accountant.charges] == ["ann"] * 3
 
 
+@pytest.mark.thorough
 def test_a_search_and_its_plan_keep_a_sub_cap(accountant):
     accountant.sub_limit("ann", 1.0, 1e-6, users=["ann"], reason="the board")
     ann = accountant.as_user("ann")

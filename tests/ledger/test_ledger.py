@@ -277,6 +277,7 @@ def _charge_once(accountant):
     accountant.charge(PureDP(1.0), label="child")
 
 
+@pytest.mark.quick_cases(every=2)
 def test_children_forked_while_others_charge_can_charge(path):
     accountant = PrivacyAccountant(1e6, 0.0, ledger=path)
     stop = threading.Event()
@@ -321,6 +322,7 @@ def _charge_until_killed(path, write_end):
         os.write(write_end, b"r")
 
 
+@pytest.mark.quick_cases(every=2)
 def test_kill_loses_no_release_and_breaks_no_chain(path):
     moments = random.Random(0)
     released = 0

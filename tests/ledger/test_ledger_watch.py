@@ -58,6 +58,7 @@ EDITS = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("statement", EDITS.values(), ids=EDITS.keys())
 @pytest.mark.parametrize("is_fresh", [False, True])
 def test_a_charge_notices_what_verify_notices(path, statement, is_fresh):
@@ -316,6 +317,7 @@ def check_killed_creators(path, kills):
     assert not list(path.parent.glob("*.db*"))
 
 
+@pytest.mark.quick_cases(every=2)
 def test_creators_that_are_killed_leave_whole_ledgers(path):
     check_killed_creators(path, 4)
 

@@ -262,6 +262,7 @@ def _charge_many(address, times, cap):
     return done
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_racing_processes_never_pass_the_cap(address, method):
     with multiprocessing.get_context(method).Pool(4) as pool:
@@ -273,6 +274,7 @@ def test_racing_processes_never_pass_the_cap(address, method):
     accountant.verify()
 
 
+@pytest.mark.thorough
 def test_racing_processes_of_users_never_pass_a_cap(address):
     race_users(address, 5)
 

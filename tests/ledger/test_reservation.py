@@ -309,6 +309,7 @@ def _spawned(target, *arguments):
     return process
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("begin", [Child, _spawned])
 def test_processes_share_rounds(tmp_path, begin):
     accountant = PrivacyAccountant(1e6, 0.0, ledger=tmp_path / "budget.db")

@@ -46,6 +46,7 @@ def make_tables(n=1000, held_out=8000, d=3):
     return X[:n], y[:n], X[n:], y[n:]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mechanism", "delta"),
     [

@@ -112,6 +112,7 @@ def test_the_neighbors_gradients_stay_nearly_as_far_apart_as_the_sensitivity():
     assert plan.mechanism.sensitivity < 0.5001
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS[:-1])
 def test_attacks_certify_less_than_the_claim(mechanism, delta):
     found = certified(*released(mechanism, delta, 1000, 0), delta)
@@ -119,6 +120,7 @@ def test_attacks_certify_less_than_the_claim(mechanism, delta):
     assert 0.08 * EPSILON < found < EPSILON
 
 
+@pytest.mark.thorough
 def test_an_attack_on_descent_certifies_less_than_its_trade_off_curve():
     """False alarms are below 1e-6; an eighth of the noise is found below, by fewer fits."""
     assert certified_mu(*released("gradient", 1e-5, 200, 0), confidence=1.0 - 1e-6) < MU
@@ -139,6 +141,7 @@ def test_attacks_with_many_fits_certify_less_than_the_claim(mechanism, delta):
         assert CERTIFIED_AS_GAUSSIAN * EPSILON < found < EPSILON
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS)
 def test_attacks_find_noise_of_an_eighth(mechanism, delta, monkeypatch):
     for cls in (GaussianMechanism, GammaNormMechanism):

@@ -133,6 +133,7 @@ def nothing_to_learn(n=400, d=40):
     return X[:n], y[:n], X[n:], y[n:]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("name", EVERY)
 def test_weights_that_explain_nothing_are_as_good_as_the_class_of_most_rows(name, delta, seen):

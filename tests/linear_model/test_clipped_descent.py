@@ -76,6 +76,7 @@ def moved(regressor, relation, delta, seed):
     return norm / fit.sgd.sensitivity
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("regressor", REGRESSORS + CLASSIFIERS)
@@ -144,6 +145,7 @@ def test_rows_of_a_searched_norm_are_fitted_in_its_unit():
     assert model.intercept_ == pytest.approx(peer.intercept_, abs=0.01)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("target_bounds", [(-1, 1), (-3, 1), (999, 1003)])
 def test_little_noise_gives_the_ridge_of_sklearn(target_bounds, delta):
@@ -231,6 +233,7 @@ def test_weights_that_were_fitted_to_chance_go_back_to_the_centre(delta):
     assert np.mean(scores) > -0.04
 
 
+@pytest.mark.thorough
 def test_it_is_better_than_sufficient_statistics_with_many_features():
     X, _ = make_table(5000, 100)
     w = np.random.default_rng(1).normal(size=100)

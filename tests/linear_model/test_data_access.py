@@ -62,6 +62,7 @@ def published(model):
     return np.append(model.coef_.ravel(), model.intercept_)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.filterwarnings("ignore:.* holds numbers, and data_norm")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -84,6 +85,7 @@ def test_one_seed_gives_one_answer_from_every_container(estimator, container):
         np.testing.assert_allclose(model.predict_proba(held), model.predict_proba(X), atol=1e-12)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_a_dask_array_is_fitted(estimator):
     da = pytest.importorskip("dask.array")
@@ -120,6 +122,7 @@ def test_a_fitted_model_holds_no_table(estimator, tmp_path):
     assert b"rows.npy" not in pickled and len(pickled) < 4000
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("number", [0, *range(2, len(ESTIMATORS))])
 def test_a_mapped_table_is_never_held(number, tmp_path):
     check_what_is_held(ESTIMATORS[number], ("memmap", "files")[number % 2], tmp_path)

@@ -286,6 +286,7 @@ def test_bad_settings_charge_nothing(settings):
     assert not accountant.charges and not [n for n in vars(model) if n.endswith("_")]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_odd_tables_are_fitted_and_stay_finite(loss, delta):

@@ -62,6 +62,7 @@ def test_units_of_targets_do_not_matter(loss):
     assert far.score(X, 1000 + 100 * y) > 0.9
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_learns(loss, delta):

@@ -134,6 +134,7 @@ def worst_ratio(monkeypatch, name, relation):
     return moved_over_claimed(monkeypatch, estimators, tables, relation)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_brute_force_sensitivity(name, relation, monkeypatch):

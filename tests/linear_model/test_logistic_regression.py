@@ -56,6 +56,7 @@ def test_noise_is_centred_on_the_answer_of_sklearn(C):
 
 
 # With delta = 0 clips in L1 norm cut gradients of many weights, whatever the noise.
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(("mechanism", "delta"), [*WAYS[:4], WAYS[5]])
 def test_many_classes_give_the_answer_of_sklearn(mechanism, delta):
     X, y = load_digits(return_X_y=True)

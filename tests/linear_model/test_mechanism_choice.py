@@ -57,6 +57,7 @@ def test_the_expected_loss_falls_with_rows_and_with_epsilon(mechanism):
     assert (np.diff(by_epsilon) < 0).all() and (np.diff(by_rows) < 0).all()
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("mechanism", NAMES)
 def test_the_expected_loss_is_not_exceeded(mechanism):
     """The mean of 20 fits stays below it, against weights of the norm that it supposes."""
@@ -153,6 +154,7 @@ def check_monotone(mechanism, epsilons, n_fits):
     assert means[-1] > means[0] + 0.1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mechanism", ["auto", *NAMES])
 def test_accuracy_grows_with_epsilon(mechanism):
     check_monotone(mechanism, [0.01, 1.0, 1e4], 10)

@@ -196,6 +196,7 @@ def exact_losses(relation, epsilon, C, unit="row"):
     return np.array([np.abs(one - other).max() for one, other in pairs])
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("C", [0.1, 0.44, 0.88, 3.5, "auto"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -248,6 +249,7 @@ def softmax_losses(loss, plan, n_draws):
     return losses
 
 
+@pytest.mark.thorough
 def test_divergence_of_softmax_by_simulation():
     """The mean is within five standard errors of its expectation but for a chance below 1e-6."""
     loss, epsilon, delta = LOSSES["softmax"], 0.5, 0.05

@@ -33,6 +33,7 @@ def test_little_noise_gives_the_answer_of_sklearn(alpha, delta):
     np.testing.assert_allclose(model.alpha_, alpha)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("mechanism", ["auto", "gradient"])
 @pytest.mark.parametrize("alpha", [0.01, 0.1])
 def test_little_noise_in_gradients_gives_the_answer_of_sklearn(alpha, mechanism):
@@ -64,6 +65,7 @@ def test_far_targets_are_clipped(mechanism):
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
+@pytest.mark.thorough
 def test_useful_at_a_usual_epsilon():
     X, y = make_table(n=100_000)
     model = DPPoissonRegressor(epsilon=4.0, target_bounds=(0, 10), random_state=0).fit(X, y)

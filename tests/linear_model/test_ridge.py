@@ -81,6 +81,7 @@ def test_singular_tables_and_single_rows_give_finite_models(epsilon):
         assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_)
 
 
+@pytest.mark.thorough
 def test_the_noise_vanishes_as_epsilon_grows():
     """Errors in the coefficients, mean of 10 fits; a factor of 100 in epsilon is one in noise."""
     X, y = make_table(n=20_000)

@@ -128,6 +128,7 @@ def test_replacement_priced_as_removal_is_caught(monkeypatch):
     assert moved("binary", tables, "replace_one", weights) > 1.0
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("mechanism", ["output", "objective", "gradient"])
@@ -168,6 +169,7 @@ def test_expected_loss_counts_the_share_of_the_hessian():
     assert one < other < 1.3 * one
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("mechanism", ["output", "objective", "gradient"])
 def test_little_noise_leaves_the_sampling_error_of_the_textbook(mechanism, n_classes):
@@ -276,6 +278,7 @@ def check_coverage(name, n_fits):
     return ratio
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["output", "objective", "pure"])
 def test_intervals_cover_the_coefficients_of_the_population(name):
     check_coverage(name, 100)
@@ -288,6 +291,7 @@ def test_intervals_cover_in_many_fits(name):
     assert 1.0 < check_coverage(name, 400) < 4.0
 
 
+@pytest.mark.thorough
 def test_noisy_iterates_lengthen_the_weights_by_less_than_the_intervals_allow():
     """By a share of about 0.055; the mean of 200 fits has a standard error of 0.0054."""
     X, loss = make_rows(2000, 3), LOSSES["binary"]

@@ -59,6 +59,7 @@ def attack_pair(mechanism, pair, n, release=releases):
     return attack_floats(*outputs, values=pair, scale=mechanism.scale, delta=mechanism.delta)
 
 
+@pytest.mark.thorough
 @by_name
 def test_attacks_certify_nothing_above_the_claim(mechanism):
     certified = attack_pair(mechanism, (0.1, 1.0), 4000)
@@ -83,6 +84,7 @@ def test_the_same_attacks_break_textbook_noise():
     assert certified_epsilon(first, second) > 5.5
 
 
+@pytest.mark.thorough
 @by_name
 def test_vectors_of_public_floats(mechanism):
     outputs = []
@@ -92,6 +94,7 @@ def test_vectors_of_public_floats(mechanism):
     assert certified_epsilon(*outputs, delta=mechanism.delta) <= EPSILON
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "mechanism, pair",
     [
@@ -131,6 +134,7 @@ def unrounded_noise(mechanism, value, n, seed):
     return value + mechanism.scale * parts.sum(axis=0) / 2
 
 
+@pytest.mark.quick_cases(cover="values")
 @by_name
 @pytest.mark.parametrize("mutant", [plain_noise, unrounded_noise])
 def test_release_without_rounding_is_caught(mechanism, mutant):

@@ -63,6 +63,7 @@ def laplace_noisy_max_law(scores, scale):
     return np.array(law) / np.sum(law)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 @pytest.mark.parametrize("kind", list(MECHANISMS))
 def test_empirical_law_is_the_exact_law(kind, epsilon):
@@ -100,6 +101,7 @@ def test_utility_theorem(make):
     assert stats.binomtest(int(top), n, least, alternative="less").pvalue > 1e-5
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("scores", [SCORES[:6], np.arange(5.0), np.array([0, 0, 0, 0, 9.0])])
 def test_permute_and_flip_is_never_worse(scores, epsilon):

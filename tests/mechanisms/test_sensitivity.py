@@ -110,6 +110,7 @@ def test_sum():
     assert sum_sensitivity(0.3, "replace_one") == 0.6
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 10, 1000])
 @pytest.mark.parametrize("source", NORMS)
 @pytest.mark.parametrize("target", NORMS)

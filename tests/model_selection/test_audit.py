@@ -75,6 +75,7 @@ def audit(strategy, role, n_runs=300, mutate=None):
     return certified(*(outputs(made, y, n_runs) for y in tables))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("strategy", "role"),
     [
@@ -106,6 +107,7 @@ class Raw:
         return np.asarray(values)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["holdout", "random_stopping"])
 def test_raw_scores_are_found(strategy):
     assert audit(strategy, "test", 300, lambda made: replace(made, noisy=Raw())) > EPSILON

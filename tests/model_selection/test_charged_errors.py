@@ -165,6 +165,7 @@ def costs_nothing(search, case, container):
         assert spent(search, make(), container(X), y) == 0.0, cell
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_a_bad_cell_costs_nothing(number):
     make, column, cells = CASES[number]
@@ -363,6 +364,7 @@ def test_a_huge_value_does_not_end_a_search_after_its_charge():
     assert accountant.epsilon_spent == 1.0
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.__name__)
 @pytest.mark.parametrize("container", ["folders", "Arrow"])
 def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container, tmp_path):
@@ -392,12 +394,14 @@ def test_a_cell_that_cannot_be_sent_to_workers_costs_nothing():
     assert accountant.charges == []
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("strategy", ["holdout", "random_stopping"])
 def test_no_more_workers_are_begun_than_there_are_runs(strategy):
     params = BUDGET | {"strategy": strategy, "delta": 1e-4}
     DPGridSearchCV(classifier(), {}, **params, n_jobs=2**64).fit(*table())
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("options", [{"n_jobs": 0}, {"n_jobs": "two"}], ids=str)
 def test_a_number_of_workers_that_cannot_be_costs_nothing(options):
     X, y = table()

@@ -288,6 +288,7 @@ def test_searches_fit_whole_persons(strategy, monkeypatch):
         assert len(column) == np.isin(ids, persons).sum()
 
 
+@pytest.mark.thorough
 def test_what_a_search_refuses_of_persons_costs_nothing():
     X, y, ids = table_of()
     ledger = accountant_of()

@@ -138,6 +138,7 @@ def test_random_stopping_costs_what_an_independent_accountant_says():
     assert by_hand == pytest.approx(1.0, abs=5e-3)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("m", [3, 34])
 def test_parts_pay_for_the_costliest_candidate(m):
     X, y = make_table(400)
@@ -152,6 +153,7 @@ def test_parts_pay_for_the_costliest_candidate(m):
         assert alone <= 1.0 + 1e-3
 
 
+@pytest.mark.thorough
 def test_runs_with_sampled_batches_have_their_own_renyi_curve():
     rows = Rows(np.zeros((N, 3)), make_table()[1])
     model = DPSGDClassifier(batch_size=10, max_iter=2, fit_intercept=False)
@@ -238,6 +240,7 @@ def test_scores_of_curves_fill_the_budget():
     assert independent_epsilon(made.event, DELTA) == pytest.approx(1.0, abs=3e-3)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("selection", ["exponential", "permute_and_flip"])
 def test_the_choice_follows_its_exact_law(selection):
     made = plan(make_task(selection=selection), "holdout")

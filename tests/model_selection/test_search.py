@@ -62,6 +62,7 @@ def make_search(accountant=None, strategy="holdout", **params):
     return DPGridSearchCV(NoisyVote(), GRID, **(given | params))
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("selection", ["exponential", "permute_and_flip", "noisy_max"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("strategy", ["auto", *STRATEGIES])
@@ -279,6 +280,7 @@ def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, m
     assert search.cost() == (1.0, 1e-5) and len(accountant.charges) == 2
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("front", [[], [DPTableVectorizer(bounds=(-1, 1), categories={})]])
 def test_training_sets_that_are_too_small_are_refused_before_the_charge(table, accountant, front):
     """Also behind a table of unknown width."""
@@ -511,6 +513,7 @@ def test_arguments_of_fit_are_routed_with_their_rows(table, routing):
         assert (80, tuple(train)) in Weighing.seen
 
 
+@pytest.mark.thorough
 def test_frames_and_sparse_matrices_are_searched():
     pd = pytest.importorskip("pandas")
     X, y = make_classification(300, 4, random_state=0)
@@ -549,6 +552,7 @@ def test_nothing_but_parameters_and_releases_is_kept(table):
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_large_epsilon_finds_what_plain_search_finds(table):
     search = make_search(strategy="holdout", epsilon=1e6).fit(*table)
     assert search.best_estimator_.coef_[0] == pytest.approx(40, abs=0.1)

@@ -1,5 +1,6 @@
 """What a mutation is, and whether tests notice it."""
 
+import ast
 import json
 import multiprocessing
 import tempfile
@@ -9,7 +10,7 @@ from time import perf_counter
 
 from tests.mutations import _child
 from tests.mutations._child import Orders
-from tests.mutations._rules import mutated
+from tests.mutations._rules import RuleError, mutated
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 600
@@ -25,9 +26,10 @@ class Mutation:
     id : str
         A short name.
     module : str
-        Of the package, without "skdp.".
+        Of the package, without "skdp.", when the mutation was written.
     where : str
-        Qualified name of a function, or "" for the statements of the module.
+        Qualified name of a function, or "" for the statements of the module. A function that is
+        no longer in `module` is looked for in the others, so that a move breaks no mutation.
     rule : callable
         One of `_rules`.
     tests : tuple of str
@@ -45,15 +47,41 @@ class Mutation:
 
     @property
     def package(self):
-        return self.module.partition(".")[0]
+        return self.place.partition(".")[0]
+
+    @property
+    def place(self):
+        """The module that holds the function now."""
+        if not self.where or _defines(_path(self.module), self.where):
+            return self.module
+        name = self.where.partition(".")[0]
+        files = [path for path in (ROOT / "skdp").rglob("*.py") if name in path.read_text()]
+        found = [path for path in files if _defines(path, self.where)]
+        if len(found) != 1:
+            raise RuleError(f"{self.id}: {self.where} is in {len(found)} modules besides its own")
+        return ".".join(found[0].relative_to(ROOT / "skdp").with_suffix("").parts)
 
     @property
     def path(self):
-        return ROOT.joinpath("skdp", *self.module.split(".")).with_suffix(".py")
+        return _path(self.place)
 
     def source(self):
         """Return the source of the module after the change, or raise RuleError."""
         return mutated(self.path.read_text(), self.where, self.rule)
+
+
+def _path(module):
+    return ROOT.joinpath("skdp", *module.split(".")).with_suffix(".py")
+
+
+def _defines(path, where):
+    """Return whether a file exists and defines a function or class of this qualified name."""
+    node = ast.parse(path.read_text()) if path.exists() else None
+    for name in where.split("."):
+        kinds = ast.FunctionDef | ast.ClassDef
+        inside = [n for n in getattr(node, "body", []) if isinstance(n, kinds) and n.name == name]
+        node = inside[0] if inside else None
+    return node is not None
 
 
 @dataclass(frozen=True)
@@ -89,7 +117,7 @@ def run_tests(selections, mutation=None):
         tests = [f"tests/{s}" for s in selections]
         orders = Orders(str(ROOT), tests, str(outcomes), str(output))
         if mutation is not None:
-            module, path = f"skdp.{mutation.module}", str(mutation.path)
+            module, path = f"skdp.{mutation.place}", str(mutation.path)
             orders = replace(orders, module=module, path=path, source=mutation.source())
         # Forks of a process that has imported what is slow to import, but nothing of skdp.
         context = multiprocessing.get_context("forkserver")

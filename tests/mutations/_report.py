@@ -18,7 +18,7 @@ def heading(package, n):
 
 def row(mutation):
     """The part of a row that follows from the list alone."""
-    where = f"{mutation.module}.{mutation.where}" if mutation.where else mutation.module
+    where = f"{mutation.place}.{mutation.where}" if mutation.where else mutation.module
     rule = mutation.rule.words.replace("|", "\\|").replace("`", "")
     return f"| {mutation.id} | `{where}` | `{rule}` | {mutation.why} | "
 

@@ -39,6 +39,7 @@ def exact_sums(plan, X, y, monkeypatch):
     return seen[0]
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("prior", [None, np.array([0.2, 0.5, 0.3])])
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("delta", KINDS)

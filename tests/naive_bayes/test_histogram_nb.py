@@ -187,6 +187,7 @@ def made(kind, n, seed):
     return X, rng.uniform(size=n) < 1 / (1 + np.exp(-score[kind]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("kind", ["one", "none", "wave"])
 def test_less_noise_is_no_worse(kind, delta):

@@ -86,6 +86,7 @@ def cell_on_the_circle(float_norm):
             return first, second
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("d, scale", [(1, 1.0), (2, 1.0), (2, 2.0**20), (4, 2.0**20), (1000, 1.0)])
 @pytest.mark.parametrize("cell", [0, -1])
 @pytest.mark.parametrize("float_norm", [1.0, 1.0 - 2.0**-53, 1.0 - 2.0**-52])

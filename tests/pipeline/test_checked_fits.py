@@ -91,6 +91,7 @@ def fitted(pipe, X, y, **params):
     return accountant, pipe, lambda: pipe.fit(X, y, **params)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("pipe", PIPES)
 def test_a_bad_cell_is_refused_before_the_charge(pipe, bad):
@@ -243,6 +244,7 @@ FRAMES = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("output", ["pandas", "polars", "default"])
 @pytest.mark.parametrize("where", FRAMES)
 def test_private_steps_may_make_frames(where, output):
@@ -299,6 +301,7 @@ def test_the_same_groups_for_all_steps_are_taken():
     assert accountant.epsilon_spent == pytest.approx(1.0)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(
     "change",
     [
@@ -344,6 +347,7 @@ def plan_of(kind, accountant, public_steps=()):
     return plan, "columns__part" if kind == "nested" else "part"
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("kind", ["pipeline", "union", "columns", "nested"])
 @pytest.mark.parametrize("raw", RAW, ids=lambda step: type(step).__name__)
 @pytest.mark.parametrize("is_cloned", [False, True])

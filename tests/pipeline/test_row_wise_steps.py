@@ -83,6 +83,7 @@ def wrapped(step):
     yield FrozenEstimator(step)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("private", PRIVATE)
 @pytest.mark.parametrize("name", TOGETHER)
 def test_is_refused_where_the_number_of_rows_is_private(name, private):
@@ -103,6 +104,7 @@ def test_is_accepted_where_the_number_of_rows_is_public(name):
     assert check_pipeline(make_pipeline(first, TOGETHER[name])).accepted
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("private", PRIVATE)
 @pytest.mark.parametrize("name", ROW_WISE)
 def test_row_wise_steps_are_accepted(name, private):
@@ -138,6 +140,7 @@ def dense(table):
     return table.toarray() if issparse(table) else table
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("layout", ["C", "F"])
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 9, 20, 300])
 @pytest.mark.parametrize("name", ROW_WISE)

@@ -431,6 +431,7 @@ def test_a_fit_of_its_own_is_not_planned_by_the_class_above():
     assert planned_charge(DPStandardScaler(0.5, bounds=(0, 1)), N, D).event == Laplace(0.5)
 
 
+@pytest.mark.quick_cases(one_per=lambda estimator: type(estimator))
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_a_plan_fits_nothing(estimator, monkeypatch):
     def fit(*args, **kwargs):

@@ -50,6 +50,7 @@ def target_of(estimator, frame):
     return age if estimator in REGRESSORS else age > 50
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(
     ("estimator", "declared"),
     [*((each, DECLARED) for each in CLASSIFIERS + REGRESSORS), (DPLinearSVC, {}), (DPRidge, {})],
@@ -162,6 +163,7 @@ def test_folds_and_searches_price_it_as_one(estimator):
     assert accountant.epsilon_spent == pytest.approx(3.0)
 
 
+@pytest.mark.thorough
 def test_a_fitted_pipeline_predicts_in_another_process(tmp_path):
     frame, accountant = make_frame(), PrivacyAccountant(1.0, 1e-6)
     pipe = tabular_pipeline(DPLogisticRegression, accountant=accountant, **DECLARED)

@@ -222,6 +222,7 @@ def test_that_several_shapes_cost_the_same_is_no_plan_for_others(shape, monkeypa
 PLANNED = [estimator for estimator in ESTIMATORS if hasattr(estimator, "plan_fit")]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("estimator", PLANNED, ids=lambda e: str(e)[:40])
 def test_a_plan_without_a_shape_covers_every_shape(estimator):
     options = {"mechanism": MECHANISMS, "delta": (0.0, 1e-6)}

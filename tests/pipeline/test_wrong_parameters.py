@@ -166,6 +166,7 @@ def check(step, name, place):
     assert re.search(rf"{title}(-2)?':", str(caught.value)), where
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_wrong_parameter_costs_nothing(kind):
     for case in cases(kind):
@@ -350,6 +351,7 @@ ACCEPTED = {
 }
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_what_is_right_is_fitted_at_the_price(case):
     pipe, table = ACCEPTED[case]

@@ -41,6 +41,7 @@ def tail(t, scale):
     return a**t / (1.0 + a)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])

@@ -55,6 +55,7 @@ def test_names_places_and_arrays_declare_the_same(name):
     assert np.array_equal(outputs[0], outputs[1]) and np.array_equal(outputs[0], outputs[2])
 
 
+@pytest.mark.quick_cases(cover="values")
 @by_name
 @pytest.mark.parametrize(
     ("change", "words"),
@@ -114,6 +115,7 @@ def test_an_expected_error_is_told_by_the_names_of_columns():
 AMBIGUOUS = [[(0, 5), (1, 10)], ([0, 5], [1, 10]), ((0, 5), [1, 10])]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("bounds", AMBIGUOUS)
 @pytest.mark.parametrize("make", [*(MAKERS[name][0] for name in RANGED), skdp.DPTableVectorizer])
 def test_two_pairs_for_two_columns_are_refused_with_the_remedy(make, bounds):

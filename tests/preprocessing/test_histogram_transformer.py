@@ -159,11 +159,13 @@ def certified(runs=400):
     return attack_choices(*outputs, confidence=0.999999)
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_no_more_than_epsilon(monkeypatch):
     monkeypatch.setattr(module, "consistent_counts", lambda noisy, *_: noisy)
     assert certified() <= 1.0
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_a_quarter_of_the_noise(monkeypatch):
     monkeypatch.setattr(module, "consistent_counts", lambda noisy, *_: noisy)
     plan = module.counts_mechanism
@@ -173,6 +175,7 @@ def test_a_distinguisher_finds_a_quarter_of_the_noise(monkeypatch):
     assert certified() > 1.0
 
 
+@pytest.mark.thorough
 def test_counts_are_consistent():
     for seed in range(50):
         fitted = mixed(epsilon=0.05, random_state=seed).fit(make_mixed(200))

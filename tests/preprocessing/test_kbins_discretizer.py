@@ -72,6 +72,7 @@ def certified(epsilon, runs=2000):
     return attack_choices(*outputs, confidence=0.999999)
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_no_more_than_epsilon():
     assert certified(1.0) <= 1.0
     # A quarter of the noise.

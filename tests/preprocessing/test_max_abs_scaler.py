@@ -67,6 +67,7 @@ def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):
     assert 0.5 < max(ranges) <= 1.0 + 1e-9
 
 
+@pytest.mark.thorough
 def test_magnitudes_have_the_law_of_the_definition():
     X = np.array([-0.9, 0.1, 0.5, -0.3, 2.0])
     magnitudes, n = [0.1, 0.3, 0.5, 0.75, 0.9], 3000
@@ -90,6 +91,7 @@ def certified(n=1500):
     return attack_choices(*outputs, confidence=1 - 1e-6)
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_too_little_noise(monkeypatch):
     assert certified() <= 1.0
     monkeypatch.setattr(QuantilePlan, "level_epsilon", property(lambda self: 8.0))

@@ -211,10 +211,12 @@ def certified(row, null, epsilon=1.0, runs=500):
     return attack_choices(*outputs, confidence=0.999999)
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_no_more_than_epsilon():
     assert certified(4.0, 0.0) <= 1.0
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_a_third_of_the_noise(monkeypatch):
     def careless(guarantee, **terms):
         return MeanPlan(guarantee=replace(guarantee, epsilon=3.0), **terms)

@@ -100,6 +100,7 @@ def test_nothing_discovered_gives_no_columns():
     assert DPOneHotEncoder(delta=1e-6, other="o").fit(X).transform(X).shape == (50, 3)
 
 
+@pytest.mark.thorough
 def test_categories_are_not_read_off_the_data(monkeypatch):
     from skdp.preprocessing import _categories
 

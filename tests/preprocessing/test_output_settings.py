@@ -77,6 +77,7 @@ def transformed(estimator, container, by):
     return output, len(accountant.charges)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("by", ["estimator", "configuration"])
 @pytest.mark.parametrize("container", ["default", "pandas", "polars"])
 @pytest.mark.parametrize("estimator", SPARSE + DENSE, ids=str)
@@ -93,6 +94,7 @@ def test_the_output_is_made_or_nothing_was_charged(estimator, container, by):
     )
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize(
     ("container", "by"), [("pandas", "estimator"), ("polars", "configuration")]
 )

@@ -64,6 +64,7 @@ def test_extremes_far_from_other_rows_are_found_with_huge_epsilon(delta):
     np.testing.assert_allclose(ours.data_max_, X.max(axis=0), atol=1e-3)
 
 
+@pytest.mark.thorough
 def test_huge_epsilon_equals_sklearn_for_many_quantiles():
     X = np.vstack([make_table(n=100_000), *BOUNDS])
     for distribution in ("uniform", "normal"):
@@ -120,6 +121,7 @@ def test_values_beyond_the_bounds_are_clipped_in_fit(scaler):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("scaler", SCALERS)
 @pytest.mark.parametrize("bounds", ["auto", (0, 1)])
 def test_constants_one_row_and_small_budgets_stay_finite(scaler, bounds):
@@ -166,6 +168,7 @@ def certified(n_fits=1500):
     return attack_choices(*(np.array(o) > 0.9 for o in outputs), confidence=1 - 1e-6)
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_too_little_noise(monkeypatch):
     assert certified() <= 1.0
     monkeypatch.setattr(QuantilePlan, "level_epsilon", property(lambda self: 8.0))
@@ -190,6 +193,7 @@ def test_frames_and_metadata_routing(scaler):
     assert list(fitted.transform(frame).columns) == ["a", "b", "c"]
 
 
+@pytest.mark.thorough
 def test_many_columns():
     X = np.random.default_rng(0).uniform(size=(20, 10_000))
     assert DPRobustScaler(with_scaling=False).fit(X).center_.shape == (10_000,)

@@ -176,6 +176,7 @@ def certified(n_fits=1000):
     return attack_choices(*bins, confidence=1 - 1e-6)
 
 
+@pytest.mark.thorough
 def test_a_distinguisher_finds_noise_that_is_too_small(monkeypatch):
     assert certified() <= 1.0
     from skdp.preprocessing import _target_encoder

@@ -34,6 +34,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("low, high", CLOSE)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_bounds_that_doubles_cannot_resolve_cost_nothing(name, low, high):

@@ -93,6 +93,7 @@ def test_shapes_are_those_of_numpy(relation):
     assert counts.shape == (2, 3) and counts.dtype == np.int64
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -113,6 +114,7 @@ def test_epsilon_is_that_of_the_group(name):
     assert accountant.epsilon_spent == 0.5
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bad", ["nan", "inf", "empty", "text", "no column", "epsilon", "state"])
 def test_bad_input_is_refused_and_not_charged(name, bad):
@@ -164,6 +166,7 @@ def test_bins_that_no_floats_can_tell_apart_are_refused_and_not_charged():
     assert accountant.charges == []
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", NAMES)
 def test_huge_values_do_not_warn(name):
@@ -203,6 +206,7 @@ def test_only_rows_are_combined(axis):
         stats.dp_mean(table(), axis=axis)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [1, 3])
 def test_few_rows_many_columns_and_constants(name, n):
@@ -210,6 +214,7 @@ def test_few_rows_many_columns_and_constants(name, n):
         calls(a)[name]()
 
 
+@pytest.mark.thorough
 def test_ten_thousand_columns():
     X = np.random.default_rng(0).random((3, 10_000))
     for name in ("dp_mean", "dp_median"):
@@ -260,6 +265,7 @@ def errors(call, truth, runs=1000):
     return np.abs(np.array([call() for _ in range(runs)]) - truth)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("statistic", ["mean", "sum", "var", "count", "histogram"])
@@ -292,6 +298,7 @@ def test_errors_are_the_expected_ones(statistic, delta, relation):
     assert abs(found.mean() - expected) <= 5 * found.std() / np.sqrt(found.size) + 1e-3 * expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("q", [0.5, 0.9])
 def test_rank_errors_are_the_expected_ones(q, relation):

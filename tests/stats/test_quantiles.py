@@ -76,6 +76,7 @@ def choose(part, rows, stream):
 TABLES = [tuple(range(24)), (), (4,), (0,) * 9 + (23,), (0, 3, 3, 18)]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("quantile", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_the_range_of_the_loss_of_one_choice_is_epsilon(relation, quantile):
@@ -160,6 +161,7 @@ def test_far_runs_have_the_law_of_the_definition(monkeypatch):
     assert chisquare(counts, n * expected).pvalue > 1e-7
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("far", [0, 50])
 def test_points_behind_rows_have_the_law_of_the_definition(share, far, monkeypatch):
@@ -266,6 +268,7 @@ def choices(plan, rows, n, seed):
     return np.array(chosen) // (CELLS * POSITIONS // 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_distinguisher_certifies_no_more_than_epsilon(relation):
     plan = make_plan([0.5], epsilon=2.0, relation=relation)
@@ -276,6 +279,7 @@ def test_a_distinguisher_certifies_no_more_than_epsilon(relation):
     assert attack_choices(*samples, confidence=1 - 1e-6) <= 2.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_half_the_sensitivity_is_caught(relation, monkeypatch):
     rate = QuantilePlan._rate
@@ -286,6 +290,7 @@ def test_half_the_sensitivity_is_caught(relation, monkeypatch):
         test_the_range_of_the_loss_of_a_level_is_epsilon(relation)
 
 
+@pytest.mark.thorough
 def test_a_dropped_factor_of_replace_one_is_caught(monkeypatch):
     rate = QuantilePlan._rate
 
@@ -353,6 +358,7 @@ def ranked_persons(n_persons, most_rows, last, seed=0):
     return positions, weights, Ranked(positions, weight_codes(shares))
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("n_persons, last", [(6, 60), (40, 4000)])
 def test_choices_among_lumps_of_weights_have_the_law_of_the_definition(
     n_persons, last, monkeypatch

@@ -108,6 +108,7 @@ def test_a_window_has_the_rows_that_all_rows_have_there(by_person):
                 np.testing.assert_array_equal(some, everything)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_far_points_have_the_law_of_the_definition(in_parts, monkeypatch):
     # With a window of a tenth of the scale nearly all points are beyond the rows looked at.

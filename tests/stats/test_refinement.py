@@ -41,6 +41,7 @@ def narrow_columns(n, seed=0):
     }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("name", narrow_columns(1))
 @pytest.mark.parametrize("seed", range(3))
