@@ -42,6 +42,8 @@ class BoundedRows(Rows):
     """
 
     stays = Rows.stays | {"persons"}
+    # Whether the constant feature of a long row is scaled as its values are, see `as_equations`.
+    scales_constant = False
 
     def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
         self.X, self.data_norm, self.unit, self.persons = X, data_norm, unit, persons
@@ -76,6 +78,18 @@ class BoundedRows(Rows):
         along = {} if issparse(self.X) else {"along": (None, shares_of(self.persons))}
         return self._changed(**along)
 
+    def as_equations(self):
+        r"""Return the rows for a single sum, as equations that are scaled as a whole.
+
+        Least squares reads a row as the equation :math:`x^\top w + c\,v = y`. Where x is longer
+        than the bound, c is scaled by the same number as x, and `_Block.equation_factors` are the
+        numbers for the targets. What solves all equations then still solves them. With x alone
+        scaled down, the row would ask for longer weights than it had.
+        """
+        rows = self.once()
+        rows.scales_constant = True
+        return rows
+
     def __getitem__(self, rows):
         return _Block(self, rows)
 
@@ -104,6 +118,18 @@ class _Block:
         zeroed = self._factor == 0.0
         self._values = np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
 
+    @property
+    def equation_factors(self):
+        """The numbers in [0, 1] that rows are scaled by, in the unit of the table."""
+        # The product of a number and its reciprocal may be rounded to more than 1.
+        return np.minimum(1.0, self._factor * self._table.unit)
+
+    def _constants(self, root):
+        """Return the constant feature of the rows, times one number for each."""
+        if self._table.scales_constant:
+            root = root * self.equation_factors
+        return self._constant * root
+
     def scores(self, weights):
         """Return the products of the rows with weights of shape (..., n_features)."""
         product = self._values @ weights[..., : self._n_columns].T
@@ -124,7 +150,10 @@ class _Block:
         sums = self._transposed.dot(scaled).T if self._table._kept else scaled.T.dot(values)
         total[..., : self._n_columns] = sums
         if self._constant:
-            total[..., self._n_columns] = self._constant * coefficients.sum(axis=0)
+            constants = coefficients
+            if self._table.scales_constant:
+                constants = self.equation_factors * coefficients
+            total[..., self._n_columns] = self._constant * constants.sum(axis=0)
         return total
 
     def add_weighted_gram(self, weights, gram):
@@ -138,13 +167,14 @@ class _Block:
         scaled = np.empty((len(root), len(gram)))
         np.multiply(block, (root * self._factor)[:, None], out=scaled[:, :d])
         if self._constant:
-            scaled[:, d] = self._constant * root
+            scaled[:, d] = self._constants(root)
         gram += scaled.T.dot(scaled)
 
     def _add_sparse_gram(self, block, root, gram):
         scale = np.repeat(root * self._factor, np.diff(block.indptr))
         block = csr_array((block.data * scale, block.indices, block.indptr), shape=block.shape)
         if self._constant:
-            block = hstack([block, csr_array(self._constant * root[:, None])], format="csr")
+            constants = csr_array(self._constants(root)[:, None])
+            block = hstack([block, constants], format="csr")
         product = block.T.dot(block).tocoo()
         gram[product.row, product.col] += product.data

@@ -66,14 +66,15 @@ class AdaSSP(Perturbation):
         ndarray of shape (n_features,)
         """
         p, (unit_A, unit_b, unit_eigenvalue) = rows.n_features, self._units
-        total = sum_over(rows.once(), _add_statistics, np.zeros((p + 1, p)), along=(targets,))
+        equations = rows.as_equations()
+        total = sum_over(equations, _add_statistics, np.zeros((p + 1, p)), along=(targets,))
         A, b = total[:p].T, total[p]
         # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
         least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
-        vector = _as_vector(A, self.constant)
+        vector = pack_symmetric(A)
         weighted = np.concatenate([vector / unit_A, b / unit_b, least / unit_eigenvalue])
         released = self.mechanism.release(weighted, random_state=source)
-        A = _as_matrix(released[: -p - 1] * unit_A, p, self.constant, self.n_rows)
+        A = unpack_symmetric(released[: -p - 1] * unit_A, p)
         return self._solve(A, released[-p - 1 : -1] * unit_b, released[-1] * unit_eigenvalue)
 
     def expected_excess(self, problem, weights_norm):
@@ -85,7 +86,7 @@ class AdaSSP(Perturbation):
 
     def _noise(self, p):
         """Return the standard deviations of the noise in entries of A and b and the eigenvalue."""
-        noise = self.mechanism.deviation(_n_values(p, self.constant))
+        noise = self.mechanism.deviation(_n_values(p))
         return tuple(noise * unit for unit in self._units)
 
     @property
@@ -97,17 +98,25 @@ class AdaSSP(Perturbation):
 
     def _solve(self, A, b, least):
         noise_A, _, noise_least = self._noise(len(b))
+        allowed = float(-ndtri(FAILURE))
         margin = spectral_margin(noise_A, len(b))
-        least = max(0.0, least - noise_least * float(-ndtri(FAILURE)))
+        least = max(0.0, least - noise_least * allowed)
         ridge = max(self.alpha, margin - least)
         if not self.constant:
             return _ridge_solution(A, b, ridge, margin)
-        size = self.n_rows * self.constant
+        # The summed weights of the equations: the number of rows, unless some rows are longer than
+        # the bound. Noise below its number alone does not tell of such rows.
+        n_equations = A[-1, -1] / self.constant**2
+        doubt = allowed * noise_A / self.constant**2
+        if n_equations + doubt >= self.n_rows:
+            n_equations = self.n_rows
+        n_equations = max(n_equations, 1.0)
+        size = n_equations * self.constant
         mean = A[:-1, -1] / size
         mean *= min(1.0, self.data_norm / max(np.linalg.norm(mean), 1e-300))
         target = float(np.clip(b[-1] / size, -1.0, 1.0))
-        A = A[:-1, :-1] - self.n_rows * np.outer(mean, mean)
-        coef = _ridge_solution(A, b[:-1] - self.n_rows * target * mean, ridge, margin)
+        A = A[:-1, :-1] - n_equations * np.outer(mean, mean)
+        coef = _ridge_solution(A, b[:-1] - n_equations * target * mean, ridge, margin)
         return np.append(coef, (target - mean @ coef) / self.constant)
 
 
@@ -127,23 +136,23 @@ def plan_adassp(rows, shape, alpha):
     AdaSSP
     """
     n_features = rows.n_features(shape.n_columns)
-    moved = _weighted_sensitivity(rows.constant / rows.norm, rows.left.relation)
+    moved = _weighted_sensitivity(rows.left.relation)
     sensitivity = (moved + 2.0 * _rounding(shape.n_rows, n_features)) * (1.0 + 1e-12)
     mechanism = vector_noise(rows.left, sensitivity)
-    mechanism.check_size(_n_values(n_features, rows.constant))
+    mechanism.check_size(_n_values(n_features))
     return AdaSSP(shape.n_rows, rows.data_norm, rows.constant, alpha, mechanism)
 
 
-def _weighted_sensitivity(constant, relation):
+def _weighted_sensitivity(relation):
     r"""Return the L2 sensitivity of the weighted statistics, for rows of norm 1.
 
-    Add/remove: :math:`\|zz^\top\|_F^2` without the last entry is at most :math:`1 - c^4`, and
-    :math:`\|uz\|`, and the eigenvalue's change, at most 1. Replace-one: for rows at an angle
-    of cosine t the first two move by at most :math:`w_A (2 - 2t^2) + w_b (2 + 2t)`, squared.
+    Add/remove: :math:`\|zz^\top\|_F` and :math:`\|uz\|`, and the eigenvalue's change, are at
+    most 1. Replace-one: for rows at an angle of cosine t the first two move by at most
+    :math:`w_A (2 - 2t^2) + w_b (2 + 2t)`, squared.
     """
     w_A, w_b, w_least = SHARES
     if relation == "add_remove":
-        return math.sqrt(w_A * (1.0 - constant**4) + w_b + w_least)
+        return math.sqrt(w_A + w_b + w_least)
     t = min(1.0, w_b / (2.0 * w_A))
     return math.sqrt(w_A * (2.0 - 2.0 * t**2) + w_b * (2.0 + 2.0 * t) + w_least)
 
@@ -157,23 +166,12 @@ def _rounding(n_rows, n_features):
 
 def _add_statistics(total, block, targets):
     block.add_weighted_gram(np.ones(len(targets)), total[:-1])
-    total[-1] += block.weighted_sum(targets)
+    total[-1] += block.weighted_sum(block.equation_factors * targets)
 
 
-def _n_values(p, constant):
-    return p * (p + 1) // 2 - (constant != 0) + p + 1
-
-
-def _as_vector(A, constant):
-    """Return the upper triangle so that its norm is the Frobenius norm, the public entry off."""
-    vector = pack_symmetric(A)
-    return vector[:-1] if constant else vector
-
-
-def _as_matrix(vector, p, constant, n_rows):
-    if constant:
-        vector = np.append(vector, n_rows * constant**2)
-    return unpack_symmetric(vector, p)
+def _n_values(p):
+    """Return the number of entries of a triangle of A, of b, and of the eigenvalue."""
+    return p * (p + 1) // 2 + p + 1
 
 
 def _ridge_solution(A, b, ridge, floor):

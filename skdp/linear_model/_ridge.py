@@ -36,7 +36,8 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         The size of the constant feature relative to `data_norm`. Larger values release the
         means of X and y with less noise and all else with more.
     mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
-        "sufficient_statistics" releases the products of the columns and the targets once.
+        "sufficient_statistics" releases the products of the columns and the targets once. A row
+        longer than `data_norm` is divided by its norm over `data_norm`, together with its target.
         "gradient" releases the gradients of the steps of an accelerated descent, each row's
         clipped at a share of its bound. "auto" takes the one with less expected loss, which
         follows from public quantities: gradients, unless there is next to no noise. Gradients
@@ -79,8 +80,8 @@ class DPLinearRegression(LeastSquaresRegressor):
     r"""Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
 
     What `mechanism` takes is regularised as far as the noise needs it, which vanishes as the noise
-    does. Rows longer than `data_norm` are scaled down to it in `fit` only, or their gradients are
-    clipped. Targets and predictions are clipped to `target_bounds`.
+    does. Rows longer than `data_norm` count less in `fit`, by the square of ``data_norm / norm``,
+    or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ class DPLinearRegression(LeastSquaresRegressor):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
     ``docs/guarantees.md``. With little noise the answer is that of scikit-learn's
-    ``LinearRegression`` on the clipped rows and targets.
+    ``LinearRegression`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References
     ----------
@@ -141,8 +142,8 @@ class DPRidge(LeastSquaresRegressor):
     r"""Ridge regression from noisy clipped gradients or noisy sufficient statistics.
 
     The ridge is `alpha`, or the one that the noise of the `mechanism` needs if that is more. Rows
-    longer than `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
-    Targets and predictions are clipped to `target_bounds`.
+    longer than `data_norm` count less in `fit`, by the square of ``data_norm / norm``, or their
+    gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ class DPRidge(LeastSquaresRegressor):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
     ``docs/guarantees.md``. With little noise the answer is that of scikit-learn's
-    ``Ridge`` on the clipped rows and targets.
+    ``Ridge`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References
     ----------

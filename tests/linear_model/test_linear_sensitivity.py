@@ -103,7 +103,8 @@ def worst_for_least_squares(name, relation):
     constant = ESTIMATORS[name].intercept_scaling * 2.0 if ESTIMATORS[name].fit_intercept else 0.0
     if relation == "add_remove":
         if not constant:
-            return (np.array([[9.0]]), [99.0]), (np.array([[0.0]]), [1.0])
+            # A longer row counts less: its target is scaled down, too.
+            return (np.array([[2.0]]), [99.0]), (np.array([[0.0]]), [1.0])
         X = np.append(np.full(300, -min(2.0, constant**2 / 2.0)), 2.0)[:, None]
         return removed(X, np.full(301, 99.0))
     w_A, w_b, _ = _adassp.SHARES
@@ -194,7 +195,7 @@ class TestMutations:
     def test_statistics_replacement_priced_as_removal(self, monkeypatch):
         sensitivity = _adassp._weighted_sensitivity
         monkeypatch.setattr(
-            _adassp, "_weighted_sensitivity", lambda c, relation: sensitivity(c, "add_remove")
+            _adassp, "_weighted_sensitivity", lambda relation: sensitivity("add_remove")
         )
         for name in ("least squares", "ridge", "wide constant"):
             assert caught(monkeypatch, name, "replace_one")
@@ -234,23 +235,34 @@ class TestMutations:
     def test_a_statistic_left_out_of_the_sensitivity(self, left_out, monkeypatch):
         sensitivity = _adassp._weighted_sensitivity
 
-        def less(constant, relation):
+        def less(relation):
             shares = [0.0 if i == left_out else w for i, w in enumerate(_adassp.SHARES)]
             with monkeypatch.context() as patch:
                 patch.setattr(_adassp, "SHARES", tuple(shares))
-                return sensitivity(constant, relation)
+                return sensitivity(relation)
 
         monkeypatch.setattr(_adassp, "_weighted_sensitivity", less)
         assert caught(monkeypatch, "ridge", "add_remove")
 
     def test_off_diagonal_entries_counted_twice_in_the_statistics(self, monkeypatch):
-        def doubled(A, constant):
+        def doubled(A):
             i, j = np.triu_indices(len(A))
             return A[i, j] * np.where(i == j, 1.0, 2.0)
 
-        monkeypatch.setattr(_adassp, "_as_vector", doubled)
+        monkeypatch.setattr(_adassp, "pack_symmetric", doubled)
         with pytest.raises(AssertionError):
             check_random(monkeypatch, "ridge", "add_remove", pairs=100)
+
+    def test_summed_weights_of_rows_taken_for_public(self, monkeypatch):
+        """They are less than the number of rows times c² as far as rows are long."""
+        sensitivity = _adassp._weighted_sensitivity
+        share = 1.5**4 / (1.0 + 1.5**2) ** 2
+
+        def without_last_entry(relation):
+            return np.sqrt(sensitivity(relation) ** 2 - _adassp.SHARES[0] * share)
+
+        monkeypatch.setattr(_adassp, "_weighted_sensitivity", without_last_entry)
+        assert caught(monkeypatch, "wide constant", "add_remove")
 
     def test_constant_left_out_of_the_norm(self, monkeypatch):
         units = _adassp.AdaSSP._units.fget

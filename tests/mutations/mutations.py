@@ -399,7 +399,7 @@ MUTATIONS = [
         "TargetScale.targets",
         rules.call_dropped("clip"),
         (
-            "linear_model/test_ridge.py::test_long_rows_and_far_targets_are_clipped",
+            "linear_model/test_ridge.py::test_long_rows_count_less_and_far_targets_are_clipped",
             "linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",
         ),
         "a target outside the bounds moves sums and weights without limit",
