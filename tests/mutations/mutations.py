@@ -1041,6 +1041,17 @@ MUTATIONS = [
         "a row has a loss at every temperature",
     ),
     Mutation(
+        "evidence-of-a-replaced-row-moves-one-count",
+        "naive_bayes._histogram_nb",
+        "HistogramNBPlan._calibration_noise",
+        rules.put_for("float(self._moved)", "1.0"),
+        (
+            "naive_bayes/test_histogram_nb.py"
+            "::test_brute_force_sensitivity_of_the_counts_of_the_evidence",
+        ),
+        "a row that takes the place of another leaves one bin and enters another one",
+    ),
+    Mutation(
         "temperature-for-free",
         "naive_bayes._histogram_nb",
         "HistogramNBPlan.shares",
