@@ -1173,6 +1173,25 @@ MUTATIONS = [
         "each row of a person counts as one of a row, in leaves and in tables of pairs",
     ),
     Mutation(
+        "features-of-a-trend-off-the-grid",
+        "gam._blocks",
+        "Block.features",
+        rules.put_for(
+            "np.trunc(self.weight * self.profile / WEIGHT_STEP) * WEIGHT_STEP",
+            "self.weight * self.profile",
+        ),
+        ("gam/test_plan.py::test_sums_are_exact_and_know_no_order",),
+        "sums of residuals times a trend are rounded, which no sensitivity allows for",
+    ),
+    Mutation(
+        "a-trend-beside-the-norm-of-its-column",
+        "gam._blocks",
+        "main_layout",
+        rules.put_for("share * (1.0 - trend_fraction)", "share"),
+        ("gam/test_plan.py::test_a_row_has_at_most_norm_1",),
+        "a row's features have a norm above 1",
+    ),
+    Mutation(
         "cells-of-all-levels-at-the-price-of-one",
         "gam._column_plan",
         "ColumnsPlan._cells_noise",
