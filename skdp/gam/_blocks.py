@@ -3,9 +3,11 @@
 import itertools
 import math
 from dataclasses import replace
+from functools import cached_property
 from numbers import Integral
 
 import numpy as np
+from scipy.special import ndtri
 
 from skdp._data._parts import sum_over
 from skdp.gam._bins import merged_cells
@@ -22,6 +24,11 @@ COARSER = 4
 # Below so many rows beside the noise, columns that hardly vary get less.
 ROWS_FOR_ALL = 500.0
 FEWEST_CELLS = 3
+# A column of this many cells or fewer, that of missing values included, has no trend.
+MAX_CELLS_WITHOUT_TREND = 3
+# The normal score at which a trend ends, in standard deviations. On training rows of
+# california_housing 2 is ahead of 3 by .0035 of R²; with 2.5 the tables of classes are alike.
+LAST_NORMAL_SCORE = 2.0
 
 
 class Block(FrozenValue, eq=False, kw_only=True):
@@ -39,6 +46,10 @@ class Block(FrozenValue, eq=False, kw_only=True):
         Noisy counts of the block's cells, or a bound on them.
     ordered : bool, default=False
         Whether neighbors are alike; the last cell, of what is missing, has none.
+    profile : ndarray of float, default=None
+        For a trend, a block of one cell: the fraction of `weight` that a row has in each of the
+        term's finest cells, from -1 to 1. `counts` is the sum of the squares of these over the
+        rows. None is 1 everywhere.
     """
 
     term: int
@@ -46,8 +57,19 @@ class Block(FrozenValue, eq=False, kw_only=True):
     groups: np.ndarray
     counts: np.ndarray
     ordered: bool = False
+    profile: np.ndarray | None = None
 
     size = property(lambda self: len(self.counts))
+    # The second moments of the features, from noisy counts.
+    moments = property(lambda self: self.weight**2 * self.counts)
+
+    @cached_property
+    def features(self):
+        """The feature of a row in each of the term's finest cells: multiples of `WEIGHT_STEP`."""
+        if self.profile is None:
+            return np.full(len(self.groups), self.weight)
+        # Towards zero, so that no row's norm grows.
+        return np.trunc(self.weight * self.profile / WEIGHT_STEP) * WEIGHT_STEP
 
 
 def dyadic_weight(value):
@@ -66,7 +88,7 @@ class Layout:
 
     def __init__(self, blocks):
         self.blocks = blocks
-        if math.fsum(block.weight**2 for block in blocks) > 1.0:
+        if math.fsum(np.abs(block.features).max() ** 2 for block in blocks) > 1.0:
             raise ValueError("the squares of the blocks' weights add up to more than 1")
         self.starts = np.cumsum([0, *(block.size for block in blocks)])
         self.size = int(self.starts[-1])
@@ -84,7 +106,7 @@ class Layout:
         """
         tables = {}
         for block, start in zip(self.blocks, self.starts, strict=False):
-            own = block.weight * weights[start : start + block.size][block.groups]
+            own = block.features[:, None] * weights[start : start + block.size][block.groups]
             tables[block.term] = tables.get(block.term, 0.0) + own
         return tables
 
@@ -102,12 +124,15 @@ class Layout:
         parts = []
         for block in self.blocks:
             total = np.zeros((block.size, sums[block.term].shape[1]))
-            np.add.at(total, block.groups, sums[block.term])
-            parts.append(block.weight * total)
+            np.add.at(total, block.groups, block.features[:, None] * sums[block.term])
+            parts.append(total)
         return np.concatenate(parts)
 
     def moved_from(self, other, weights):
-        """Return the weights by which the blocks of a shorter layout have the values they had."""
+        """Return the weights by which the blocks of a shorter layout have the values they had.
+
+        A trend has nearly the values it had: its features are rounded.
+        """
         pairs = zip(self.blocks, other.blocks, strict=False)
         factors = [old.weight / max(block.weight, WEIGHT_STEP) for block, old in pairs]
         factors = np.repeat(factors, [block.size for block in other.blocks])
@@ -127,23 +152,23 @@ class Layout:
     @property
     def diagonal(self):
         """The second moment of each feature, from noisy counts."""
-        return np.concatenate([block.weight**2 * block.counts for block in self.blocks])
+        return np.concatenate([block.moments for block in self.blocks])
 
     # The L1 norm of a row's features.
     weights_sum = property(lambda self: math.fsum(block.weight for block in self.blocks))
 
     def bend(self, n_rows):
         """Return what bounds the largest eigenvalue of the features' second moment, up to noise."""
-        largest = sum(block.weight**2 * block.counts.max() for block in self.blocks)
+        largest = sum(block.moments.max() for block in self.blocks)
         return min(float(n_rows), MARGIN * largest)
 
 
-def main_layout(terms, n_rows, clearness=1e12, *, coarser=True):
+def main_layout(terms, n_rows, clearness=1e12, *, coarser=True, trend_fraction=0.0):
     """Return the blocks of the constant and of each column, of numbers at several resolutions.
 
     Of the squares of the weights each has the same part, if noise is small beside the rows
     (`clearness`, n mu). Else a column gets the less, the less it varies. Without `coarser` numbers
-    have the finest resolution alone.
+    have the finest resolution alone. A trend has the part `trend_fraction` of a number's squares.
     """
     constant_share = 1.0 / (len(terms) + 1)
     parts = np.sqrt([clearness / ROWS_FOR_ALL + variety(term.counts) for term in terms])
@@ -153,11 +178,41 @@ def main_layout(terms, n_rows, clearness=1e12, *, coarser=True):
     for j, (term, share) in enumerate(zip(terms, shares, strict=True)):
         ordered = "label" not in term.kinds
         groups = resolutions(len(term.counts), coarser=coarser and ordered)
-        weight = dyadic_weight(math.sqrt(share / len(groups)))
+        has_trend = trend_fraction and ordered and len(term.counts) > MAX_CELLS_WITHOUT_TREND
+        left = share * (1.0 - trend_fraction) if has_trend else share
+        weight = dyadic_weight(math.sqrt(left / len(groups)))
         for group in groups:
             own = np.bincount(group, weights=term.counts)
             blocks.append(Block(term=j, weight=weight, groups=group, counts=own, ordered=ordered))
+        if has_trend:
+            weight = dyadic_weight(math.sqrt(trend_fraction * share))
+            blocks.append(trend_block(j, term.counts, weight))
     return Layout(blocks)
+
+
+def trend_block(term, counts, weight):
+    """Return a feature that rises from cell to cell, and is 0 where values are missing.
+
+    It is the normal score of a cell's middle rank: about a straight line of a number with a bell
+    curve, or of the logarithm of an amount. What few rows of a rare class say of it is learnt from
+    all cells together.
+
+    Parameters
+    ----------
+    term : int
+    counts : ndarray of shape (n_cells,)
+        Noisy, that of missing values at the end.
+    weight : float
+        The feature is between this and its negative.
+    """
+    # A count of no rows at all has ranks as well.
+    present = np.maximum(counts[:-1], 0.0) + 1e-9
+    ranks = (np.cumsum(present) - 0.5 * present) / present.sum()
+    scores = np.clip(ndtri(ranks) / LAST_NORMAL_SCORE, -1.0, 1.0)
+    squares = np.array([float(scores**2 @ present)])
+    groups = np.zeros(len(counts), dtype=np.intp)
+    profile = np.append(scores, 0.0)
+    return Block(term=term, weight=weight, groups=groups, counts=squares, profile=profile)
 
 
 def variety(counts):

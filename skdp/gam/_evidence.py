@@ -81,12 +81,16 @@ def _blocks_of_terms(layout):
 
 def _eigenvectors(blocks):
     """Return eigenvalues of a term's second moment, and eigenvectors unless it is diagonal."""
+    # The first block has the finest cells.
     counts = np.maximum(blocks[0].counts, 0.0)
     if len(blocks) == 1 or len(counts) > MOST_CELLS:
-        moments = [block.weight**2 * np.maximum(block.counts, 0.0) for block in blocks]
+        moments = [np.maximum(block.moments, 0.0) for block in blocks]
         return np.concatenate(moments), None
     features = np.concatenate(
-        [block.weight * np.equal.outer(block.groups, np.arange(block.size)) for block in blocks],
+        [
+            block.features[:, np.newaxis] * np.equal.outer(block.groups, np.arange(block.size))
+            for block in blocks
+        ],
         axis=1,
     )
     sums = counts @ features

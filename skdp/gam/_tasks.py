@@ -45,6 +45,16 @@ class _OfClasses(FrozenValue):
         terms = {"mechanism": mechanism(l1=l1, l2=math.sqrt(l1)), "largest": LARGEST_SCORE}
         return ClassCentre(n_rows=n_rows, class_weight=self.weights, **terms)
 
+    def minority(self, scores):
+        """Return the released frequency of all classes but the most frequent one.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_outputs,)
+            Those at which the model begins.
+        """
+        return 1.0 - float(self.probabilities(scores[np.newaxis]).max())
+
     def begin(self, centre):
         """Return the scores whose probabilities, corrected for the clip, are a centre's."""
         scores = log_odds = np.atleast_2d(centre)
@@ -250,6 +260,10 @@ class NumberTask(FrozenValue, kw_only=True):
         return VarianceOfTargets(
             n_rows=n_rows, clip=self.clip, mechanism=mechanism(l1=moved, l2=moved)
         )
+
+    def minority(self, scores):
+        """Return 1: no target is rare, as a class can be."""
+        return 1.0
 
     def begin(self, centre):
         """Return the score of a centre."""

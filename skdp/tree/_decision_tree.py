@@ -164,7 +164,7 @@ class TreePlan(AdditivePlan):
     depth: int
     n_bins: int = N_BINS
 
-    n_trees, main_share, finds_variance = 1, 0.0, False
+    n_trees, main_share, finds_variance, has_trends = 1, 0.0, False, False
     _choice_shares = {"first": CURVES_SHARE}
 
     _most_joint_cells = property(lambda self: self.n_trees << self.depth)

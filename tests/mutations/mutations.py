@@ -766,4 +766,34 @@ MUTATIONS = [
         ("accounting/test_golden.py::test_never_below_the_truth",),
         "adding a row is priced, removing one is not",
     ),
+    Mutation(
+        "evidence-of-a-replaced-row-moves-one-count",
+        "naive_bayes._histogram_nb",
+        "HistogramNBPlan._calibration_noise",
+        rules.put_for("float(self._moved)", "1.0"),
+        (
+            "naive_bayes/test_histogram_nb.py"
+            "::test_brute_force_sensitivity_of_the_counts_of_the_evidence",
+        ),
+        "a row that takes the place of another leaves one bin and enters another one",
+    ),
+    Mutation(
+        "features-of-a-trend-off-the-grid",
+        "gam._blocks",
+        "Block.features",
+        rules.put_for(
+            "np.trunc(self.weight * self.profile / WEIGHT_STEP) * WEIGHT_STEP",
+            "self.weight * self.profile",
+        ),
+        ("gam/test_plan.py::test_sums_are_exact_and_know_no_order",),
+        "sums of residuals times a trend are rounded, which no sensitivity allows for",
+    ),
+    Mutation(
+        "a-trend-beside-the-norm-of-its-column",
+        "gam._blocks",
+        "main_layout",
+        rules.put_for("share * (1.0 - trend_fraction)", "share"),
+        ("gam/test_plan.py::test_a_row_has_at_most_norm_1",),
+        "a row's features have a norm above 1",
+    ),
 ]

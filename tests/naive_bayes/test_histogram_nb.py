@@ -12,7 +12,15 @@ from sklearn.naive_bayes import CategoricalNB
 from skdp import DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp.accounting import gaussian_delta, get_epsilon
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.naive_bayes._histogram_nb import HistogramNBPlan, _add_losses, _chances, _pooled, _pull
+from skdp.naive_bayes._calibration import SLOPES, calibrated, evidence_bins, n_evidence_bins
+from skdp.naive_bayes._histogram_nb import (
+    HistogramNBPlan,
+    _add_losses,
+    _chances,
+    _count_evidence,
+    _pooled,
+    _pull,
+)
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
 from tests._guarantees import meet
@@ -31,9 +39,9 @@ def make_rows(n=300, seed=0):
     return X, rng.integers(0, 3, n)
 
 
-def plan_of(guarantee, n=301, categories=CATEGORIES):
+def plan_of(guarantee, n=301, categories=CATEGORIES, n_classes=3):
     columns = declared_columns(["object"] * 3, BOUNDS, categories, None)
-    return HistogramNBPlan(columns=columns, n_rows=n, n_classes=3, guarantee=guarantee)
+    return HistogramNBPlan(columns=columns, n_rows=n, n_classes=n_classes, guarantee=guarantee)
 
 
 def table_of(rows):
@@ -104,15 +112,42 @@ def test_brute_force_sensitivity_of_the_losses(relation):
         assert largest > 0.999 * claimed
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_brute_force_sensitivity_of_the_counts_of_the_evidence(relation):
+    """Whatever was released before: rows with any evidence, of either class."""
+    X, y = make_rows()
+    y = y % 2
+    terms = [Term(features=(0,), kinds=("label",), edges=(np.array(COLOURS),))]
+    values = [np.array([-900.0, -1.0, 0.5, 3.0, 900.0])]
+    moves = [np.array([[0.3, -0.1], [0.2, -2.0], [0.0, 0.0], [5.0, -5.0], [1.0, -1.0]])]
+    edges = np.array([-2.0, 0.0, 1.0])
+
+    def counts(X, y):
+        cells, known = cells_of(table_of(X[:, 2:]), terms), (values, moves, edges)
+        return sum_over(cells, _count_evidence, np.zeros(8), *known, along=(y, None))
+
+    found = [
+        counts(np.vstack([X, [row]]), np.append(y, label % 2 if label != 2 else 1))
+        for row, label in neighbours()
+    ]
+    others = found if relation == "replace_one" else [counts(X, y)]
+    for delta, order in ((0.0, 1), (1e-6, 2)):
+        claimed = plan_of(meet(1.0, delta, relation), n_classes=2)._calibration_noise.sensitivity
+        moved = [np.linalg.norm(a - b, order) for a in found for b in others]
+        assert 0.999 * claimed < max(moved) <= claimed
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("categories", [CATEGORIES, {2: "auto"}])
-def test_both_stages_cost_what_is_charged(delta, categories):
+def test_both_stages_cost_what_is_charged(delta, n_classes, categories):
     if delta == 0.0 and categories is not CATEGORIES:
         with pytest.raises(ValueError, match="delta > 0"):
             plan_of(meet(1.0, 0.0), categories=categories)
         return
-    plan = plan_of(meet(1.0, delta), categories=categories)
-    noises = [plan._cells_noise, plan._losses_noise]
+    plan = plan_of(meet(1.0, delta), categories=categories, n_classes=n_classes)
+    noises = [plan._cells_noise]
+    noises.append(plan._calibration_noise if n_classes == 2 else plan._losses_noise)
     parts = [noise.sensitivity / noise.scale for noise in noises]
     if plan.discovery is not None:
         parts.append(plan.discovery._noise.sensitivity / plan.discovery._noise.scale)
@@ -164,7 +199,7 @@ def test_each_column_counts_the_classes_again(delta, monkeypatch):
 
 
 def test_temperatures_that_noise_cannot_tell_apart_are_averaged(monkeypatch):
-    X, y = np.zeros((400, 1)), np.arange(400) % 2
+    X, y = np.zeros((600, 1)), np.arange(600) % 3
 
     def values_at(losses):
         """The values of cells, some of which say something, when these losses are released."""
@@ -178,6 +213,79 @@ def test_temperatures_that_noise_cannot_tell_apart_are_averaged(monkeypatch):
     whole, mean = (values_at(np.array([first, 0.0, 0.0, 0.0, 0.0])) for first in (-1e9, 0.0))
     assert np.abs(whole).max() > 0.0
     np.testing.assert_allclose(mean, whole * (1 + 1 / 2 + 1 / 4 + 1 / 8 + 1 / 16) / 5)
+
+
+def bins_of(n_columns, n_bins):
+    """The bins of columns whose evidence is normal, each of variance 1."""
+    value = np.linspace(-4.0, 4.0, 201)
+    return evidence_bins([value] * n_columns, [np.exp(-0.5 * value**2)] * n_columns, n_bins)
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.06, 0.001])
+@pytest.mark.parametrize(("slope", "shift"), [(1.0, 0.0), (0.125, 0.3), (0.05, -0.5)])
+def test_slope_and_shift_of_the_evidence_are_found(prior, slope, shift):
+    """Without noise, and with 10^8 rows, they are those that made the classes."""
+    n_rows, n_columns = 10**8, 4
+    edges, evidence = bins_of(n_columns, 64)
+    fine = np.linspace(edges[0] - 4.0, edges[-1] + 4.0, 20_001)
+    masses = np.exp(-0.5 * fine**2 / n_columns)
+    masses *= n_rows / masses.sum()
+    odds = prior / (1.0 - prior) * np.exp(shift + slope * fine)
+    p = odds / (1.0 + odds)
+    counts = np.array(
+        [np.bincount(np.searchsorted(edges, fine), m, 64) for m in (masses * (1 - p), masses * p)]
+    )
+    frequency = counts[1].sum() / n_rows
+    found_shift, found_slope = calibrated(counts, evidence, frequency, 1e-3, n_rows)
+    # The grid of slopes has steps of a factor of the root of 2; bins are not points.
+    assert 0.8 * slope < found_slope < 1.25 * slope
+    scores = np.log(frequency / (1 - frequency)) + found_shift + found_slope * fine
+    assert (masses / (1.0 + np.exp(-scores))).sum() == pytest.approx(n_rows * frequency, rel=0.05)
+
+
+def test_noise_that_hides_the_evidence_leaves_the_frequency_of_the_classes():
+    """The mean probability is about that of the class, whatever noise says of the bins."""
+    n_rows, prior, deviation, means = 2000, 0.05, 500.0, []
+    _, evidence = bins_of(30, 8)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        noisy = rng.normal(0, deviation, (2, 8))
+        shift, slope = calibrated(noisy, evidence, prior, deviation, n_rows)
+        assert SLOPES[0] <= slope <= SLOPES[-1]
+        scores = np.log(prior / (1 - prior)) + shift + slope * evidence
+        means.append(np.mean(1.0 / (1.0 + np.exp(-scores))))
+    # Where noise makes bins of quite other sizes, which is seldom, the mean is farther away.
+    assert 0.5 * prior < np.median(means) < 1.5 * prior
+    assert np.quantile(means, 0.8) < 3.0 * prior
+
+
+def test_more_rows_beside_the_noise_have_more_bins():
+    assert [n_evidence_bins(n, 10.0) for n in (100, 2400, 6000, 10**9)] == [8, 8, 20, 64]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_probabilities_of_a_rare_class_are_not_far_too_small(delta):
+    """Eighty columns that say the same in groups of ten, one class of 6 %.
+
+    With a temperature by Brier scores the log loss was up to twice that of the frequencies.
+    """
+    n, losses, means = 4000, [], []
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        same = rng.normal(size=(n, 8))
+        X = np.repeat(same, 10, axis=1) + 0.7 * rng.normal(size=(n, 80))
+        y = 0.25 * same.sum(axis=1) - 3.0 + rng.logistic(size=n) > 0
+        return np.clip(np.round(np.exp(0.8 * X)), 0, 9), y
+
+    (X, y), (other, labels) = draw(n), draw(10_000)
+    for _ in range(5):
+        p = DPHistogramNB(1.0, delta=delta, bounds=(0, 9)).fit(X, y).predict_proba(other)
+        losses.append(log_loss(labels, p))
+        means.append(p[:, 1].mean())
+    frequency = log_loss(labels, np.tile([1 - y.mean(), y.mean()], (len(labels), 1)))
+    assert np.mean(losses) < frequency + 0.02
+    assert 0.5 * y.mean() < np.mean(means) < 2.0 * y.mean()
 
 
 def made(kind, n, seed):
