@@ -42,7 +42,9 @@ from sklearn.model_selection import (
     HalvingRandomSearchCV,
     KFold,
     RandomizedSearchCV,
+    RepeatedStratifiedKFold,
     StratifiedKFold,
+    StratifiedShuffleSplit,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
@@ -710,6 +712,37 @@ def test_an_unknown_tool_is_named_and_a_script_is_not(monkeypatch):
         )
 
 
+def test_an_unknown_tool_is_seen_around_classes_of_the_users(monkeypatch):
+    """What the user's own `fit` gets is what the tool gives."""
+    tool = installed("/usr/lib/python3/site-packages/some_tool.py", monkeypatch)
+
+    class Own(DPLogisticRegression):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    class Around(tool.ClassifierMixin, tool.BaseEstimator):
+        def __init__(self, estimator):
+            self.estimator = estimator
+
+        def fit(self, X, y):
+            clone(self.estimator).fit(X, y)
+            return self
+
+    def own(accountant):
+        return Own(0.1, delta=1e-6, data_norm=2.0, accountant=accountant)
+
+    for build in (own, lambda a: Around(classifier(a)), lambda a: Around(own(a))):
+        texts, error = happens(lambda a, b=build: tool.Wrapper(b(a)).fit(X, y), budget())
+        assert error is None
+        assert len(texts) == 1
+        assert "Wrapper of some_tool" in texts[0]
+        # By themselves, in one's own function, and in a tool that only calls functions.
+        assert happens(lambda a, b=build: b(a).fit(X, y), budget()) == ([], None)
+        assert happens(
+            lambda a, b=build: tool.call(lambda: b(a).fit(X, y)), budget(on_raw_data="raise")
+        ) == ([], None)
+
+
 def test_a_seed_that_an_unknown_tool_sets_is_refused(monkeypatch):
     tool = installed("/usr/lib/python3/site-packages/some_tool.py", monkeypatch)
     accountant = budget()
@@ -734,6 +767,70 @@ def test_each_call_of_a_tool_is_warned_of():
     assert sum(issubclass(w.category, RawDataWarning) for w in caught) == 3
     # The warning points to the line that called the tool.
     assert {w.filename for w in caught if issubclass(w.category, RawDataWarning)} == {__file__}
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_a_loop_over_one_object_is_warned_of_each_time(name):
+    """The frames of its calls have the same address, one after the other."""
+    if "in processes" in name:
+        pytest.skip("one start of processes is enough")
+    fit, _ = WARNED[name]
+    accountant = budget(name)
+    fitted = []
+    texts, error = happens(lambda a: fitted.extend(fit(a) for _ in range(2)), accountant)
+    assert error is None
+    assert len(texts) == 2
+    model = fitted[0]
+    if not hasattr(model, "get_params"):
+        return
+
+    def again(_):
+        for _ in range(3):
+            labels = target if "regressors" in name or "target" in name else y
+            model.fit(X, three if "one versus one" in name else labels)
+
+    if not any(word in name for word in ("chain", "frozen", "start", "self-training")):
+        assert len(happens(again, None)[0]) == 3
+
+
+THREADED = {
+    "grid search": lambda a: GridSearchCV(
+        make_pipeline(StandardScaler(), classifier(a)), {}, cv=FOLDS, n_jobs=2
+    ),
+    "private scores": lambda a: GridSearchCV(
+        make_pipeline(StandardScaler(), classifier(a)), {}, scoring=scorer(a), cv=FOLDS, n_jobs=2
+    ),
+    "private scores of a raw model": lambda a: GridSearchCV(
+        LogisticRegression(), GRID, scoring=scorer(a), cv=FOLDS, n_jobs=2
+    ),
+    "voting": lambda a: VotingClassifier(
+        [(name, make_pipeline(StandardScaler(), classifier(a))) for name in ("a", "b")], n_jobs=2
+    ),
+    "one versus rest": lambda a: OneVsRestClassifier(
+        make_pipeline(StandardScaler(), classifier(a)), n_jobs=2
+    ),
+    "a search inside": lambda a: OneVsRestClassifier(
+        GridSearchCV(classifier(a), GRID, cv=FOLDS), n_jobs=2
+    ),
+    "stacking": lambda a: StackingClassifier(
+        [("a", make_pipeline(StandardScaler(), classifier(a))), ("b", classifier(a))],
+        cv=FOLDS,
+        n_jobs=2,
+    ),
+    "calibration": lambda a: CalibratedClassifierCV(
+        make_pipeline(StandardScaler(), classifier(a)), cv=FOLDS, n_jobs=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", THREADED)
+def test_threads_of_one_tool_warn_once(name):
+    labels = three if name in ("one versus rest", "a search inside") else y
+    for _ in range(3):
+        with joblib.parallel_config("threading"):
+            texts, error = happens(lambda a: THREADED[name](a).fit(X, labels), budget())
+        assert error is None
+        assert len(texts) == 1
 
 
 def test_what_was_warned_of_is_refused_once_warnings_are_errors():
@@ -849,6 +946,84 @@ def test_listed_folds_with_a_row_twice_are_refused(name):
             assert "list rows more than once" in str(error)
             assert "Nothing was computed or charged" in str(error)
             assert accountant.epsilon_spent == 0.0
+
+
+GENERATORS = {
+    "stratified": lambda: StratifiedKFold(3).split(X, y),
+    "repeated": lambda: RepeatedStratifiedKFold(n_splits=2, n_repeats=1).split(X, y),
+    "shuffled": lambda: StratifiedShuffleSplit(2, random_state=0).split(X, y),
+}
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("name", set(WITH_FOLDS) - {"calibration"})
+def test_generated_folds_are_judged_by_their_splitter(name, generator):
+    """It is seen before the folds are read, and so before the charge."""
+    accountant = budget(on_raw_data="raise")
+    _, error = happens(lambda a: WITH_FOLDS[name](a, GENERATORS[generator]()), accountant)
+    assert "depend on their labels" in str(error)
+    assert accountant.epsilon_spent == 0.0
+    # A shuffle makes no partition, which some of the tools ask for.
+    if generator == "stratified":
+        texts, error = happens(lambda a: WITH_FOLDS[name](a, GENERATORS[generator]()), budget())
+        assert error is None
+        assert len(texts) == 1
+
+
+@pytest.mark.parametrize("name", set(WITH_FOLDS) - {"calibration", "chain"})
+def test_generated_folds_by_row_numbers_are_private(name):
+    accountant = budget(on_raw_data="raise")
+    assert happens(lambda a: WITH_FOLDS[name](a, FOLDS.split(X)), accountant) == ([], None)
+
+
+@pytest.mark.parametrize("name", ["stacking", "chain"])
+def test_folds_that_are_read_after_a_charge_are_refused_before_it(name):
+    def own():
+        yield from FOLDS.split(X)
+
+    for folds in (iter(list(FOLDS.split(X))), own()):
+        accountant = budget()
+        _, error = happens(lambda a, cv=folds: WITH_FOLDS[name](a, cv), accountant)
+        assert "give it a list of folds, or a splitter" in str(error)
+        assert accountant.epsilon_spent == 0.0
+
+
+SCORED = {
+    "grid search": lambda s, **more: GridSearchCV(
+        LogisticRegression(), GRID, scoring=s, cv=FOLDS, **more
+    ).fit(X, y),
+    "two scores": lambda s, **more: GridSearchCV(
+        LogisticRegression(), GRID, scoring={"a": s, "b": s}, refit="a", cv=FOLDS, **more
+    ).fit(X, y),
+    "random search": lambda s, **more: RandomizedSearchCV(
+        LogisticRegression(), GRID, n_iter=2, scoring=s, cv=FOLDS, **more
+    ).fit(X, y),
+    "halving": lambda s, **more: HalvingGridSearchCV(
+        LogisticRegression(), GRID, scoring=s, cv=FOLDS, min_resources=100, **more
+    ).fit(X, y),
+    "cross_val_score": lambda s, **more: cross_val_score(
+        LogisticRegression(), X, y, scoring=s, cv=FOLDS, **more
+    ),
+    "learning_curve": lambda s, **more: learning_curve(
+        LogisticRegression(), X, y, scoring=s, cv=FOLDS, **more
+    ),
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"error_score": "raise"}, {"n_jobs": 2}])
+@pytest.mark.parametrize("name", SCORED)
+def test_a_refused_score_ends_a_search(name, more):
+    """It is no score of NaN, after which the search would fit the raw model."""
+    accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
+    _, error = happens(lambda a: SCORED[name](scorer(a), **more), accountant)
+    assert "DPScorer scores a model that learns from raw rows" in str(error)
+    assert "score a private one" in str(error)
+    assert accountant.epsilon_spent == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RawDataWarning)
+        with pytest.raises((RawDataWarning, ValueError), match="scores a model that learns"):
+            SCORED[name](scorer(budget(" in processes")), **more)
 
 
 def test_listed_folds_with_each_row_once_are_taken():

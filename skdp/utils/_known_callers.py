@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import GeneratorType
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -111,10 +112,19 @@ def _splits_by_values(cv, estimator):
     if cv is None or isinstance(cv, int):
         # scikit-learn takes stratified folds for classifiers.
         return is_classifier(estimator)
+    cv = _splitter_of(cv)
     if not hasattr(cv, "split"):
         # Folds that were listed beforehand are declared to be public.
         return False
     return type(cv).__name__ not in INDEX_SPLITTERS
+
+
+def _splitter_of(cv):
+    """Return the splitter whose folds a generator makes, as long as it is unread; else `cv`."""
+    if isinstance(cv, GeneratorType) and cv.gi_frame is not None:
+        splitter = cv.gi_frame.f_locals.get("self")
+        return splitter if hasattr(splitter, "split") else cv
+    return cv
 
 
 def search_price(variables):
@@ -220,6 +230,23 @@ def _repeated_rows(variables):
     if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
         return "gets folds that list rows more than once, so that a person's row counts repeatedly"
     return ""
+
+
+def _unread_folds(variables):
+    """Return that a tool gets folds that it reads after the first charge, "" if it does not.
+
+    Which rows they have cannot be seen before. What makes an iterator's folds, if it is a
+    splitter, can be.
+    """
+    cv = getattr(variables.get("self"), "cv", None)
+    # A generator without a frame was read after its splitter was looked at.
+    is_read = isinstance(cv, GeneratorType) and cv.gi_frame is None
+    if hasattr(cv, "__next__") and not is_read and _splitter_of(cv) is cv:
+        return (
+            "reads its folds from an iterator after the first fits were charged (give it a list of "
+            "folds, or a splitter)"
+        )
+    return _repeated_rows(variables)
 
 
 def _is_fold(value):
@@ -426,7 +453,7 @@ CALLERS = {
         "use VotingClassifier or VotingRegressor of private estimators; or give it a private "
         "final_estimator and cv=KFold(5, shuffle=True, random_state=0)",
         problem=_stacking_problem,
-        refusal=_repeated_rows,
+        refusal=_unread_folds,
     ),
     "sklearn.ensemble._voting": KnownCaller(
         "has members that learn from raw rows without privacy",
@@ -519,7 +546,7 @@ CALLERS = {
         "use classes=[...] of the private classifier, and cv=None or cv=KFold(5, shuffle=True, "
         "random_state=0) of a chain",
         problem=_outputs_problem,
-        refusal=_repeated_rows,
+        refusal=_unread_folds,
     ),
     "imblearn.pipeline": KnownCaller(
         "has samplers: which rows a fit gets, and how often, depends on other rows",
