@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostRegressor,
@@ -74,6 +75,7 @@ from skdp import (
     DPStandardScaler,
     LedgerError,
     PrivacyAccountant,
+    RandomizedResponseTransformer,
     RawDataWarning,
 )
 from skdp.model_selection import make_dp_scorer
@@ -370,6 +372,41 @@ WARNED = {
         ).fit(X, target),
         "StandardScaler",
     ),
+    "a scaler that was fitted before": (
+        lambda accountant: make_pipeline(
+            FrozenEstimator(StandardScaler().fit(X)), classifier(accountant)
+        ).fit(X, y),
+        "rows that skdp does not know",
+    ),
+    "a selection by a raw model that was fitted before": (
+        lambda accountant: make_pipeline(
+            SelectFromModel(LogisticRegression().fit(X, y), prefit=True), classifier(accountant)
+        ).fit(X, y),
+        "rows that skdp does not know",
+    ),
+    "voting with a raw member that was fitted before": (
+        lambda accountant: VotingClassifier(
+            [
+                ("raw", FrozenEstimator(LogisticRegression().fit(X, y))),
+                ("private", classifier(accountant)),
+            ]
+        ).fit(X, y),
+        "members ['raw'] that learned from rows which skdp does not know",
+    ),
+    "a raw model behind private reports": (
+        lambda accountant: make_pipeline(
+            RandomizedResponseTransformer(0.1, categories=[[0.0, 1.0]] * 3, accountant=accountant),
+            LogisticRegression(),
+        ).fit(np.sign(X), y),
+        "LogisticRegression",
+    ),
+    "a raw selection behind private reports": (
+        lambda accountant: make_pipeline(
+            RandomizedResponseTransformer(0.1, categories=[[0.0, 1.0]] * 3, accountant=accountant),
+            SelectKBest(k=1),
+        ).fit(np.sign(X), y),
+        "SelectKBest",
+    ),
     "a raw model behind a private step": (
         lambda accountant: make_pipeline(scaler(accountant), LogisticRegression()).fit(X, y),
         "LogisticRegression",
@@ -438,6 +475,27 @@ PRIVATE = {
         1e-6,
         accountant,
         public_steps=["standardscaler"],
+    ).fit(X, y),
+    "clusters of private reports": lambda accountant: make_pipeline(
+        RandomizedResponseTransformer(0.1, categories=[[0.0, 1.0]] * 3, accountant=accountant),
+        StandardScaler(),
+        KMeans(2),
+    ).fit(np.sign(X), y),
+    "selection by a fitted private model": lambda accountant: make_pipeline(
+        SelectFromModel(classifier(accountant).fit(X, y), prefit=True), classifier(accountant)
+    ).fit(X, y),
+    "a frozen private step": lambda accountant: make_pipeline(
+        FrozenEstimator(make_pipeline(scaler(accountant), Normalizer()).fit(X)),
+        classifier(accountant),
+    ).fit(X, y),
+    "a plan with a frozen public step": lambda accountant: split_budget(
+        make_pipeline(
+            FrozenEstimator(StandardScaler().fit(X)), DPLogisticRegression(data_norm=2.0)
+        ),
+        0.1,
+        1e-6,
+        accountant,
+        public_steps=["frozenestimator"],
     ).fit(X, y),
     "a private search": lambda accountant: DPGridSearchCV(
         DPLogisticRegression(data_norm=2.0), GRID, accountant=accountant
@@ -850,25 +908,93 @@ def test_what_was_warned_of_is_refused_once_warnings_are_errors():
     assert spent[1:] == [spent[0]] * 2
 
 
+PRICED = {
+    # 2 candidates, 3 folds and the fit at the end charge .1 each, and 6 scores as much.
+    "grid": (lambda m, s: GridSearchCV(m, GRID, scoring=s, cv=FOLDS), 0.7, 0.6, True),
+    "random": (
+        lambda m, s: RandomizedSearchCV(m, GRID, n_iter=2, scoring=s, cv=FOLDS),
+        0.7,
+        0.6,
+        True,
+    ),
+    "without refit": (
+        lambda m, s: GridSearchCV(m, GRID, scoring=s, cv=FOLDS, refit=False),
+        0.6,
+        0.6,
+        True,
+    ),
+    "with scores of training rows": (
+        lambda m, s: GridSearchCV(m, GRID, scoring=s, cv=FOLDS, return_train_score=True),
+        0.7,
+        1.2,
+        True,
+    ),
+    # 3 + 2 features are tried in 3 folds.
+    "sequential": (
+        lambda m, s: SequentialFeatureSelector(m, n_features_to_select=2, scoring=s, cv=FOLDS),
+        1.5,
+        1.5,
+        True,
+    ),
+    "sequential backward": (
+        lambda m, s: SequentialFeatureSelector(
+            m, n_features_to_select=1, direction="backward", scoring=s, cv=FOLDS
+        ),
+        1.5,
+        1.5,
+        True,
+    ),
+    "sequential by default": (
+        lambda m, s: SequentialFeatureSelector(m, scoring=s, cv=FOLDS),
+        0.9,
+        0.9,
+        True,
+    ),
+    # 3 features are eliminated in 3 folds, and at the end as many as the scores say.
+    "RFECV": (lambda m, s: RFECV(m, scoring=s, cv=FOLDS), 1.1, 0.9, False),
+    "RFECV by two": (
+        lambda m, s: RFECV(m, scoring=s, cv=FOLDS, step=2, min_features_to_select=1),
+        0.8,
+        0.6,
+        False,
+    ),
+    # It scores training rows by default.
+    "halving": (
+        lambda m, s: HalvingGridSearchCV(m, GRID, scoring=s, cv=FOLDS, min_resources=100),
+        0.7,
+        1.2,
+        False,
+    ),
+    # The number of labels is a matter of the rows.
+    "one against the rest": (
+        lambda m, s: GridSearchCV(OneVsRestClassifier(m), {}, scoring=s, cv=FOLDS),
+        0.4,
+        0.3,
+        False,
+    ),
+}
+
+
 @pytest.mark.parametrize("is_private", [True, False])
-def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(is_private):
-    """2 candidates, 3 folds and the fit at the end charge .1 each, and 6 scores as much."""
-    asked = 1.3 if is_private else 0.7
-    for cap, enough in ((asked, True), (asked - 0.05, False)):
+@pytest.mark.parametrize("name", PRICED)
+def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(name, is_private):
+    build, fits, scores, is_exact = PRICED[name]
+    asked = fits + scores * is_private
+    labels = three if name == "one against the rest" else y
+    words = f"epsilon {asked:.6g} " + ("in all" if is_exact else "or more")
+    for cap in (10.0, asked + 1e-9, asked - 0.05):
         accountant = PrivacyAccountant(cap, 1e-2, ledger="memory://")
         scoring = scorer(accountant) if is_private else "accuracy"
-        for search in (
-            GridSearchCV(classifier(accountant), GRID, scoring=scoring, cv=FOLDS),
-            RandomizedSearchCV(classifier(accountant), GRID, n_iter=2, scoring=scoring, cv=FOLDS),
-        ):
-            texts, error = happens(lambda a, s=search: s.fit(X, y), accountant)
-            if enough:
-                assert error is None
-                assert accountant.epsilon_spent == pytest.approx(asked)
-                assert is_private or f"charge epsilon {asked} in all, of {asked} left" in texts[0]
-                break
-            assert f"epsilon {asked} in all, and the budget has {cap:.6g} left" in str(error)
+        search = build(classifier(accountant), scoring)
+        texts, error = happens(lambda a, s=search: s.fit(X, labels), accountant)
+        if cap < asked:
+            assert f"{words}, and the budget has {cap:.6g} left" in str(error)
             assert accountant.epsilon_spent == 0.0
+        elif is_exact or cap == 10.0:
+            assert error is None
+            spent = accountant.epsilon_spent
+            assert spent == pytest.approx(asked) if is_exact else spent >= asked - 1e-9
+            assert is_private or f"{words}, of {cap:.6g} left" in texts[0]
 
 
 def test_a_search_whose_candidates_are_estimators_has_no_price():

@@ -8,10 +8,8 @@ code name these tools, in worker processes too.
 import sys
 import threading
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import GeneratorType, ModuleType
-
-from sklearn.base import BaseEstimator
 
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
@@ -22,12 +20,16 @@ from skdp.utils._known_callers import (
     is_private,
     known_caller,
     passes_on,
-    search_price,
 )
+from skdp.utils._search_prices import price_of_search
 from skdp.utils._warnings import warn_user
 
-CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblearn.pipeline")
-SEARCH = "sklearn.model_selection._search"
+CONTAINERS = (
+    "sklearn.pipeline",
+    "sklearn.compose._column_transformer",
+    "imblearn.pipeline",
+    "feature_engine.pipeline.pipeline",
+)
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
 PARALLEL = "joblib.parallel"
@@ -47,10 +49,13 @@ class _Said:
         The warnings that were given.
     is_complete : bool
         Whether one of them was about the outermost tool itself. It speaks for all that is inside.
+    has_price : bool
+        Whether the price of a search was compared with what is left.
     """
 
     texts: set = field(default_factory=set)
     is_complete: bool = False
+    has_price: bool = False
 
 
 # The name of a local variable of the call. It ends with the call, and other calls of the same tool
@@ -99,9 +104,9 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     if getattr(estimator, "_refusal", None) is not None:
         # It was found when it was sent to this worker.
         raise estimator._refusal
-    calls, direct = _calls_around(estimator, sys._getframe(2))
-    if calls or (direct is not None and _is_installed(direct)):
-        _judge(estimator, calls, direct, on_raw_data, occasion)
+    stack = _calls_around(sys._getframe(2))
+    if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
+        _judge(estimator, stack, on_raw_data, occasion)
 
 
 def gets_generated_folds():
@@ -136,30 +141,20 @@ def is_sent_to_workers():
     return False
 
 
-def _calls_around(estimator, frame):
-    """Return the calls of known tools around a frame, and the innermost one of other code.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What is fitted, answers or is scored.
-    frame : frame
-
-    Returns
-    -------
-    calls : list of frames
-        From the inside out, in this thread and in those that wait for it.
-    direct : frame or None
-    """
+def _calls_around(frame):
+    """Return the `_Stack` of a frame, with the calls in other threads that wait for it."""
     stack = _read_stack(frame)
-    calls, direct = stack.calls, stack.direct
+    calls, direct, is_outermost = stack.calls, stack.direct, stack.is_outermost
     threads = {threading.get_ident()}
     # What is outside a worker's thread, or one that sends tasks to processes, waits elsewhere.
-    while stack.is_parallel and (frame := _find_waiting(estimator, stack, threads)) is not None:
+    while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
         stack = _read_stack(frame)
-        calls += stack.calls
-        direct = stack.direct if direct is None else direct
-    return calls, direct
+        calls = calls + stack.calls
+        if direct is None:
+            direct, is_outermost = stack.direct, stack.is_outermost
+        else:
+            is_outermost = is_outermost and not stack.calls
+    return replace(stack, calls=calls, direct=direct, is_outermost=is_outermost)
 
 
 @dataclass(frozen=True)
@@ -171,35 +166,41 @@ class _Stack:
     calls : list of frames
         Those of known tools and containers, from the inside out.
     direct : frame or None
-        The innermost one of other code that does not only pass on rows.
+        Of other code that does not only pass on rows the innermost call; of an installed package
+        the outermost one, which is what the user called.
+    is_outermost : bool
+        Whether `direct` is outside of all calls.
     batches : list of frames
-        Those in which joblib works on tasks of a call, from the inside out.
+        Those in which joblib works on tasks of a call, or sends them, from the inside out.
     is_parallel : bool
         Whether joblib works on a task of another thread, so that calls may be missing.
     """
 
     calls: list
     direct: object
+    is_outermost: bool
     batches: list
     is_parallel: bool
 
 
 def _read_stack(frame):
     """Return the `_Stack` of a frame."""
-    calls, direct, batches, is_sending = [], None, [], False
+    calls, direct, is_outermost, batches, package = [], None, False, [], None
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
-        elif module == PARALLEL:
+            is_outermost = False
+        elif module == PARALLEL or module in SENDS_TASKS:
             batches.append(frame)
-        elif module in SENDS_TASKS:
-            is_sending = True
         elif direct is None and not passes_on(module) and not _is_fit_of_the_users(frame):
-            direct = frame
+            direct, is_outermost = frame, True
+            package = module.partition(".")[0] if _is_installed(frame) else None
+        elif package is not None and module.partition(".")[0] == package:
+            direct, is_outermost = frame, True
         frame = frame.f_back
     is_worker = threading.current_thread() is not threading.main_thread()
-    return _Stack(calls, direct, batches, is_worker and (bool(batches) or is_sending))
+    return _Stack(calls, direct, is_outermost, batches, is_worker and bool(batches))
 
 
 def _is_fit_of_the_users(frame):
@@ -214,12 +215,11 @@ def _is_fit_of_the_users(frame):
     return hasattr(frame.f_locals.get("self"), "get_params")
 
 
-def _find_waiting(estimator, stack, known):
+def _find_waiting(stack, known):
     """Return the call of joblib, in another thread, that waits for the task of a stack.
 
     Parameters
     ----------
-    estimator : estimator
     stack : _Stack
     known : set of int
         Threads that were looked at. The one that is found is added.
@@ -229,15 +229,13 @@ def _find_waiting(estimator, stack, known):
     frame or None
         None if there is none, as in a worker process.
     """
-    # joblib gives all tasks of one call the same dictionary, in which they keep what they pickle.
     tasks = [_pickles_of(frame) for frame in stack.batches]
     for thread, innermost in sys._current_frames().items():
         frame = innermost if thread not in known else None
         while frame is not None:
             if frame.f_globals.get("__name__") == PARALLEL:
                 pickles = _pickles_of(frame)
-                is_task = pickles is not None and any(own is pickles for own in tasks)
-                if is_task or _is_held(estimator, frame):
+                if pickles is not None and any(own is pickles for own in tasks):
                     known.add(thread)
                     return frame
             frame = frame.f_back
@@ -245,24 +243,19 @@ def _find_waiting(estimator, stack, known):
 
 
 def _pickles_of(frame):
-    """Return the dictionary that a call of joblib has in common with its tasks, None if none."""
-    return getattr(frame.f_locals.get("self"), "_pickle_cache", None)
+    """Return what a call of joblib has in common with its tasks, and no other call, or None.
 
-
-def _is_held(estimator, frame):
-    """Say whether an object whose method is among the calls outside a frame has an estimator.
-
-    The threads that pickle tasks for processes have nothing else in common with the call that
-    waits. Copies are found no more: they were looked at when they were made.
+    It is a dictionary in which they keep what they pickle.
     """
-    while frame is not None:
-        owner = _subject(frame.f_locals)
-        # Other classes may have a `get_params` that is something else.
-        parts = owner.get_params().values() if isinstance(owner, BaseEstimator) else ()
-        if any(part is estimator for part in parts):
-            return True
-        frame = frame.f_back
-    return False
+    variables = frame.f_locals
+    owner = variables.get("self")
+    if frame.f_globals.get("__name__") in SENDS_TASKS:
+        # An item of loky has a function; one of a pool is a tuple with a function, in a wrapper.
+        owner = variables.get("obj")
+        owner = owner[2] if isinstance(owner, tuple) and len(owner) > 2 else owner
+        for name in ("fn", "func"):
+            owner = getattr(owner, name, owner)
+    return getattr(owner, "_pickle_cache", None)
 
 
 def check_scored(estimator, scorer, on_raw_data):
@@ -303,7 +296,7 @@ def check_scored(estimator, scorer, on_raw_data):
             f"predicts: {steps}. The charge covers the score of a released model: score a private "
             "one, or FrozenEstimator(model) of a model of public rows"
         )
-    calls, _ = _calls_around(estimator, sys._getframe(2))
+    calls = _calls_around(sys._getframe(2)).calls
     for call in calls:
         function = call.f_code.co_name
         row = known_caller(call.f_globals["__name__"], function)
@@ -367,16 +360,18 @@ def _is_of_skdp(value):
     return isinstance(name, str) and name.partition(".")[0] == "skdp"
 
 
-def _judge(estimator, calls, direct, on_raw_data, occasion):
+def _judge(estimator, stack, on_raw_data, occasion):
     """Raise or warn for what is wrong with any of the calls around an estimator."""
     name = type(estimator).__name__
-    findings = []
+    calls, direct = stack.calls, stack.direct
+    findings, others = [], []
     checked = _inside_checked(calls)
     # From the user's code inwards.
     for call in reversed(calls):
         module, function = call.f_globals["__name__"], call.f_code.co_name
         row = known_caller(module, function)
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
+            others.append((call, row))
             continue
         if module == VALIDATION and _is_called_by_tool(call):
             # That tool's row says what it makes of the scores or the answers. Folds that it was
@@ -392,12 +387,21 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
             what.startswith(RAW_STEPS) for _, _, what, _ in findings
         )
         findings += _findings_of(call, row, title, occasion, skips_steps)
-    if occasion == "fit" and direct is not None and _is_installed(direct):
+    is_unknown = direct is not None and _is_installed(direct)
+    # By itself a copy says nothing of what a tool will do.
+    if findings and occasion == "clone":
+        around = [_findings_of(c, r, _public_name(c, r, calls), occasion, True) for c, r in others]
+        findings = [finding for found in around for finding in found] + findings
+    if is_unknown and (occasion == "fit" or findings):
         findings += _unknown_caller(direct, estimator)
-    price = _price_of_search(calls, occasion)
+    price = _price_of_searches(calls, occasion)
     if not findings:
         return
-    text = "; ".join(dict.fromkeys(f"{who} around {name} {what}" for _, who, what, _ in findings))
+    # A tool's own parts do what it does.
+    said = {}
+    for _, who, what, _ in findings:
+        said.setdefault(what, f"{who} around {name} {what}")
+    text = "; ".join(said.values())
     if any(refused for *_, refused in findings):
         raise ValueError(f"{text}. Nothing was computed or charged")
     if on_raw_data() == "raise":
@@ -406,42 +410,44 @@ def _judge(estimator, calls, direct, on_raw_data, occasion):
             "on_raw_data='raise'"
         )
     found_in = [call for call, *_ in findings]
-    outermost = calls[-1] if calls else direct
+    outermost = direct if is_unknown and stack.is_outermost or not calls else calls[-1]
     with _warning:
         _warn_once(text, outermost, found_in, more=price and f"; {price}")
 
 
-def _price_of_search(calls, occasion):
-    """Refuse a search of scikit-learn whose fits the budget cannot pay, before the first one.
+def _price_of_searches(calls, occasion):
+    """Refuse a search whose fits the budget cannot pay, before the first one.
 
     Returns
     -------
     str
         What its fits will charge, in words; "" if no search begins, or that is not known.
     """
-    for call in calls if occasion == "clone" else ():
-        # Its first clone is that of its parameter: what it clones for its fits comes after it.
-        is_search = call.f_globals["__name__"] == SEARCH and call.f_code.co_name == "fit"
-        if is_search and "base_estimator" not in call.f_locals:
-            price = search_price(call.f_locals)
-            if price is None:
-                continue
-            name, (n_fits, epsilon, delta, accountant) = _name_of(call), price
-            left = accountant.epsilon_remaining
-            words = f"its {n_fits} fits and their scores charge epsilon {epsilon:.6g} in all"
-            if epsilon > left * (1 + 1e-9):
-                total = accountant.epsilon, accountant.delta
-                raise BudgetExceededError(
-                    (epsilon, delta),
-                    (left, max(total[1] - accountant.delta_spent, 0.0)),
-                    total,
-                    message=f"{name}: {words}, and the budget has {left:.6g} left: give each fit a "
-                    "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
-                    "charge. Nothing was computed or charged",
-                )
-            if getattr(_subject(call.f_locals), "verbose", 0):
-                print(f"{name}: {words}, of {left:.6g} left")
-            return f"{words}, of {left:.6g} left"
+    for call in reversed(calls) if occasion == "clone" else ():
+        search, said = _subject(call.f_locals), _said_of(call)
+        if call.f_code.co_name != "fit" or said.has_price:
+            continue
+        # Searches clone what they fit: the first time there was no charge.
+        said.has_price = True
+        price = price_of_search(search, call.f_locals.get("X"))
+        if price is None:
+            continue
+        name, accountant = type(search).__name__, price.accountant
+        left = accountant.epsilon_remaining
+        if price.epsilon > left * (1 + 1e-9):
+            total = accountant.epsilon, accountant.delta
+            raise BudgetExceededError(
+                (price.epsilon, price.delta),
+                (left, max(total[1] - accountant.delta_spent, 0.0)),
+                total,
+                message=f"{name}: {price}, and the budget has {left:.6g} left: give each fit a "
+                "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
+                "charge. Nothing was computed or charged",
+            )
+        words = f"{price}, of {left:.6g} left"
+        if getattr(search, "verbose", 0):
+            print(f"{name}: {words}")
+        return words
     return ""
 
 
@@ -544,12 +550,14 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
         return []
     params = estimator.get_params()
     found = []
-    for step in _step_readers[0](estimator):
+    for step in _step_readers[0](estimator, with_fitted=True):
         # Tools with private estimators inside follow. What was planned was checked.
         # What functions do with the targets comes before the private regressor gets them.
         is_of_targets = type(step.estimator).__module__ == TARGETS
-        is_tool = holds_private(step.estimator) and not is_of_targets or step.kind == leave_out
-        if is_tool or any(map(_checks_its_steps, _holders(step.name, params))):
+        is_judged = step.kind == leave_out
+        if holds_private(step.estimator) and not is_of_targets:
+            is_judged = step.kind != "learns" or _row_of_class(type(step.estimator)) is not None
+        if is_judged or any(map(_checks_its_steps, _holders(step.name, params))):
             continue
         advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
