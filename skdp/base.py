@@ -30,7 +30,7 @@ from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import Door, RandomSource
 from skdp.noise._source import is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._callers import check_callers, is_sent_to_workers
+from skdp.utils._callers import check_callers, gets_generated_folds, is_sent_to_workers
 from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._findings import collect_findings, warn_of_findings
@@ -294,6 +294,12 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     def __sklearn_clone__(self):
         _check_callers_of(self, "clone")
         return super().__sklearn_clone__()
+
+    def __sklearn_tags__(self):
+        # scikit-learn's tools ask for tags just before they read the folds that they were given.
+        if gets_generated_folds():
+            _check_callers_of(self, "clone")
+        return super().__sklearn_tags__()
 
     def _charge_needs_no_shape(self):
         """Say whether what a fit charges is the same for every shape of table."""

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostRegressor,
@@ -42,7 +43,9 @@ from sklearn.model_selection import (
     HalvingRandomSearchCV,
     KFold,
     RandomizedSearchCV,
+    RepeatedStratifiedKFold,
     StratifiedKFold,
+    StratifiedShuffleSplit,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
@@ -72,6 +75,7 @@ from skdp import (
     DPStandardScaler,
     LedgerError,
     PrivacyAccountant,
+    RandomizedResponseTransformer,
     RawDataWarning,
 )
 from skdp.model_selection import make_dp_scorer
@@ -368,6 +372,41 @@ WARNED = {
         ).fit(X, target),
         "StandardScaler",
     ),
+    "a scaler that was fitted before": (
+        lambda accountant: make_pipeline(
+            FrozenEstimator(StandardScaler().fit(X)), classifier(accountant)
+        ).fit(X, y),
+        "rows that skdp does not know",
+    ),
+    "a selection by a raw model that was fitted before": (
+        lambda accountant: make_pipeline(
+            SelectFromModel(LogisticRegression().fit(X, y), prefit=True), classifier(accountant)
+        ).fit(X, y),
+        "rows that skdp does not know",
+    ),
+    "voting with a raw member that was fitted before": (
+        lambda accountant: VotingClassifier(
+            [
+                ("raw", FrozenEstimator(LogisticRegression().fit(X, y))),
+                ("private", classifier(accountant)),
+            ]
+        ).fit(X, y),
+        "members ['raw'] that learned from rows which skdp does not know",
+    ),
+    "a raw model behind private reports": (
+        lambda accountant: make_pipeline(
+            RandomizedResponseTransformer(0.1, categories=[[0.0, 1.0]] * 3, accountant=accountant),
+            LogisticRegression(),
+        ).fit(np.sign(X), y),
+        "LogisticRegression",
+    ),
+    "a raw selection behind private reports": (
+        lambda accountant: make_pipeline(
+            RandomizedResponseTransformer(0.1, categories=[[0.0, 1.0]] * 3, accountant=accountant),
+            SelectKBest(k=1),
+        ).fit(np.sign(X), y),
+        "SelectKBest",
+    ),
     "a raw model behind a private step": (
         lambda accountant: make_pipeline(scaler(accountant), LogisticRegression()).fit(X, y),
         "LogisticRegression",
@@ -436,6 +475,27 @@ PRIVATE = {
         1e-6,
         accountant,
         public_steps=["standardscaler"],
+    ).fit(X, y),
+    "clusters of private reports": lambda accountant: make_pipeline(
+        RandomizedResponseTransformer(0.1, categories=[[0.0, 1.0]] * 3, accountant=accountant),
+        StandardScaler(),
+        KMeans(2),
+    ).fit(np.sign(X), y),
+    "selection by a fitted private model": lambda accountant: make_pipeline(
+        SelectFromModel(classifier(accountant).fit(X, y), prefit=True), classifier(accountant)
+    ).fit(X, y),
+    "a frozen private step": lambda accountant: make_pipeline(
+        FrozenEstimator(make_pipeline(scaler(accountant), Normalizer()).fit(X)),
+        classifier(accountant),
+    ).fit(X, y),
+    "a plan with a frozen public step": lambda accountant: split_budget(
+        make_pipeline(
+            FrozenEstimator(StandardScaler().fit(X)), DPLogisticRegression(data_norm=2.0)
+        ),
+        0.1,
+        1e-6,
+        accountant,
+        public_steps=["frozenestimator"],
     ).fit(X, y),
     "a private search": lambda accountant: DPGridSearchCV(
         DPLogisticRegression(data_norm=2.0), GRID, accountant=accountant
@@ -718,6 +778,37 @@ def test_an_unknown_tool_is_named_and_a_script_is_not(monkeypatch):
         )
 
 
+def test_an_unknown_tool_is_seen_around_classes_of_the_users(monkeypatch):
+    """What the user's own `fit` gets is what the tool gives."""
+    tool = installed("/usr/lib/python3/site-packages/some_tool.py", monkeypatch)
+
+    class Own(DPLogisticRegression):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    class Around(tool.ClassifierMixin, tool.BaseEstimator):
+        def __init__(self, estimator):
+            self.estimator = estimator
+
+        def fit(self, X, y):
+            clone(self.estimator).fit(X, y)
+            return self
+
+    def own(accountant):
+        return Own(0.1, delta=1e-6, data_norm=2.0, accountant=accountant)
+
+    for build in (own, lambda a: Around(classifier(a)), lambda a: Around(own(a))):
+        texts, error = happens(lambda a, b=build: tool.Wrapper(b(a)).fit(X, y), budget())
+        assert error is None
+        assert len(texts) == 1
+        assert "Wrapper of some_tool" in texts[0]
+        # By themselves, in one's own function, and in a tool that only calls functions.
+        assert happens(lambda a, b=build: b(a).fit(X, y), budget()) == ([], None)
+        assert happens(
+            lambda a, b=build: tool.call(lambda: b(a).fit(X, y)), budget(on_raw_data="raise")
+        ) == ([], None)
+
+
 def test_a_seed_that_an_unknown_tool_sets_is_refused(monkeypatch):
     tool = installed("/usr/lib/python3/site-packages/some_tool.py", monkeypatch)
     accountant = budget()
@@ -744,6 +835,70 @@ def test_each_call_of_a_tool_is_warned_of():
     assert {w.filename for w in caught if issubclass(w.category, RawDataWarning)} == {__file__}
 
 
+@pytest.mark.parametrize("name", WARNED)
+def test_a_loop_over_one_object_is_warned_of_each_time(name):
+    """The frames of its calls have the same address, one after the other."""
+    if "in processes" in name:
+        pytest.skip("one start of processes is enough")
+    fit, _ = WARNED[name]
+    accountant = budget(name)
+    fitted = []
+    texts, error = happens(lambda a: fitted.extend(fit(a) for _ in range(2)), accountant)
+    assert error is None
+    assert len(texts) == 2
+    model = fitted[0]
+    if not hasattr(model, "get_params"):
+        return
+
+    def again(_):
+        for _ in range(3):
+            labels = target if "regressors" in name or "target" in name else y
+            model.fit(X, three if "one versus one" in name else labels)
+
+    if not any(word in name for word in ("chain", "frozen", "start", "self-training")):
+        assert len(happens(again, None)[0]) == 3
+
+
+THREADED = {
+    "grid search": lambda a: GridSearchCV(
+        make_pipeline(StandardScaler(), classifier(a)), {}, cv=FOLDS, n_jobs=2
+    ),
+    "private scores": lambda a: GridSearchCV(
+        make_pipeline(StandardScaler(), classifier(a)), {}, scoring=scorer(a), cv=FOLDS, n_jobs=2
+    ),
+    "private scores of a raw model": lambda a: GridSearchCV(
+        LogisticRegression(), GRID, scoring=scorer(a), cv=FOLDS, n_jobs=2
+    ),
+    "voting": lambda a: VotingClassifier(
+        [(name, make_pipeline(StandardScaler(), classifier(a))) for name in ("a", "b")], n_jobs=2
+    ),
+    "one versus rest": lambda a: OneVsRestClassifier(
+        make_pipeline(StandardScaler(), classifier(a)), n_jobs=2
+    ),
+    "a search inside": lambda a: OneVsRestClassifier(
+        GridSearchCV(classifier(a), GRID, cv=FOLDS), n_jobs=2
+    ),
+    "stacking": lambda a: StackingClassifier(
+        [("a", make_pipeline(StandardScaler(), classifier(a))), ("b", classifier(a))],
+        cv=FOLDS,
+        n_jobs=2,
+    ),
+    "calibration": lambda a: CalibratedClassifierCV(
+        make_pipeline(StandardScaler(), classifier(a)), cv=FOLDS, n_jobs=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", THREADED)
+def test_threads_of_one_tool_warn_once(name):
+    labels = three if name in ("one versus rest", "a search inside") else y
+    for _ in range(3):
+        with joblib.parallel_config("threading"):
+            texts, error = happens(lambda a: THREADED[name](a).fit(X, labels), budget())
+        assert error is None
+        assert len(texts) == 1
+
+
 def test_what_was_warned_of_is_refused_once_warnings_are_errors():
     accountant = budget()
     search = GridSearchCV(classifier(accountant), GRID, cv=FOLDS)
@@ -761,25 +916,93 @@ def test_what_was_warned_of_is_refused_once_warnings_are_errors():
     assert spent[1:] == [spent[0]] * 2
 
 
+PRICED = {
+    # 2 candidates, 3 folds and the fit at the end charge .1 each, and 6 scores as much.
+    "grid": (lambda m, s: GridSearchCV(m, GRID, scoring=s, cv=FOLDS), 0.7, 0.6, True),
+    "random": (
+        lambda m, s: RandomizedSearchCV(m, GRID, n_iter=2, scoring=s, cv=FOLDS),
+        0.7,
+        0.6,
+        True,
+    ),
+    "without refit": (
+        lambda m, s: GridSearchCV(m, GRID, scoring=s, cv=FOLDS, refit=False),
+        0.6,
+        0.6,
+        True,
+    ),
+    "with scores of training rows": (
+        lambda m, s: GridSearchCV(m, GRID, scoring=s, cv=FOLDS, return_train_score=True),
+        0.7,
+        1.2,
+        True,
+    ),
+    # 3 + 2 features are tried in 3 folds.
+    "sequential": (
+        lambda m, s: SequentialFeatureSelector(m, n_features_to_select=2, scoring=s, cv=FOLDS),
+        1.5,
+        1.5,
+        True,
+    ),
+    "sequential backward": (
+        lambda m, s: SequentialFeatureSelector(
+            m, n_features_to_select=1, direction="backward", scoring=s, cv=FOLDS
+        ),
+        1.5,
+        1.5,
+        True,
+    ),
+    "sequential by default": (
+        lambda m, s: SequentialFeatureSelector(m, scoring=s, cv=FOLDS),
+        0.9,
+        0.9,
+        True,
+    ),
+    # 3 features are eliminated in 3 folds, and at the end as many as the scores say.
+    "RFECV": (lambda m, s: RFECV(m, scoring=s, cv=FOLDS), 1.1, 0.9, False),
+    "RFECV by two": (
+        lambda m, s: RFECV(m, scoring=s, cv=FOLDS, step=2, min_features_to_select=1),
+        0.8,
+        0.6,
+        False,
+    ),
+    # It scores training rows by default.
+    "halving": (
+        lambda m, s: HalvingGridSearchCV(m, GRID, scoring=s, cv=FOLDS, min_resources=100),
+        0.7,
+        1.2,
+        False,
+    ),
+    # The number of labels is a matter of the rows.
+    "one against the rest": (
+        lambda m, s: GridSearchCV(OneVsRestClassifier(m), {}, scoring=s, cv=FOLDS),
+        0.4,
+        0.3,
+        False,
+    ),
+}
+
+
 @pytest.mark.parametrize("is_private", [True, False])
-def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(is_private):
-    """2 candidates, 3 folds and the fit at the end charge .1 each, and 6 scores as much."""
-    asked = 1.3 if is_private else 0.7
-    for cap, enough in ((asked, True), (asked - 0.05, False)):
+@pytest.mark.parametrize("name", PRICED)
+def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(name, is_private):
+    build, fits, scores, is_exact = PRICED[name]
+    asked = fits + scores * is_private
+    labels = three if name == "one against the rest" else y
+    words = f"epsilon {asked:.6g} " + ("in all" if is_exact else "or more")
+    for cap in (10.0, asked + 1e-9, asked - 0.05):
         accountant = PrivacyAccountant(cap, 1e-2, ledger="memory://")
         scoring = scorer(accountant) if is_private else "accuracy"
-        for search in (
-            GridSearchCV(classifier(accountant), GRID, scoring=scoring, cv=FOLDS),
-            RandomizedSearchCV(classifier(accountant), GRID, n_iter=2, scoring=scoring, cv=FOLDS),
-        ):
-            texts, error = happens(lambda a, s=search: s.fit(X, y), accountant)
-            if enough:
-                assert error is None
-                assert accountant.epsilon_spent == pytest.approx(asked)
-                assert is_private or f"charge epsilon {asked} in all, of {asked} left" in texts[0]
-                break
-            assert f"epsilon {asked} in all, and the budget has {cap:.6g} left" in str(error)
+        search = build(classifier(accountant), scoring)
+        texts, error = happens(lambda a, s=search: s.fit(X, labels), accountant)
+        if cap < asked:
+            assert f"{words}, and the budget has {cap:.6g} left" in str(error)
             assert accountant.epsilon_spent == 0.0
+        elif is_exact or cap == 10.0:
+            assert error is None
+            spent = accountant.epsilon_spent
+            assert spent == pytest.approx(asked) if is_exact else spent >= asked - 1e-9
+            assert is_private or f"{words}, of {cap:.6g} left" in texts[0]
 
 
 def test_a_search_whose_candidates_are_estimators_has_no_price():
@@ -857,6 +1080,85 @@ def test_listed_folds_with_a_row_twice_are_refused(name):
             assert "list rows more than once" in str(error)
             assert "Nothing was computed or charged" in str(error)
             assert accountant.epsilon_spent == 0.0
+
+
+GENERATORS = {
+    "stratified": lambda: StratifiedKFold(3).split(X, y),
+    "repeated": lambda: RepeatedStratifiedKFold(n_splits=2, n_repeats=1).split(X, y),
+    "shuffled": lambda: StratifiedShuffleSplit(2, random_state=0).split(X, y),
+}
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("name", sorted(set(WITH_FOLDS) - {"calibration"}))
+def test_generated_folds_are_judged_by_their_splitter(name, generator):
+    """It is seen before the folds are read, and so before the charge."""
+    accountant = budget(on_raw_data="raise")
+    _, error = happens(lambda a: WITH_FOLDS[name](a, GENERATORS[generator]()), accountant)
+    assert "depend on their labels" in str(error)
+    assert accountant.epsilon_spent == 0.0
+    # A shuffle makes no partition, which some of the tools ask for. Halving in scikit-learn 1.7
+    # takes no generators.
+    if generator == "stratified" and name != "halving":
+        texts, error = happens(lambda a: WITH_FOLDS[name](a, GENERATORS[generator]()), budget())
+        assert error is None
+        assert len(texts) == 1
+
+
+@pytest.mark.parametrize("name", sorted(set(WITH_FOLDS) - {"calibration", "chain", "halving"}))
+def test_generated_folds_by_row_numbers_are_private(name):
+    accountant = budget(on_raw_data="raise")
+    assert happens(lambda a: WITH_FOLDS[name](a, FOLDS.split(X)), accountant) == ([], None)
+
+
+@pytest.mark.parametrize("name", ["stacking", "chain"])
+def test_folds_that_are_read_after_a_charge_are_refused_before_it(name):
+    def own():
+        yield from FOLDS.split(X)
+
+    for folds in (iter(list(FOLDS.split(X))), own()):
+        accountant = budget()
+        _, error = happens(lambda a, cv=folds: WITH_FOLDS[name](a, cv), accountant)
+        assert "give it a list of folds, or a splitter" in str(error)
+        assert accountant.epsilon_spent == 0.0
+
+
+SCORED = {
+    "grid search": lambda s, **more: GridSearchCV(
+        LogisticRegression(), GRID, scoring=s, cv=FOLDS, **more
+    ).fit(X, y),
+    "two scores": lambda s, **more: GridSearchCV(
+        LogisticRegression(), GRID, scoring={"a": s, "b": s}, refit="a", cv=FOLDS, **more
+    ).fit(X, y),
+    "random search": lambda s, **more: RandomizedSearchCV(
+        LogisticRegression(), GRID, n_iter=2, scoring=s, cv=FOLDS, **more
+    ).fit(X, y),
+    "halving": lambda s, **more: HalvingGridSearchCV(
+        LogisticRegression(), GRID, scoring=s, cv=FOLDS, min_resources=100, **more
+    ).fit(X, y),
+    "cross_val_score": lambda s, **more: cross_val_score(
+        LogisticRegression(), X, y, scoring=s, cv=FOLDS, **more
+    ),
+    "learning_curve": lambda s, **more: learning_curve(
+        LogisticRegression(), X, y, scoring=s, cv=FOLDS, **more
+    ),
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"error_score": "raise"}, {"n_jobs": 2}])
+@pytest.mark.parametrize("name", SCORED)
+def test_a_refused_score_ends_a_search(name, more):
+    """It is no score of NaN, after which the search would fit the raw model."""
+    accountant = PrivacyAccountant(100.0, 1e-2, on_raw_data="raise")
+    _, error = happens(lambda a: SCORED[name](scorer(a), **more), accountant)
+    assert "DPScorer scores a model that learns from raw rows" in str(error)
+    assert "score a private one" in str(error)
+    assert accountant.epsilon_spent == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RawDataWarning)
+        with pytest.raises((RawDataWarning, ValueError), match="scores a model that learns"):
+            SCORED[name](scorer(budget(" in processes")), **more)
 
 
 def test_listed_folds_with_each_row_once_are_taken():

@@ -4,9 +4,10 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
 from skdp.base import PrivateRelease, on_raw_data_of, terms_of
+from skdp.exceptions import RawDataWarning
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._scores import bounded_score
-from skdp.utils._callers import check_scored
+from skdp.utils._callers import RefusedScore, check_scored, hides_errors_of_scores
 from skdp.utils._dask import in_one_run
 from skdp.utils._validation import check_privacy_parameters
 
@@ -76,9 +77,15 @@ class DPScorer:
         RawDataWarning
             Before the charge, if the estimator, or a part of it, is known to learn from raw rows or
             is not known, or if a tool mixes the cells of several rows. With an accountant's
-            ``on_raw_data="raise"`` it is a `ValueError`.
+            ``on_raw_data="raise"`` it is a `ValueError`, also in searches that give a score of NaN
+            to other errors.
         """
-        check_scored(estimator, self, lambda: on_raw_data_of(terms_of(self.accountant)))
+        try:
+            check_scored(estimator, self, lambda: on_raw_data_of(terms_of(self.accountant)))
+        except (ValueError, RawDataWarning) as error:
+            if hides_errors_of_scores():
+                return RefusedScore(error)
+            raise
         X = indexable_table(X)
         y = (read_target if self.score.of_labels else read_numeric_target)(estimator, y, X.shape[0])
         width = getattr(estimator, "n_features_in_", None)

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
 
 from skdp.base import PrivateEstimator, terms_of
 from skdp.pipeline._functions import (
@@ -204,6 +205,10 @@ FRAMES = (
 DENSITY = "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
 LOCAL = "each transform is a charge, predictions too; no plan of fits can hold it"
 FROZEN = "name it in public_steps if what it makes of a row depends on that row alone"
+FITTED = (
+    "it has learned from rows that skdp does not know: if these were private, use a private step; "
+    "if they were public, name it in public_steps of split_budget, or ignore this warning"
+)
 TARGETS = (
     "use a ufunc of numpy or scipy as func and inverse_func, or declare that yours treat each "
     "target by itself by their own attributes __skdp_kind__ = 'stateless'"
@@ -714,6 +719,7 @@ KNOWN = {
         inner=("estimator",),
     ),
     "feature_engine": learns("DPTableVectorizer or another step of skdp"),
+    "feature_engine.pipeline.pipeline.Pipeline": Known(kind="container", inner=("steps",)),
     "feature_engine.creation.MathFeatures": Known(kind="unknown", advice=FUNCTION_INSTEAD),
     "feature_engine.creation.RelativeFeatures": Known(kind="unknown", advice=FUNCTION_INSTEAD),
     "feature_engine.selection.DropFeatures": Known(kind="unknown", advice=COLUMNS_INSTEAD),
@@ -844,7 +850,7 @@ def accepted_entry(estimator):
     return entry if kind_by_table(estimator)[0] == entry.kind else None
 
 
-def find_raw_steps(estimator):
+def find_raw_steps(estimator, with_fitted=False):
     """Return the parts of an estimator that learn from rows without privacy, or may do so.
 
     Nothing is fitted or copied. Private steps, those that learn nothing or were frozen, and
@@ -855,6 +861,9 @@ def find_raw_steps(estimator):
     estimator : estimator
         A pipeline, a search or another estimator, fitted or not. It is looked at from outside,
         together with the estimators inside it.
+    with_fitted : bool, default=False
+        Whether those that were fitted before are looked at, too: frozen ones, and the model of a
+        selection with ``prefit=True``. Their kind is "opaque".
 
     Returns
     -------
@@ -872,14 +881,18 @@ def find_raw_steps(estimator):
     standardscaler | learns | use DPStandardScaler
     """
     found = []
-    _add_raw_steps(estimator, "", found)
+    _add_raw_steps(estimator, "", found, with_fitted)
     return found
 
 
-def _add_raw_steps(estimator, name, found):
+def _add_raw_steps(estimator, name, found, with_fitted):
     # Some libraries' classes have a fit and no get_params.
     is_step = is_estimator(estimator) or find_entry(estimator) is not UNKNOWN
-    if not is_step or isinstance(estimator, FrozenEstimator | PrivateEstimator):
+    if not is_step or isinstance(estimator, PrivateEstimator):
+        return
+    if isinstance(estimator, FrozenEstimator):
+        if with_fitted and find_raw_steps(estimator.estimator):
+            found.append(RawStep(name, estimator, "opaque", FITTED))
         return
     kind, advice = vars(type(estimator)).get("__skdp_kind__"), DECLARE
     if kind is None:
@@ -888,8 +901,41 @@ def _add_raw_steps(estimator, name, found):
         found.append(RawStep(name, estimator, kind, advice))
     for part, value, reason in _raw_choices(estimator):
         found.append(RawStep(join_names(name, part), value, "learns", reason))
+    is_prefit = getattr(estimator, "prefit", None) is True
+    has_reports = False
     for part, inner in (*inner_parts(estimator), *candidates_of(estimator)):
-        _add_raw_steps(inner, join_names(name, part), found)
+        if is_prefit and is_estimator(inner):
+            inner = FrozenEstimator(inner)
+        # Behind private reports of the rows a step computes from these alone.
+        if not (has_reports and _ignores_targets(inner)):
+            _add_raw_steps(inner, join_names(name, part), found, with_fitted)
+        has_reports = has_reports or (hasattr(estimator, "steps") and _reports_rows(inner))
+
+
+def _reports_rows(step):
+    """Return True for a step whose `transform` charges: what it returns may be published."""
+    if isinstance(step, FrozenEstimator):
+        step = step.estimator
+    return isinstance(step, PrivateEstimator) and get_tags(step).non_deterministic
+
+
+# The tags of an estimator say whether it needs targets, not whether it would look at some.
+IGNORE_TARGETS = frozenset(
+    "sklearn.cluster sklearn.covariance sklearn.decomposition sklearn.manifold sklearn.mixture "
+    "sklearn.impute.SimpleImputer sklearn.preprocessing.KBinsDiscretizer "
+    "sklearn.preprocessing.MaxAbsScaler sklearn.preprocessing.MinMaxScaler "
+    "sklearn.preprocessing.OneHotEncoder sklearn.preprocessing.OrdinalEncoder "
+    "sklearn.preprocessing.PowerTransformer sklearn.preprocessing.QuantileTransformer "
+    "sklearn.preprocessing.RobustScaler sklearn.preprocessing.SplineTransformer "
+    "sklearn.preprocessing.StandardScaler".split()
+)
+
+
+def _ignores_targets(step):
+    """Return True for a step of scikit-learn that learns from the table alone, not the targets."""
+    module, name = type(step).__module__, type(step).__name__
+    package = ".".join(module.split(".")[:2])
+    return package in IGNORE_TARGETS or f"{package}.{name}" in IGNORE_TARGETS
 
 
 def _raw_choices(estimator):

@@ -8,12 +8,8 @@ code name these tools, in worker processes too.
 import sys
 import threading
 import warnings
-import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
-from types import ModuleType
-
-from sklearn.base import BaseEstimator
+from dataclasses import dataclass, field, replace
+from types import GeneratorType, ModuleType
 
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
@@ -24,12 +20,16 @@ from skdp.utils._known_callers import (
     is_private,
     known_caller,
     passes_on,
-    search_price,
 )
+from skdp.utils._search_prices import price_of_search
 from skdp.utils._warnings import warn_user
 
-CONTAINERS = ("sklearn.pipeline", "sklearn.compose._column_transformer", "imblearn.pipeline")
-SEARCH = "sklearn.model_selection._search"
+CONTAINERS = (
+    "sklearn.pipeline",
+    "sklearn.compose._column_transformer",
+    "imblearn.pipeline",
+    "feature_engine.pipeline.pipeline",
+)
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
 PARALLEL = "joblib.parallel"
@@ -39,30 +39,29 @@ RAW_STEPS = "has steps that learn from raw rows"
 INSTALLED = ("site-packages", "dist-packages")
 
 
-@dataclass(frozen=True)
-class _Warned:
-    """The call of the outermost tool in a thread of which was warned last, and what was said.
+@dataclass
+class _Said:
+    """What was said of one call of the outermost tool. It is kept in the frame of that call.
 
     Attributes
     ----------
-    subject : callable
-        A weak reference to the tool.
-    chain : tuple
-        Tells the call from other calls of the tool.
-    texts : frozenset of str
+    texts : set of str
         The warnings that were given.
     is_complete : bool
         Whether one of them was about the outermost tool itself. It speaks for all that is inside.
+    has_price : bool
+        Whether the price of a search was compared with what is left.
     """
 
-    subject: Callable
-    chain: tuple
-    texts: frozenset
-    is_complete: bool
+    texts: set = field(default_factory=set)
+    is_complete: bool = False
+    has_price: bool = False
 
 
-# By the thread of the outermost tool: its workers' threads warn of it once together.
-_warned = {}
+# The name of a local variable of the call. It ends with the call, and other calls of the same tool
+# have another one. It can be set in every version of Python: PEP 667 has kept it.
+SAID = "__skdp_said__"
+# Threads of one tool warn of it once together.
 _warning = threading.RLock()
 # What reads the steps of pipelines that learn from rows without privacy.
 _step_readers = []
@@ -105,17 +104,26 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     if getattr(estimator, "_refusal", None) is not None:
         # It was found when it was sent to this worker.
         raise estimator._refusal
-    calls, direct, is_parallel = _read_stack(sys._getframe(2))
-    stacks = [threading.get_ident()]
-    # What is outside a worker's thread, or one that sends tasks to processes, waits elsewhere.
-    while is_parallel and (found := _find_waiting(estimator, stacks)) is not None:
-        thread, frame = found
-        stacks.append(thread)
-        outer, outer_direct, is_parallel = _read_stack(frame)
-        calls += outer
-        direct = outer_direct if direct is None else direct
-    if calls or (direct is not None and _is_installed(direct)):
-        _judge(estimator, calls, direct, on_raw_data, occasion, stacks[-1])
+    stack = _calls_around(sys._getframe(2))
+    if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
+        _judge(estimator, stack, on_raw_data, occasion)
+
+
+def gets_generated_folds():
+    """Say whether a known tool that is called now was given a generator of folds, unread so far.
+
+    Which splitter makes the folds can be seen only before they are read. The tools ask whether the
+    estimator is a classifier just before they read them.
+    """
+    frame = sys._getframe(2)
+    while frame is not None:
+        if is_known(frame.f_globals.get("__name__") or ""):
+            variables = frame.f_locals
+            folds = variables.get("cv", getattr(_subject(variables), "cv", None))
+            if isinstance(folds, GeneratorType) and folds.gi_frame is not None:
+                return True
+        frame = frame.f_back
+    return False
 
 
 def is_sent_to_workers():
@@ -133,68 +141,121 @@ def is_sent_to_workers():
     return False
 
 
-def _read_stack(frame):
-    """Return what the calls from a frame outwards are.
+def _calls_around(frame):
+    """Return the `_Stack` of a frame, with the calls in other threads that wait for it."""
+    stack = _read_stack(frame)
+    calls, direct, is_outermost = stack.calls, stack.direct, stack.is_outermost
+    threads = {threading.get_ident()}
+    # What is outside a worker's thread, or one that sends tasks to processes, waits elsewhere.
+    while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
+        stack = _read_stack(frame)
+        calls = calls + stack.calls
+        if direct is None:
+            direct, is_outermost = stack.direct, stack.is_outermost
+        else:
+            is_outermost = is_outermost and not stack.calls
+    return replace(stack, calls=calls, direct=direct, is_outermost=is_outermost)
 
-    Parameters
+
+@dataclass(frozen=True)
+class _Stack:
+    """The calls from a frame outwards, in one thread.
+
+    Attributes
     ----------
-    frame : frame
-
-    Returns
-    -------
     calls : list of frames
         Those of known tools and containers, from the inside out.
     direct : frame or None
-        The innermost one of other code that does not only pass on rows.
+        Of other code that does not only pass on rows the innermost call; of an installed package
+        the outermost one, which is what the user called.
+    is_outermost : bool
+        Whether `direct` is outside of all calls.
+    batches : list of frames
+        Those in which joblib works on tasks of a call, or sends them, from the inside out.
     is_parallel : bool
         Whether joblib works on a task of another thread, so that calls may be missing.
     """
-    calls, direct, is_parallel = [], None, False
+
+    calls: list
+    direct: object
+    is_outermost: bool
+    batches: list
+    is_parallel: bool
+
+
+def _read_stack(frame):
+    """Return the `_Stack` of a frame."""
+    calls, direct, is_outermost, batches, package = [], None, False, [], None
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
+            is_outermost = False
         elif module == PARALLEL or module in SENDS_TASKS:
-            is_parallel = True
-        elif direct is None and not passes_on(module):
-            direct = frame
+            batches.append(frame)
+        elif direct is None and not passes_on(module) and not _is_fit_of_the_users(frame):
+            direct, is_outermost = frame, True
+            package = module.partition(".")[0] if _is_installed(frame) else None
+        elif package is not None and module.partition(".")[0] == package:
+            direct, is_outermost = frame, True
         frame = frame.f_back
-    return calls, direct, is_parallel and threading.current_thread() is not threading.main_thread()
+    is_worker = threading.current_thread() is not threading.main_thread()
+    return _Stack(calls, direct, is_outermost, batches, is_worker and bool(batches))
 
 
-def _find_waiting(estimator, known):
-    """Return the thread that waits in joblib for a task with an estimator, and its innermost call.
+def _is_fit_of_the_users(frame):
+    """Say whether a call is `fit` of an estimator of the user's own, which a tool may have called.
+
+    A class derived from a private one, or around one, gives on the rows that it gets.
+    """
+    code = frame.f_code
+    # Other frames' variables are not asked for: that would keep rows alive which they delete.
+    if code.co_name not in FITS or code.co_varnames[:1] != ("self",) or _is_installed(frame):
+        return False
+    return hasattr(frame.f_locals.get("self"), "get_params")
+
+
+def _find_waiting(stack, known):
+    """Return the call of joblib, in another thread, that waits for the task of a stack.
 
     Parameters
     ----------
-    estimator : estimator
-    known : list of int
-        Threads that were looked at.
+    stack : _Stack
+    known : set of int
+        Threads that were looked at. The one that is found is added.
 
     Returns
     -------
-    (int, frame) or None
-        None if no tool that waits holds this estimator itself: a copy was looked at when it was
-        made.
+    frame or None
+        None if there is none, as in a worker process.
     """
-    for thread, frame in sys._current_frames().items():
-        while thread not in known and frame is not None:
-            if frame.f_globals.get("__name__") == PARALLEL and _is_held(estimator, frame):
-                return thread, frame
+    tasks = [_pickles_of(frame) for frame in stack.batches]
+    for thread, innermost in sys._current_frames().items():
+        frame = innermost if thread not in known else None
+        while frame is not None:
+            if frame.f_globals.get("__name__") == PARALLEL:
+                pickles = _pickles_of(frame)
+                if pickles is not None and any(own is pickles for own in tasks):
+                    known.add(thread)
+                    return frame
             frame = frame.f_back
     return None
 
 
-def _is_held(estimator, frame):
-    """Say whether an object whose method is among the calls outside a frame has an estimator."""
-    while frame is not None:
-        owner = _subject(frame.f_locals)
-        # Other classes may have a `get_params` that is something else.
-        parts = owner.get_params().values() if isinstance(owner, BaseEstimator) else ()
-        if any(part is estimator for part in parts):
-            return True
-        frame = frame.f_back
-    return False
+def _pickles_of(frame):
+    """Return what a call of joblib has in common with its tasks, and no other call, or None.
+
+    It is a dictionary in which they keep what they pickle.
+    """
+    variables = frame.f_locals
+    owner = variables.get("self")
+    if frame.f_globals.get("__name__") in SENDS_TASKS:
+        # An item of loky has a function; one of a pool is a tuple with a function, in a wrapper.
+        owner = variables.get("obj")
+        owner = owner[2] if isinstance(owner, tuple) and len(owner) > 2 else owner
+        for name in ("fn", "func"):
+            owner = getattr(owner, name, owner)
+    return getattr(owner, "_pickle_cache", None)
 
 
 def check_scored(estimator, scorer, on_raw_data):
@@ -235,15 +296,12 @@ def check_scored(estimator, scorer, on_raw_data):
             f"predicts: {steps}. The charge covers the score of a released model: score a private "
             "one, or FrozenEstimator(model) of a model of public rows"
         )
-    frame, calls = sys._getframe(2), []
-    while frame is not None:
-        module, function = frame.f_globals.get("__name__") or "", frame.f_code.co_name
-        row = known_caller(module, function)
-        if row is not None:
-            calls.append(frame)
-            if row.wrong_scores:
-                found.append(f"{row.name or function} around {name} {row.wrong_scores}")
-        frame = frame.f_back
+    calls = _calls_around(sys._getframe(2)).calls
+    for call in calls:
+        function = call.f_code.co_name
+        row = known_caller(call.f_globals["__name__"], function)
+        if row is not None and row.wrong_scores:
+            found.append(f"{row.name or function} around {name} {row.wrong_scores}")
     if not found:
         return
     text = "; ".join(dict.fromkeys(found))
@@ -253,9 +311,38 @@ def check_scored(estimator, scorer, on_raw_data):
             "on_raw_data='raise'"
         )
     if calls:
-        _warn_once(text, calls[-1], [], is_spoken_for=False)
+        with _warning:
+            _warn_once(text, calls[-1], [])
     else:
         warn_user(text, RawDataWarning, is_between=passes_on)
+
+
+class RefusedScore:
+    """What a private scorer returns where scikit-learn would turn its error into a score of NaN.
+
+    A search would go on after that, and fit the raw model at the end. A score that is no number it
+    refuses, with a `ValueError` that quotes this object.
+
+    Parameters
+    ----------
+    reason : Exception
+    """
+
+    def __init__(self, reason):
+        self.reason = reason
+
+    def __repr__(self):
+        return f"a refusal: {self.reason}"
+
+
+def hides_errors_of_scores():
+    """Return True if a function of scikit-learn that calls a scorer goes on after its errors."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == VALIDATION and frame.f_code.co_name == "_score":
+            return frame.f_locals.get("error_score", "raise") != "raise"
+        frame = frame.f_back
+    return False
 
 
 def _is_installed(frame):
@@ -273,16 +360,18 @@ def _is_of_skdp(value):
     return isinstance(name, str) and name.partition(".")[0] == "skdp"
 
 
-def _judge(estimator, calls, direct, on_raw_data, occasion, thread):
+def _judge(estimator, stack, on_raw_data, occasion):
     """Raise or warn for what is wrong with any of the calls around an estimator."""
     name = type(estimator).__name__
-    findings = []
+    calls, direct = stack.calls, stack.direct
+    findings, others = [], []
     checked = _inside_checked(calls)
     # From the user's code inwards.
     for call in reversed(calls):
         module, function = call.f_globals["__name__"], call.f_code.co_name
         row = known_caller(module, function)
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
+            others.append((call, row))
             continue
         if module == VALIDATION and _is_called_by_tool(call):
             # That tool's row says what it makes of the scores or the answers. Folds that it was
@@ -298,12 +387,21 @@ def _judge(estimator, calls, direct, on_raw_data, occasion, thread):
             what.startswith(RAW_STEPS) for _, _, what, _ in findings
         )
         findings += _findings_of(call, row, title, occasion, skips_steps)
-    if occasion == "fit" and direct is not None and _is_installed(direct):
+    is_unknown = direct is not None and _is_installed(direct)
+    # By itself a copy says nothing of what a tool will do.
+    if findings and occasion == "clone":
+        around = [_findings_of(c, r, _public_name(c, r, calls), occasion, True) for c, r in others]
+        findings = [finding for found in around for finding in found] + findings
+    if is_unknown and (occasion == "fit" or findings):
         findings += _unknown_caller(direct, estimator)
-    price = _price_of_search(calls, occasion)
+    price = _price_of_searches(calls, occasion)
     if not findings:
         return
-    text = "; ".join(dict.fromkeys(f"{who} around {name} {what}" for _, who, what, _ in findings))
+    # A tool's own parts do what it does.
+    said = {}
+    for _, who, what, _ in findings:
+        said.setdefault(what, f"{who} around {name} {what}")
+    text = "; ".join(said.values())
     if any(refused for *_, refused in findings):
         raise ValueError(f"{text}. Nothing was computed or charged")
     if on_raw_data() == "raise":
@@ -312,46 +410,48 @@ def _judge(estimator, calls, direct, on_raw_data, occasion, thread):
             "on_raw_data='raise'"
         )
     found_in = [call for call, *_ in findings]
-    outermost = calls[-1] if calls else direct
+    outermost = direct if is_unknown and stack.is_outermost or not calls else calls[-1]
     with _warning:
-        _warn_once(text, outermost, found_in, more=price and f"; {price}", thread=thread)
+        _warn_once(text, outermost, found_in, more=price and f"; {price}")
 
 
-def _price_of_search(calls, occasion):
-    """Refuse a search of scikit-learn whose fits the budget cannot pay, before the first one.
+def _price_of_searches(calls, occasion):
+    """Refuse a search whose fits the budget cannot pay, before the first one.
 
     Returns
     -------
     str
         What its fits will charge, in words; "" if no search begins, or that is not known.
     """
-    for call in calls if occasion == "clone" else ():
-        # Its first clone is that of its parameter: what it clones for its fits comes after it.
-        is_search = call.f_globals["__name__"] == SEARCH and call.f_code.co_name == "fit"
-        if is_search and "base_estimator" not in call.f_locals:
-            price = search_price(call.f_locals)
-            if price is None:
-                continue
-            name, (n_fits, epsilon, delta, accountant) = _name_of(call), price
-            left = accountant.epsilon_remaining
-            words = f"its {n_fits} fits and their scores charge epsilon {epsilon:.6g} in all"
-            if epsilon > left * (1 + 1e-9):
-                total = accountant.epsilon, accountant.delta
-                raise BudgetExceededError(
-                    (epsilon, delta),
-                    (left, max(total[1] - accountant.delta_spent, 0.0)),
-                    total,
-                    message=f"{name}: {words}, and the budget has {left:.6g} left: give each fit a "
-                    "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
-                    "charge. Nothing was computed or charged",
-                )
-            if getattr(_subject(call.f_locals), "verbose", 0):
-                print(f"{name}: {words}, of {left:.6g} left")
-            return f"{words}, of {left:.6g} left"
+    for call in reversed(calls) if occasion == "clone" else ():
+        search, said = _subject(call.f_locals), _said_of(call)
+        if call.f_code.co_name != "fit" or said.has_price:
+            continue
+        # Searches clone what they fit: the first time there was no charge.
+        said.has_price = True
+        price = price_of_search(search, call.f_locals.get("X"))
+        if price is None:
+            continue
+        name, accountant = type(search).__name__, price.accountant
+        left = accountant.epsilon_remaining
+        if price.epsilon > left * (1 + 1e-9):
+            total = accountant.epsilon, accountant.delta
+            raise BudgetExceededError(
+                (price.epsilon, price.delta),
+                (left, max(total[1] - accountant.delta_spent, 0.0)),
+                total,
+                message=f"{name}: {price}, and the budget has {left:.6g} left: give each fit a "
+                "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
+                "charge. Nothing was computed or charged",
+            )
+        words = f"{price}, of {left:.6g} left"
+        if getattr(search, "verbose", 0):
+            print(f"{name}: {words}")
+        return words
     return ""
 
 
-def _warn_once(text, outermost, found_in, more="", is_spoken_for=True, thread=None):
+def _warn_once(text, outermost, found_in, more=""):
     """Warn, once for each call of the outermost tool; always if the user made it an error.
 
     Parameters
@@ -364,23 +464,25 @@ def _warn_once(text, outermost, found_in, more="", is_spoken_for=True, thread=No
         The calls in which something is wrong.
     more : str, default=""
         What the warning says beside, and what makes no new one.
-    is_spoken_for : bool, default=True
-        Whether a warning of the outermost tool itself speaks for this one.
-    thread : int or None, default=None
-        In which the outermost tool was called; None stands for this one.
     """
-    thread = threading.get_ident() if thread is None else thread
-    subject, chain = _identity(outermost)
-    last = _warned.get(thread)
-    is_same = last is not None and last.chain == chain and last.subject() is subject
-    known = last.texts if is_same else frozenset()
-    is_complete = is_same and last.is_complete
-    if (text in known or (is_complete and is_spoken_for)) and not _is_error():
+    said = _said_of(outermost)
+    if (said.is_complete or text in said.texts) and not _is_error():
         return
     warn_user(text + more, RawDataWarning, is_between=passes_on)
     # Not before: a warning that is an error stops the next call as well.
-    is_complete = is_complete or outermost in found_in
-    _warned[thread] = _Warned(_reference(subject), chain, known | {text}, is_complete)
+    said.texts.add(text)
+    said.is_complete = said.is_complete or outermost in found_in
+
+
+def _said_of(call):
+    """Return what was said of a call of a tool."""
+    said = call.f_locals.get(SAID)
+    if said is None:
+        said = _Said()
+        # A function that reads `locals()` would see it: of such a one each fit is warned of.
+        if "locals" not in call.f_code.co_names:
+            call.f_locals[SAID] = said
+    return said
 
 
 def _findings_of(call, row, name, occasion, skips_steps):
@@ -448,12 +550,14 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
         return []
     params = estimator.get_params()
     found = []
-    for step in _step_readers[0](estimator):
+    for step in _step_readers[0](estimator, with_fitted=True):
         # Tools with private estimators inside follow. What was planned was checked.
         # What functions do with the targets comes before the private regressor gets them.
         is_of_targets = type(step.estimator).__module__ == TARGETS
-        is_tool = holds_private(step.estimator) and not is_of_targets or step.kind == leave_out
-        if is_tool or any(map(_checks_its_steps, _holders(step.name, params))):
+        is_judged = step.kind == leave_out
+        if holds_private(step.estimator) and not is_of_targets:
+            is_judged = step.kind != "learns" or _row_of_class(type(step.estimator)) is not None
+        if is_judged or any(map(_checks_its_steps, _holders(step.name, params))):
             continue
         advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
@@ -598,31 +702,6 @@ def _public_name(call, row, calls):
         return name
     of_tool = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name) is row]
     return next((n for n in map(_name_of, reversed(of_tool)) if not n.startswith("_")), name)
-
-
-def _identity(call):
-    """Return what tells one call of a tool from another one, as (object, tuple).
-
-    The address of a frame can be that of an earlier one. The user's code, which waits for the tool,
-    has gone on meanwhile.
-    """
-    variables = call.f_locals
-    subject = _subject(variables)
-    subject = variables.get("estimator") if subject is None else subject
-    chain = [id(call)]
-    outer = call.f_back
-    while outer is not None:
-        chain.append((id(outer), outer.f_lasti))
-        outer = outer.f_back
-    return subject, tuple(chain)
-
-
-def _reference(subject):
-    """Return a weak reference: what was warned of keeps no model and no rows alive."""
-    try:
-        return weakref.ref(subject)
-    except TypeError:
-        return lambda: subject if subject is None else object()
 
 
 def _is_error():

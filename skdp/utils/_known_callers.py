@@ -1,10 +1,10 @@
 """Which other tools fit private estimators, what is wrong with it, and what to write instead."""
 
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import GeneratorType
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -18,7 +18,7 @@ INDEX_SPLITTERS = frozenset(
 # Methods and functions in which a tool learns from the rows that it was given.
 FITS = frozenset(
     "fit _fit fit_transform fit_predict partial_fit _partial_fit fit_resample conformalize "
-    "fit_conformalize find_label_issues".split()
+    "fit_conformalize calibrate find_label_issues".split()
 )
 
 IF_PUBLIC = "if the rows that it gets are public, ignore this warning"
@@ -77,13 +77,13 @@ class KnownCaller:
 
 def is_private(value):
     """Say whether a value is a private estimator: it has a price and an accountant."""
-    names = value.get_params(deep=False) if _is_estimator(value) else ()
+    names = value.get_params(deep=False) if is_estimator(value) else ()
     return "epsilon" in names and "accountant" in names
 
 
 def holds_private(value):
     """Say whether a value is a private estimator or has one among its parameters."""
-    if not _is_estimator(value):
+    if not is_estimator(value):
         return False
     return is_private(value) or any(map(is_private, value.get_params().values()))
 
@@ -93,7 +93,8 @@ def is_frozen(value):
     return isinstance(value, FrozenEstimator)
 
 
-def _is_estimator(value):
+def is_estimator(value):
+    """Say whether a value is an estimator, and no class of one."""
     return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
 
 
@@ -111,82 +112,19 @@ def _splits_by_values(cv, estimator):
     if cv is None or isinstance(cv, int):
         # scikit-learn takes stratified folds for classifiers.
         return is_classifier(estimator)
+    cv = _splitter_of(cv)
     if not hasattr(cv, "split"):
         # Folds that were listed beforehand are declared to be public.
         return False
     return type(cv).__name__ not in INDEX_SPLITTERS
 
 
-def search_price(variables):
-    """Return how often a search of scikit-learn fits, what that charges, and to whom.
-
-    Parameters
-    ----------
-    variables : dict
-        The local variables of its `fit`.
-
-    Returns
-    -------
-    (int, float, float, PrivacyAccountant) or None
-        The number of fits, and the epsilon and delta of these and their scores. None if the
-        charges are not known beforehand: without an accountant, with several, where charges do not
-        add up plainly, or where candidates differ in epsilon, or are estimators.
-    """
-    search = variables.get("self")
-    grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
-    # Halving fits on few rows first, and drops candidates by their scores.
-    is_plain = isinstance(grid, dict) and not hasattr(search, "factor")
-    if not is_plain or any("epsilon" in name for name in grid):
-        return None
-    estimator = search.estimator
-    params = {"": estimator, **estimator.get_params()}
-    if any(_is_estimator(params.get(name)) or _offers_estimators(grid[name]) for name in grid):
-        return None
-    n_splits = _number_of_splits(search.cv, variables.get("X"))
-    if n_splits is None:
-        return None
-    n_candidates = math.prod(len(v) if hasattr(v, "__len__") else 1 for v in grid.values())
-    if not hasattr(search, "param_grid"):
-        is_finite = all(hasattr(values, "__len__") for values in grid.values())
-        n_candidates = min(search.n_iter, n_candidates) if is_finite else search.n_iter
-    # What is frozen was paid when it was fitted.
-    frozen = [name for name, part in params.items() if is_frozen(part)]
-    paid = tuple(f"{name}__" if name else "" for name in frozen)
-    parts = [part for name, part in params.items() if not name.startswith(paid)]
-    private = list({id(part): part for part in parts if is_private(part)}.values())
-    scorers = search.scoring.values() if isinstance(search.scoring, dict) else [search.scoring]
-    scorers = [scorer for scorer in scorers if getattr(scorer, "releases_privately", False)]
-    accountants = {id(part.accountant): part.accountant for part in (*private, *scorers)}
-    accountant = next(iter(accountants.values()), None)
-    if len(accountants) != 1 or getattr(accountant, "composition", None) != "basic":
-        return None
-    n_scores = n_candidates * n_splits
-    n_fits = n_scores + bool(search.refit)
-    n_private_scores = n_scores * (1 + search.return_train_score)
-
-    def charged(name):
-        fits = sum(getattr(part, name, 0.0) or 0.0 for part in private)
-        scores = sum(getattr(scorer, name, 0.0) or 0.0 for scorer in scorers)
-        return n_fits * fits + n_private_scores * scores
-
-    return n_fits, charged("epsilon"), charged("delta"), accountant
-
-
-def _offers_estimators(values):
-    """Say whether some values that a search tries for a parameter are estimators."""
-    return isinstance(values, list | tuple) and any(map(_is_estimator, values))
-
-
-def _number_of_splits(cv, X):
-    """Return the number of folds, None if it is not a matter of the number of rows alone."""
-    if cv is None or isinstance(cv, int):
-        return cv or 5
-    if type(cv).__name__ not in INDEX_SPLITTERS and not hasattr(cv, "n_splits"):
-        return None
-    try:
-        return cv.get_n_splits(X)
-    except (AttributeError, TypeError, ValueError):
-        return None
+def _splitter_of(cv):
+    """Return the splitter whose folds a generator makes, as long as it is unread; else `cv`."""
+    if isinstance(cv, GeneratorType) and cv.gi_frame is not None:
+        splitter = cv.gi_frame.f_locals.get("self")
+        return splitter if hasattr(splitter, "split") else cv
+    return cv
 
 
 def _score_problem(variables):
@@ -220,6 +158,23 @@ def _repeated_rows(variables):
     if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
         return "gets folds that list rows more than once, so that a person's row counts repeatedly"
     return ""
+
+
+def _unread_folds(variables):
+    """Return that a tool gets folds that it reads after the first charge, "" if it does not.
+
+    Which rows they have cannot be seen before. What makes an iterator's folds, if it is a
+    splitter, can be.
+    """
+    cv = getattr(variables.get("self"), "cv", None)
+    # A generator without a frame was read after its splitter was looked at.
+    is_read = isinstance(cv, GeneratorType) and cv.gi_frame is None
+    if hasattr(cv, "__next__") and not is_read and _splitter_of(cv) is cv:
+        return (
+            "reads its folds from an iterator after the first fits were charged (give it a list of "
+            "folds, or a splitter)"
+        )
+    return _repeated_rows(variables)
 
 
 def _is_fold(value):
@@ -275,12 +230,15 @@ def _prediction_problem(variables):
 def _raw_members(variables):
     """Return which members of an ensemble learn without privacy."""
     members = getattr(variables.get("self"), "estimators", None) or ()
-    raw = [
-        name
-        for name, member in members
-        if _is_estimator(member) and not holds_private(member) and not is_frozen(member)
-    ]
-    return f"has members {raw} that learn from raw rows without privacy" if raw else ""
+    raw = [(name, m) for name, m in members if is_estimator(m) and not holds_private(m)]
+    learning = [name for name, member in raw if not is_frozen(member)]
+    fitted = [name for name, member in raw if is_frozen(member)]
+    problems = []
+    if learning:
+        problems.append(f"has members {learning} that learn from raw rows without privacy")
+    if fitted:
+        problems.append(f"has members {fitted} that learned from rows which skdp does not know")
+    return " and ".join(problems)
 
 
 def _stacking_problem(variables):
@@ -340,7 +298,7 @@ def _outputs_problem(variables):
 
 def _declares_labels(estimator):
     """Say whether all private classifiers that an estimator is, or has in it, declare labels."""
-    params = estimator.get_params() if _is_estimator(estimator) else {}
+    params = estimator.get_params() if is_estimator(estimator) else {}
     own = (
         part.get_params(deep=False) for part in (estimator, *params.values()) if is_private(part)
     )
@@ -360,11 +318,70 @@ def _sampler_problem(variables):
     return f"has {', '.join(samplers)}: which rows a fit gets, and how often, depends on other rows"
 
 
-def _weighted_final_stage(variables):
-    """Return that econml would weight the rows of a private final stage, after it was charged."""
-    final = getattr(variables.get("self"), "model_final", None)
-    is_weighted = _is_of_classes(variables.get("self"), "NonParamDML", "KernelDML")
-    return "gives its private model_final a sample_weight" * (is_weighted and holds_private(final))
+def _econml_problem(variables):
+    """Return what is wrong with an estimator of econml, "" if all that it fits is private."""
+    owner = variables.get("self")
+    if not _is_of_classes(owner, "SLearner", "TLearner", "XLearner"):
+        return "computes its final stage, or its weights, from raw rows"
+    raw = []
+    for name in ("overall_model", "models", "cate_models", "propensity_model"):
+        models = getattr(owner, name, None)
+        for model in models if isinstance(models, list | tuple) else [models]:
+            if is_estimator(model) and not holds_private(model) and not is_frozen(model):
+                raw.append(name)
+    return f"fits its {' and '.join(dict.fromkeys(raw))} to raw rows" if raw else ""
+
+
+def _econml_refusal(variables):
+    """Return what econml would refuse, or repeat, after its first fits were charged."""
+    owner, final = variables.get("self"), getattr(variables.get("self"), "model_final", None)
+    if _is_of_classes(owner, "NonParamDML", "KernelDML") and holds_private(final):
+        return "gives its private model_final a sample_weight"
+    if _is_of_classes(owner, "DomainAdaptationLearner"):
+        return "gives its private models a sample_weight"
+    return _bootstrap(variables)
+
+
+def _bootstrap(variables):
+    """Return that a tool of causal inference was asked for intervals by a bootstrap."""
+    inference = variables.get("inference")
+    is_asked = variables.get("return_ci") is True or variables.get("bootstrap_ci") is True
+    if inference == "bootstrap" or type(inference).__name__ == "BootstrapInference" or is_asked:
+        return "draws rows again and again for its intervals, so that a person's row counts often"
+    return ""
+
+
+def _causalml_refusal(variables):
+    if _is_of_classes(variables.get("self"), "BaseRLearner"):
+        return "gives its private models a sample_weight"
+    return _bootstrap(variables)
+
+
+def _causalml_problem(variables):
+    owner = variables.get("self")
+    names = ("BaseSLearner", "BaseTLearner", "BaseSRegressor", "BaseTRegressor")
+    if _is_of_classes(owner, *names, "BaseSClassifier", "BaseTClassifier"):
+        return ""
+    return "fits its propensity model, or its last stage, to raw rows"
+
+
+def _raw_last_stage(name):
+    """Return a `problem` of tools whose last stage is fitted to the rows, unless it is private."""
+
+    def problem(variables):
+        is_charged = holds_private(getattr(variables.get("self"), name, None))
+        return "" if is_charged else f"fits its {name} to raw rows"
+
+    return problem
+
+
+def _stacked_folds_problem(variables):
+    owner = variables.get("self")
+    problems = [_raw_last_stage("meta_classifier")(variables)]
+    cv = getattr(owner, "cv", None)
+    if getattr(owner, "stratify", False) or (not isinstance(cv, int) and _splits_by_values(cv, 0)):
+        problems.append("splits the rows by folds that depend on their labels")
+    return " and ".join(filter(None, problems))
 
 
 def _autolog_problem(variables):
@@ -401,6 +418,15 @@ _ONE_VERSUS_ONE = KnownCaller(
     name="OneVsOneClassifier",
 )
 
+_RAW_EFFECT = KnownCaller(
+    "averages over raw rows, with raw residuals for its interval",
+    "use fit and, on public rows, predict",
+    refusal=_bootstrap,
+)
+
+# What a study calls is the user's, and is looked at by itself, once for all trials.
+_STUDY = KnownCaller("", "", problem=lambda variables: "", functions=None)
+
 # By "module:function", or by the longest beginning of the module's name that is here.
 CALLERS = {
     "sklearn.ensemble._bagging": KnownCaller(
@@ -426,11 +452,12 @@ CALLERS = {
         "use VotingClassifier or VotingRegressor of private estimators; or give it a private "
         "final_estimator and cv=KFold(5, shuffle=True, random_state=0)",
         problem=_stacking_problem,
-        refusal=_repeated_rows,
+        refusal=_unread_folds,
     ),
     "sklearn.ensemble._voting": KnownCaller(
         "has members that learn from raw rows without privacy",
-        "use private estimators for all members",
+        "use private estimators for all members; if frozen ones were fitted to public rows, "
+        "ignore this warning",
         problem=_raw_members,
     ),
     "sklearn.calibration": KnownCaller(
@@ -519,7 +546,7 @@ CALLERS = {
         "use classes=[...] of the private classifier, and cv=None or cv=KFold(5, shuffle=True, "
         "random_state=0) of a chain",
         problem=_outputs_problem,
-        refusal=_repeated_rows,
+        refusal=_unread_folds,
     ),
     "imblearn.pipeline": KnownCaller(
         "has samplers: which rows a fit gets, and how often, depends on other rows",
@@ -532,8 +559,9 @@ CALLERS = {
         "leave it out and weight the labels: class_weight={label: weight}",
         refused=True,
     ),
-    # A study calls what the user wrote, which is looked at by itself, once for all trials.
-    "optuna": KnownCaller("", "", problem=lambda variables: "", functions=None),
+    "optuna": _STUDY,
+    "bayes_opt": _STUDY,
+    "hyperopt": _STUDY,
     "optuna_integration": _SEARCH,
     "optuna.integration": _SEARCH,
     "sklearn_genetic": _SEARCH,
@@ -545,16 +573,60 @@ CALLERS = {
         functions=None,
     ),
     "econml": KnownCaller(
-        "computes its final stage, or its weights, from raw rows",
-        "use SLearner, TLearner or XLearner of private estimators",
-        problem=_not_of_classes(
-            "SLearner",
-            "TLearner",
-            "XLearner",
-            wrong="computes its final stage, or its weights, from raw rows",
-        ),
-        refusal=_weighted_final_stage,
+        "",
+        "use SLearner, TLearner or XLearner, with private estimators for all of their models",
+        problem=_econml_problem,
+        refusal=_econml_refusal,
         functions=None,
+    ),
+    "causalml": KnownCaller(
+        "",
+        "use an S or T learner of private estimators, without confidence intervals",
+        problem=_causalml_problem,
+        refusal=_causalml_refusal,
+        functions=None,
+    ),
+    "causalml.inference.meta.slearner:estimate_ate": _RAW_EFFECT,
+    "causalml.inference.meta.tlearner:estimate_ate": _RAW_EFFECT,
+    "dowhy": KnownCaller(
+        "computes its estimates from raw rows",
+        "use a T learner of econml with private estimators; " + IF_PUBLIC,
+        functions=None,
+    ),
+    "doubleml": KnownCaller(
+        "computes its estimates from raw rows",
+        "use a T learner of econml with private estimators; " + IF_PUBLIC,
+        functions=None,
+    ),
+    "crepes": KnownCaller(
+        "keeps a raw residual, or score, of each row",
+        f"keep what it returns to yourself, or calibrate on public rows; {IF_PUBLIC}",
+        functions=None,
+    ),
+    "venn_abers": KnownCaller(
+        "fits its calibrators to raw rows",
+        f"use predict_proba of the private classifier as it is; {IF_PUBLIC}",
+        functions=None,
+    ),
+    "boruta": KnownCaller(
+        "gives cells of each person to the rows of others, so that one person changes two rows of "
+        "a fit, and sets the noise's seed",
+        "use SelectFromModel, which chooses by released coefficients",
+        refused=True,
+    ),
+    "skore": KnownCaller(
+        "shows exact scores of the raw rows",
+        "give EstimatorReport a fitted model and public rows, or use dp_cross_val_score",
+        functions=None,
+        name="a report of skore",
+    ),
+    # A graph of operations, of which skdp sees the private ones only.
+    "skrub._data_ops": KnownCaller(
+        "may compute other operations from raw rows",
+        "write the private steps as a pipeline of scikit-learn; if all other operations treat each "
+        "row by itself, ignore this warning",
+        functions=None,
+        name="a data op of skrub",
     ),
     "cleanlab": KnownCaller(
         _MAKES_ROWS_DEPEND,
@@ -565,6 +637,12 @@ CALLERS = {
     "fairlearn": KnownCaller(
         "chooses thresholds, or weights, by raw rows",
         "choose thresholds for each group without these rows, or on public rows; " + IF_PUBLIC,
+        functions=None,
+    ),
+    "fairlearn.reductions": KnownCaller(
+        "weights rows by what other rows say",
+        "choose thresholds for each group on public rows, or use class_weight={label: weight}",
+        refused=True,
         functions=None,
     ),
     "mlflow": KnownCaller(
@@ -578,12 +656,64 @@ CALLERS = {
     "feature_engine": KnownCaller(
         _RAW_SCORES, "use SelectFromModel, which chooses by released coefficients", functions=None
     ),
+    # Its steps are looked at one by one.
+    "feature_engine.pipeline": KnownCaller("", "", problem=lambda variables: ""),
     "mlxtend": KnownCaller(
-        _RAW_SCORES, "use SelectFromModel, VotingClassifier or DPGridSearchCV", functions=None
+        _RAW_SCORES, "use dp_cross_val_score or DPGridSearchCV", functions=None, name="mlxtend"
     ),
+    "mlxtend.classifier.ensemble_vote": KnownCaller("", "", problem=lambda variables: ""),
+    "mlxtend.classifier.stacking_classification": KnownCaller(
+        "",
+        "give it a private meta_classifier, or use VotingClassifier of private estimators",
+        problem=_raw_last_stage("meta_classifier"),
+    ),
+    "mlxtend.classifier.stacking_cv_classification": KnownCaller(
+        "",
+        "give it a private meta_classifier, stratify=False and an int as cv, or use "
+        "VotingClassifier of private estimators",
+        problem=_stacked_folds_problem,
+        refusal=_repeated_rows,
+    ),
+    "mlxtend.regressor.stacking_regression": KnownCaller(
+        "",
+        "give it a private meta_regressor, or use VotingRegressor of private estimators",
+        problem=_raw_last_stage("meta_regressor"),
+    ),
+    "mlxtend.regressor.stacking_cv_regression": KnownCaller(
+        "",
+        "give it a private meta_regressor, or use VotingRegressor of private estimators",
+        problem=_raw_last_stage("meta_regressor"),
+        refusal=_repeated_rows,
+    ),
+    "mlxtend.feature_selection": KnownCaller(
+        _RAW_SCORES,
+        f"use SelectFromModel, which chooses by released coefficients, or {PRIVATE_SCORES}",
+        problem=_score_problem,
+        refusal=_repeated_rows,
+    ),
+    "mlxtend.evaluate.bias_variance_decomp": KnownCaller(
+        "draws rows again and again, so that a person's row counts repeatedly",
+        "use dp_cross_val_score",
+        refused=True,
+        functions=None,
+    ),
+    "mlxtend.evaluate.bootstrap_point632": KnownCaller(
+        "draws rows again and again, so that a person's row counts repeatedly",
+        "use dp_cross_val_score",
+        refused=True,
+        functions=None,
+    ),
+    # FeatureImportances shows released coefficients.
     "yellowbrick": KnownCaller(
-        _RAW_SCORES, f"give it public rows to score; {IF_PUBLIC}", functions=None
+        _RAW_SCORES,
+        f"give it public rows to score; {IF_PUBLIC}",
+        problem=_not_of_classes("FeatureImportances", wrong=_RAW_SCORES),
+        functions=None,
     ),
+    "yellowbrick.model_selection": KnownCaller(
+        _RAW_SCORES, PRIVATE_SCORES, problem=_score_problem, refusal=_repeated_rows
+    ),
+    "yellowbrick.model_selection.importances": KnownCaller("", "", problem=lambda variables: ""),
 }
 
 # Tools that call whatever they are given and compute nothing from the rows.

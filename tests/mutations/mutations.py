@@ -796,4 +796,51 @@ MUTATIONS = [
         ("gam/test_plan.py::test_a_row_has_at_most_norm_1",),
         "a row's features have a norm above 1",
     ),
+    # utils
+    Mutation(
+        "seeds-that-tools-set",
+        "utils._callers",
+        "_judge",
+        rules.decided("any(refused for *_, refused in findings)", False),
+        (
+            "test_callers.py::test_who_sets_seeds_or_repeats_rows_is_refused_before_the_charge"
+            "[bagging]",
+        ),
+        "an ensemble keeps the seed of the noise, and a row counts several times in one fit",
+    ),
+    Mutation(
+        "seeds-of-unknown-tools",
+        "utils._callers",
+        "_unknown_caller",
+        rules.decided("_sets_seed(_subject(direct.f_locals), estimator)", False),
+        ("test_callers.py::test_a_seed_that_an_unknown_tool_sets_is_refused",),
+        "whoever has the model can remove the noise",
+    ),
+    Mutation(
+        "rows-that-tools-repeat",
+        "utils._known_callers",
+        "_repeated_rows",
+        rules.decided("is_listed", False),
+        ("test_callers.py::test_listed_folds_with_a_row_twice_are_refused[grid search]",),
+        "a person's row counts several times in one fit, and the charge covers it once",
+    ),
+    Mutation(
+        "generated-folds-of-tools",
+        "utils._known_callers",
+        "_splitter_of",
+        rules.decided("isinstance(cv, GeneratorType)", False),
+        (
+            "test_callers.py::test_generated_folds_are_judged_by_their_splitter"
+            "[grid search-stratified]",
+        ),
+        "one label decides in which fold other rows are",
+    ),
+    Mutation(
+        "refused-scores-in-tools",
+        "model_selection._scorer",
+        "DPScorer.__call__",
+        rules.decided("hides_errors_of_scores()", False),
+        ("test_callers.py::test_a_refused_score_ends_a_search[grid search-more0]",),
+        "a search goes on after a refused score and publishes a raw model",
+    ),
 ]
