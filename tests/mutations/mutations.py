@@ -2106,6 +2106,14 @@ MUTATIONS = [
         "a row is in one cell of every narrow column",
     ),
     Mutation(
+        "refinement-of-one-level",
+        "stats._refinement",
+        "RefinementPlan.mechanism",
+        rules.term_dropped("len(LEVELS)"),
+        ("stats/test_refinement.py::test_brute_force_sensitivity_of_the_cells",),
+        "a row is in one cell of every level",
+    ),
+    Mutation(
         "refinement-of-a-replaced-row",
         "stats._refinement",
         "RefinementPlan.mechanism",
