@@ -309,7 +309,7 @@ class ColumnsPlan(PlanValue):
         known = {j: c.known for j, c in enumerate(self.columns) if c.is_label}
         labels = {j: categories for j, categories in known.items() if categories is not None}
         checks = {j: column.check for j, column in enumerate(self.columns)}
-        table.check(checks, labels, found=self._undeclared(True))
+        table.check(checks, labels, found=self._undeclared(True), expected=labels)
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""

@@ -62,6 +62,20 @@ def label_kind_of(dtype):
     )
 
 
+def number_type_of(dtype):
+    """Return the numpy type of a column of floats or integers, by the name of its type, or None.
+
+    A column of pandas, polars or Arrow with gaps is read as objects, which no longer say that
+    its floats were rounded to four bytes.
+    """
+    dtype = getattr(dtype, "subtype", dtype)
+    if isinstance(dtype, np.dtype):
+        return dtype if dtype.kind in "iuf" else None
+    name = str(dtype).lower().partition("[")[0]
+    name = {"float": "float32", "halffloat": "float16", "double": "float64"}.get(name, name)
+    return np.dtype(name) if name.rstrip("0123456789") in ("int", "uint", "float") else None
+
+
 def in_memory(table):
     """Return what dask, or a polars LazyFrame, holds, anything else as it is.
 
