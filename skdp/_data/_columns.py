@@ -16,6 +16,7 @@ from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
     NUMBERS,
     TIMES,
+    check_names_differ,
     columns_in_blocks,
     frame_blocks,
     frame_columns,
@@ -538,6 +539,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     ValueError
         If scikit-learn would raise it.
     """
+    check_names_differ(X)
     chunked = as_chunked(X)
     if chunked is not None:
         if chunked.dtype.kind != "O":

@@ -253,6 +253,23 @@ def names_of(frame):
     return list(frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
 
 
+def check_names_differ(table):
+    """Raise `ValueError` if two columns of a frame have one name; other tables have no names.
+
+    A name stands for one column in `bounds`, `categories`, messages and statements.
+    """
+    if not is_frame(table):
+        return
+    names = names_of(table)
+    if len(set(names)) < len(names):
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        shown = ", ".join(map(repr, repeated[:5])) + ", ..." * (len(repeated) > 5)
+        raise ValueError(
+            f"X has several columns of one name ({shown}): rename them, so that each column has "
+            "a name of its own"
+        )
+
+
 def columns_of(frame, places=None):
     """Return a frame's columns, all or those at some places, as the frame's library makes them."""
     frame = in_memory(frame)
