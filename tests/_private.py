@@ -44,12 +44,14 @@ from skdp.stats._bounds import BoundsPlan, _add_bins, spaced_bins
 from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._ranks import CELLS, CODE_BITS
+from skdp.stats._refinement import REFINEMENT_FRACTION
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
 from skdp.utils._chunked import as_chunked
 from skdp.utils._dask import Run
 from skdp.utils._documents import STYLE
+from skdp.utils._findings import NO_BOUNDS, collect_findings
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
@@ -65,6 +67,8 @@ __all__ = [
     "CELLS",
     "CODE_BITS",
     "MEAN_WEIGHT",
+    "NO_BOUNDS",
+    "REFINEMENT_FRACTION",
     "STYLE",
     "BinaryHuberisedHingeLoss",
     "BinaryLogisticLoss",
@@ -114,6 +118,7 @@ __all__ = [
     "cells_of",
     "check_classes",
     "check_output_setting",
+    "collect_findings",
     "column_values",
     "declared_columns",
     "extended",

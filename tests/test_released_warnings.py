@@ -139,10 +139,30 @@ def test_bounds_that_are_much_too_wide_are_reported(kind):
     assert "column 'x' are in one bin" in message and "'y'" not in message
 
 
-def test_one_bin_alone_is_reported():
-    flags = (RNG.random((1900, 1)) < 0.95).astype(float)
-    (message,) = said(lambda: DPStandardScaler(0.4, random_state=0).fit(flags))
-    assert "One bin alone stood out of the noise in column 0" in message
+def test_bounds_that_noise_leaves_open_are_reported():
+    years = RNG.integers(1950, 2025, (1000, 1)).astype(float)
+    (message,) = said(lambda: DPStandardScaler(0.4, random_state=0).fit(years))
+    assert "The values of column 0 are of one size" in message
+
+
+@pytest.mark.parametrize("kind", [DPAdditiveClassifier, DPHistogramNB])
+def test_a_column_nearly_all_of_whose_values_are_in_one_bin_is_reported(kind):
+    n = 20_000
+    rare = RNG.random(n) < 0.04
+    X = pd.DataFrame(
+        {
+            "far": np.where(rare, 1e6, RNG.uniform(20.0, 60.0, n)),
+            "flag": rare.astype(float),
+            "amount": np.where(rare, RNG.uniform(0, 5000, n), 0.0),
+            "age": RNG.uniform(20.0, 60.0, n),
+        }
+    )
+    (message,) = said(lambda: kind(4.0, delta=1e-6).fit(X, X["age"] > 40.0))
+    assert "'far'" in message and "in one bin" in message
+    assert "'flag'" not in message and "'age'" not in message
+    # An amount that is 0 in most rows is what its declared bounds say.
+    bounds = {"far": (0, 2e6), "flag": (0, 1), "amount": (0, 5000), "age": (0, 100)}
+    assert said(lambda: kind(4.0, delta=1e-6, bounds=bounds).fit(X, X["age"] > 40.0)) == []
 
 
 def test_a_norm_that_was_not_found_is_reported():
@@ -154,7 +174,7 @@ def test_a_norm_that_was_not_found_is_reported():
 
 def test_functions_warn_likewise():
     (message,) = said(lambda: dp_mean(FRAME["age"].to_numpy(), epsilon=0.01))
-    assert "dp_mean" in message and "bounds (-1, 1)" in message
+    assert "dp_mean" in message and "the bounds are a guess" in message
 
 
 def test_searches_keep_the_warnings_of_their_fits():

@@ -16,6 +16,7 @@ from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
     NUMBERS,
     TIMES,
+    check_names_differ,
     columns_in_blocks,
     frame_blocks,
     frame_columns,
@@ -23,15 +24,19 @@ from skdp.utils._frames import (
     is_frame,
     label_kind_of,
     names_of,
+    number_type_of,
+    objects,
     of_each_type,
     types_of,
 )
 from skdp.utils._labels import (
     ARRAY_KINDS,
+    NOTHING,
     category_codes,
     is_missing,
     kind_of_others,
     kind_without_form,
+    label_key,
     label_kinds,
 )
 from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is_auto
@@ -55,6 +60,9 @@ class ColumnTable:
     label_kinds : list of {"numbers", "text", "bytes", None}, default=None
         Of each column the kind of its values, as labels, where its declared type says it; None
         asks the type of `matrix`.
+    number_types : list of dtype or None, default=None
+        Of each column numpy's type of its floats or integers, None of another type; None asks the
+        type of `matrix`.
     blocks : list of FrameBlock, default=()
         The same columns as `columns`, where several of one type stand together.
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
@@ -70,6 +78,7 @@ class ColumnTable:
         numeric=None,
         names=None,
         label_kinds=None,
+        number_types=None,
         blocks=(),
         has_large_numbers=None,
     ):
@@ -88,6 +97,9 @@ class ColumnTable:
             # Dates may be discovered as labels of another kind.
             label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
         self._label_kinds = label_kinds
+        if number_types is None:
+            number_types = [None if matrix is None else number_type_of(matrix.dtype)] * shape[1]
+        self._number_types = number_types
         self._has_large_numbers = has_large_numbers
         # Tables of numbers in partitions were read when they were checked to be finite.
         self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
@@ -194,7 +206,7 @@ class ColumnTable:
         is_numeric = cells.dtype.kind == "O" and self.numeric_types[column]
         return cells.astype(np.float64) if is_numeric else cells
 
-    def check(self, checks, labels=None, found=()):
+    def check(self, checks, labels=None, found=(), expected=None):
         """Raise `ValueError` if columns hold what they must not, in one pass over the rows.
 
         Columns of objects in memory are replaced by what the checks return: asked for its number
@@ -209,7 +221,10 @@ class ColumnTable:
             The categories that are declared for columns; see `check_label_kinds`.
         found : collection of int, default=()
             The columns whose categories are to be found, or were; see `check_label_forms`.
+        expected : dict of column to ndarray, default=None
+            The categories of which each must be one that the column's type can hold.
         """
+        self._check_types(labels or {}, expected or {})
         of_kinds = {} if labels is None else self._checks_of_kinds(labels)
         for j in self._with_doubtful_forms(found):
             if j in of_kinds:
@@ -254,6 +269,28 @@ class ColumnTable:
             sum_over(self.several(range(self.shape[1])), _read_only, np.zeros(1))
             self._has_unread_rows = False
 
+    def _check_types(self, labels, expected):
+        """Raise `ValueError` if a declared category can equal no value, by the columns' types."""
+        refused = []
+        for j, categories in labels.items():
+            number_type = self._number_types[j]
+            if number_type is not None:
+                try:
+                    check_not_rounded(number_type, self.name(j), categories)
+                except ValueError as error:
+                    refused.append(str(error))
+        for j, categories in expected.items():
+            held = category_of_no_value(self._label_kinds[j], self._number_types[j], categories)
+            if held is not None:
+                category, kind = held
+                refused.append(
+                    f"{self.name(j)} holds {kind} by its type, which never equal its category "
+                    f"{category!r}: declare categories of the column's own type only, or convert "
+                    "the column to text"
+                )
+        if refused:
+            raise ValueError(in_one(refused))
+
     def _checks_of_kinds(self, labels):
         """Return a check of the values' kinds for each column that can hold values of others."""
         checks = {}
@@ -261,11 +298,7 @@ class ColumnTable:
             kinds = label_kinds(categories)
             # Nothing to check of a list without labels, nor of a column all of whose values are of
             # an allowed kind by its type.
-            is_of_kind = self._label_kinds[j] in kinds
-            if is_of_kind:
-                dtype = (self._columns[j] if self.matrix is None else self.matrix).dtype
-                is_of_kind = category_rounded_by(dtype, categories) is None
-            if kinds and not is_of_kind:
+            if kinds and self._label_kinds[j] not in kinds:
                 checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
         return checks
 
@@ -318,14 +351,19 @@ def check_label_kinds(values, name, categories, kinds=None):
             f", which never equal {found}: declare categories of the column's own type, or convert "
             "each value of the column to the type of the categories"
         )
-    rounded = category_rounded_by(values.dtype, categories)
+    check_not_rounded(values.dtype, name, categories)
+    return values
+
+
+def check_not_rounded(dtype, name, categories):
+    """Raise `ValueError` if a floating point type rounds one of the categories."""
+    rounded = category_rounded_by(dtype, categories)
     if rounded is not None:
         raise ValueError(
-            f"{name} holds {values.dtype} values, which never equal its category {rounded!r}: "
-            f"declare categories that are {values.dtype} values, such as "
-            f"{float(values.dtype.type(rounded))!r}, or turn each value of the column into text"
+            f"{name} holds {dtype} values, which never equal its category {rounded!r}: declare "
+            f"categories that are {dtype} values, such as {float(dtype.type(rounded))!r}, or turn "
+            "each value of the column into text"
         )
-    return values
 
 
 def category_rounded_by(dtype, categories):
@@ -333,11 +371,41 @@ def category_rounded_by(dtype, categories):
     if dtype.kind != "f" or dtype.itemsize >= 8:
         return None
     for category in categories.tolist():
+        key = label_key(category)
         # What is missing equals nothing, and is declared by itself.
-        if isinstance(category, int | float) and category == category:
+        if isinstance(key, int | float):
             with np.errstate(over="ignore"):
-                if float(dtype.type(category)) != category:
+                if float(dtype.type(key)) != key:
                     return category
+    return None
+
+
+def category_of_no_value(kind, number_type, categories):
+    """Return the first category that no value of a column equals by its type, and what it holds.
+
+    Parameters
+    ----------
+    kind : {"numbers", "text", "bytes", None}
+        The kind of all values of the column; None if its type does not say it.
+    number_type : dtype or None
+        Of a column of floats or integers.
+    categories : ndarray
+        Declared.
+
+    Returns
+    -------
+    tuple of (label, str) or None
+        None if each of them may be a value. What is missing may be one.
+    """
+    for category in categories.tolist():
+        key = label_key(category)
+        if key is None or key == NOTHING:
+            continue
+        if kind is not None and label_kinds(objects([category])) != {kind}:
+            return category, kind
+        is_whole = not isinstance(key, float) or key.is_integer()
+        if number_type is not None and number_type.kind in "iu" and not is_whole:
+            return category, f"{number_type} values"
     return None
 
 
@@ -471,6 +539,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     ValueError
         If scikit-learn would raise it.
     """
+    check_names_differ(X)
     chunked = as_chunked(X)
     if chunked is not None:
         if chunked.dtype.kind != "O":
@@ -481,6 +550,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
                 "numeric": frame_columns(form)[1],
                 "names": names_of(form),
                 "label_kinds": of_each_type(label_kind_of, types_of(form)),
+                "number_types": of_each_type(number_type_of, types_of(form)),
             }
         return ColumnTable(chunked.shape, chunked, **known)
     if is_frame(X):
@@ -497,6 +567,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
             numeric=numeric,
             names=names_of(X),
             label_kinds=of_each_type(label_kind_of, types_of(X)),
+            number_types=of_each_type(number_type_of, types_of(X)),
             blocks=blocks,
         )
     if not hasattr(X, "dtype"):

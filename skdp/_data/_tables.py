@@ -45,6 +45,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
         read_form(estimator, chunked, reset=reset)
         check_chunks(chunked, allow_nan=allow_nan)
         return chunked
+    _frames.check_names_differ(X)
     given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
         X = number_matrix(X)

@@ -184,8 +184,14 @@ EVEN_NOISES = 2.0
 
 # A column is reported to be in one bin if the others hold this fraction of the rows at most, and if
 # the noise of a count is this fraction of them at most.
-MAX_OTHER_BINS = 0.005
+MAX_OTHER_BINS = 0.05
 MAX_NOISE_OF_ONE_BIN = 0.02
+# That of bins which hold one of the numbers that flags and amounts of rare events have in most
+# rows: there a large bin is no sign of bounds that are too wide. Of bounds that were found only
+# bins up to this width count so: wider ones may hold many other values.
+USUAL_VALUES = np.array([-1.0, 0.0, 1.0])
+MAX_WIDTH_OF_USUAL_VALUE = 1.0
+MAX_OTHER_BINS_OF_USUAL_VALUES = 0.005
 
 
 class ColumnsPlan(PlanValue):
@@ -303,7 +309,7 @@ class ColumnsPlan(PlanValue):
         known = {j: c.known for j, c in enumerate(self.columns) if c.is_label}
         labels = {j: categories for j, categories in known.items() if categories is not None}
         checks = {j: column.check for j, column in enumerate(self.columns)}
-        table.check(checks, labels, found=self._undeclared(True))
+        table.check(checks, labels, found=self._undeclared(True), expected=labels)
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""
@@ -352,7 +358,23 @@ class ColumnsPlan(PlanValue):
         if "label" in term.kinds or scale > MAX_NOISE_OF_ONE_BIN * self.n_rows:
             return False
         counts = term.counts[:-1]
-        return counts.sum() - counts.max() <= MAX_OTHER_BINS * self.n_rows + scale
+        others = counts.sum() - counts.max()
+        is_usual = self._holds_usual_value(term, int(counts.argmax()))
+        fraction = MAX_OTHER_BINS_OF_USUAL_VALUES if is_usual else MAX_OTHER_BINS
+        return others <= fraction * self.n_rows + scale
+
+    def _holds_usual_value(self, term, k):
+        """Return True if the k-th bin of a column holds a number that most rows may well have."""
+        (edges,) = term.edges
+        is_declared = self.columns[term.features[0]].known is not None
+        if term.kinds != ("number",):
+            return False
+        if not is_declared and edges[k + 1] - edges[k] > MAX_WIDTH_OF_USUAL_VALUE:
+            return False
+        # The last bin holds its upper end and what is above it.
+        high = edges[k + 1] if k + 2 < len(edges) else np.inf
+        low = edges[k] if k else -np.inf
+        return bool(((low <= USUAL_VALUES) & (USUAL_VALUES < high)).any())
 
     def _term(self, term, noisy, scale):
         counts, (edges,) = np.clip(noisy, 0.0, self.n_rows), term.edges

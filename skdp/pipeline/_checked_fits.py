@@ -6,7 +6,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.base import terms_of
-from skdp.pipeline._fit_params import check_fit_params
+from skdp.pipeline._fit_params import check_fit_params, groups_of_steps
 from skdp.pipeline._instances import fitted_params
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
@@ -16,6 +16,7 @@ from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
 from skdp.utils._callers import register_step_reader
 from skdp.utils._fit_arguments import forget_fitted
+from skdp.utils._frames import check_names_differ
 
 # Private fits look at the pipelines around them, and stand below this package.
 register_step_reader(find_raw_steps)
@@ -53,6 +54,7 @@ class CheckedFitsMixin:
             try:
                 if self.judges_steps:
                     self._check_steps()
+                check_names_differ(X)
                 check_fit_params(self, params)
                 check_parameters(self, PublicTable.of_fit(self, X, y))
                 read_raw_cells(self, X, y, params)
@@ -122,6 +124,9 @@ class SplitPipeline(CheckedFitsMixin, Pipeline):
 
     def fit_predict(self, X, y=None, **params):
         return self._fit_checked(super().fit_predict, X, y, params)
+
+    def _fit_checked(self, fit, X, y, params):
+        return super()._fit_checked(fit, X, y, groups_of_steps(self, params))
 
 
 class SplitFeatureUnion(CheckedFitsMixin, FeatureUnion):

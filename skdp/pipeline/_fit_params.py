@@ -3,6 +3,7 @@
 import inspect
 
 import numpy as np
+from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
 from skdp.base import GROUPS_OF_NO_PERSONS, terms_of
@@ -50,6 +51,21 @@ def check_fit_params(container, params):
             groups[step_name] = value
     if groups:
         _check_groups(steps, groups)
+
+
+def groups_of_steps(pipe, params):
+    """Return the fit parameters of a pipeline, with `groups` given to each of its private steps.
+
+    Where scikit-learn routes metadata it does this itself. Elsewhere a `Pipeline` takes parameters
+    that begin with a step's name only, although all private steps must be given the same ids.
+    """
+    if "groups" not in params or get_config()["enable_metadata_routing"]:
+        return params
+    others = {name: value for name, value in params.items() if name != "groups"}
+    groups = {
+        f"{name}__groups": params["groups"] for name, step in pipe.steps if _takes_groups(step)
+    }
+    return groups | others
 
 
 def _takes_groups(step):

@@ -204,7 +204,16 @@ def check_declared(table, plan):
     else:
         lists = [None] * table.shape[1]
     declared = {j: labels for j, labels in enumerate(lists) if labels is not None}
-    table.check({}, declared, found=[j for j in range(len(lists)) if j not in declared])
+    other = getattr(plan, "other", None)
+    # The category of other values is not one of the column's own.
+    expected = {j: _without(other, labels) for j, labels in declared.items()}
+    found = [j for j in range(len(lists)) if j not in declared]
+    table.check({}, declared, found=found, expected=expected)
+
+
+def _without(other, labels):
+    """Return the categories of a column but that of other values."""
+    return labels if other is None else labels[np.arange(len(labels)) != position_of(other, labels)]
 
 
 def check_served(table, categories, declared):
@@ -241,7 +250,7 @@ def encoded_categories(encoder):
     """
     categories, other = encoder.categories_, getattr(encoder, "other", None)
     if other is not None:
-        categories = [own[np.arange(len(own)) != position_of(other, own)] for own in categories]
+        categories = [_without(other, own) for own in categories]
     return dict(enumerate(categories))
 
 

@@ -194,7 +194,7 @@ class DPHistogramTransformer(PlannedTransformer):
         return {"public": (sizes, *words, *bounds)}
 
     def _check_rows(self, rows, plan):
-        self._check_values(rows, plan.edges.bins)
+        self._check_values(rows, plan.edges.bins, is_fit=True)
 
     def _released(self, run, plan):
         norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
@@ -320,11 +320,14 @@ class DPHistogramTransformer(PlannedTransformer):
         labels = {j: each.limits for j, each in enumerate(self._bins) if not each.is_numeric}
         return first_labels(labels)
 
-    def _check_values(self, table, bins):
+    def _check_values(self, table, bins, *, is_fit=False):
         if self.categories is not None:
             checks = _columns.check_labels, _columns.check_numbers
             labels = {j: each.limits for j, each in enumerate(bins) if not each.is_numeric}
-            table.check({j: checks[each.is_numeric] for j, each in enumerate(bins)}, labels)
+            # The category of other values is not one of the column's own.
+            expected = {j: own[np.arange(len(own)) != bins[j].other] for j, own in labels.items()}
+            of_values = {j: checks[each.is_numeric] for j, each in enumerate(bins)}
+            table.check(of_values, labels, expected=expected if is_fit else None)
 
     def _divides(self):
         if is_auto(self.unit_norm):

@@ -213,7 +213,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             After the charge, if polars is to hold categories of several kinds in one column.
         """
         table = self._table(X)
-        table.check({}, dict(enumerate(self._plan.categories)))
+        categories = dict(enumerate(self._plan.categories))
+        table.check({}, categories, expected=categories)
         if self._statement_depends_on() != self._fitted_with:
             raise ValueError(
                 "epsilon, accountant or random_state changed after fit, but privacy_ states the "

@@ -11,6 +11,7 @@ from skdp.accounting import Composed
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue, counting_mechanism
 from skdp.mechanisms._stages import Stage
+from skdp.stats._bounds_reading import FALSE_ALARM_BESIDE_ZEROS, MAX_WINDOW, Noise, likely_ranges
 from skdp.stats._moments import StatisticPlan
 from skdp.stats._refinement import REFINEMENT_FRACTION, RefinementPlan, gaussian_part
 from skdp.utils._findings import NO_BOUNDS, NO_NORM, ROUGH_BOUNDS, report_finding
@@ -32,6 +33,9 @@ NORM_COVERAGE = 0.98
 # The probability that a column has an empty bin that is taken to be occupied; and that it has an
 # empty range from a power of two to the next that is.
 _FALSE_ALARM = 1e-4
+# Noisy counts of bins beside the occupied ones belong to a narrow column, too, if their sum is so
+# many standard deviations of its noise above 0.
+DEVIATIONS_OF_OTHERS = 2.0
 _FINEST = 3
 _ROWS_PER_THRESHOLD = 16
 _BLOCK_VALUES = 1 << 16
@@ -201,33 +205,53 @@ class BoundsPlan(_SpacedHistogram):
         Returns
         -------
         low, high : ndarray of shape (n_columns,)
-            The outer edges of the outermost occupied bins, refined where these are few; -1 and 1
-            for a column of which no value but 0 stands out of the noise.
+            The outer edges of the outermost bins that are likely to hold values, which are the
+            occupied ones at least, refined where these are few; -1 and 1 for a column of which
+            nothing but 0 is likely.
         """
         positions = np.arange(self.n_columns) if columns is None else np.asarray(columns)
         noisy = self._release(X, source, _add_bins, persons=persons)
         first, last, is_found = self.read_bins(noisy)
-        low, high = self.read(noisy)
+        likely = self.likely_bins(noisy, first, last, is_found)
+        low, high = self.ends_of(*likely)
+        totals, totals_std, is_wider = self._totals(noisy, first, last, likely)
         # A column is narrow if it lies in one bin, or in two beside one another, away from 0.
         is_narrow = is_found & (last - first <= 1) & (first * last > 0)
-        middle = noisy.shape[1] // 2
-        bins = zip(noisy, first + middle, last + middle + 1, strict=True)
-        totals = [counts[start:end].sum() for counts, start, end in bins]
+        occupied_ends = self.ends_of(first, last, is_found)
         refined = self.refinement.run(
-            X,
-            np.where(is_narrow, low, np.nan),
-            np.where(is_narrow, high, np.nan),
-            np.array(totals),
-            source,
-            persons,
+            X, *np.where(is_narrow, occupied_ends, np.nan), totals, totals_std, source, persons
         )
-        is_rough = is_narrow & (first == last)
+        is_rough = np.zeros(self.n_columns, dtype=bool)
         for j, bounds in refined.items():
-            low[j], high[j] = bounds.low, bounds.high
-            is_rough[j] &= not bounds.is_seen
+            # What is seen outside the bins shows that the column is not narrow.
+            is_rough[j] = not (bounds.is_seen or is_wider[j])
+            if bounds.is_finer:
+                low[j], high[j] = with_zero_beside_one(bounds.low, bounds.high)
         report_finding(NO_BOUNDS, positions[~is_found])
         report_finding(ROUGH_BOUNDS, positions[is_rough])
         return low, high
+
+    def _totals(self, noisy, first, last, likely):
+        """Return the noisy count of each column, and the standard deviation of its noise.
+
+        It is that of the occupied bins, and of the other likely ones if it stands out of the noise:
+        these would bring the noise of many bins where they hold nothing. The third array says of
+        which columns they do.
+        """
+        likely_first, likely_last, _ = likely
+        std, middle = self.mechanism.deviation(self.size), noisy.shape[1] // 2
+        totals, stds = np.empty(self.n_columns), np.empty(self.n_columns)
+        is_wider = np.zeros(self.n_columns, dtype=bool)
+        for j, counts in enumerate(noisy):
+            occupied = counts[first[j] + middle : last[j] + middle + 1]
+            wider = counts[likely_first[j] + middle : likely_last[j] + middle + 1]
+            others_std = std * np.sqrt(max(0, len(wider) - len(occupied)))
+            is_wider[j] = wider.sum() - occupied.sum() > DEVIATIONS_OF_OTHERS * others_std
+            if is_wider[j]:
+                occupied = wider
+            totals[j] = min(self.n_rows, occupied.sum())
+            stds[j] = std * np.sqrt(len(occupied))
+        return totals, stds, is_wider
 
     def read_bins(self, noisy):
         """Return the first and the last occupied bin of each column, and whether there is one.
@@ -242,15 +266,69 @@ class BoundsPlan(_SpacedHistogram):
         last = noisy.shape[1] - 1 - occupied[:, ::-1].argmax(axis=1) - middle
         return first, last, is_found
 
-    def read(self, noisy):
-        """Return the bounds that noisy counts of the first step show."""
-        first, last, is_found = self.read_bins(noisy)
+    def likely_bins(self, noisy, first, last, is_found):
+        """Return the first and the last bin that are likely to hold each column's values.
+
+        Parameters
+        ----------
+        noisy : ndarray of shape (n_columns, n_bins)
+        first, last, is_found
+            What `read_bins` returns. The likely bins are these and more.
+
+        Returns
+        -------
+        first, last, is_likely : ndarray of shape (n_columns,)
+            See `skdp.stats._bounds_reading`.
+        """
+        middle, splits = noisy.shape[1] // 2, self.splits
+        noise = Noise(
+            std=self.mechanism.deviation(self.size) * np.sqrt(splits),
+            is_gaussian=isinstance(self.mechanism, GaussianMechanism),
+            thresholds=np.array(
+                [
+                    self.mechanism.tail(FALSE_ALARM_BESIDE_ZEROS, self.size, splits * length)
+                    for length in range(1, MAX_WINDOW + 1)
+                ]
+            ),
+        )
+        first_octave, last_octave = _octave_of(first, splits), _octave_of(last, splits)
+        likely_first, likely_last, is_likely = likely_ranges(
+            self._octave_counts(noisy),
+            first_octave,
+            last_octave,
+            is_found,
+            noise,
+            has_zeros=noisy[:, middle] > self.threshold,
+            n_rows=self.n_rows,
+        )
+        # The outermost occupied bins stay the ends where no octave beyond them was added.
+        is_new_first = ~is_found | (likely_first != first_octave)
+        is_new_last = ~is_found | (likely_last != last_octave)
+        return (
+            np.where(is_new_first, -_last_bin(-likely_first, splits), first),
+            np.where(is_new_last, _last_bin(likely_last, splits), last),
+            is_likely,
+        )
+
+    def _octave_counts(self, noisy):
+        """Return the noisy counts of the bin of 0 and of undivided octaves on either side."""
+        middle = noisy.shape[1] // 2
+        negative = noisy[:, :middle].reshape(len(noisy), -1, self.splits).sum(axis=2)
+        positive = noisy[:, middle + 1 :].reshape(len(noisy), -1, self.splits).sum(axis=2)
+        return np.concatenate([negative, noisy[:, middle : middle + 1], positive], axis=1)
+
+    def ends_of(self, first, last, is_found):
+        """Return the outer edges of bins, -1 and 1 for a column of which none is found."""
         edges = spaced_edges(self._split_bits)
         low = np.where(first > 0, edges[first - 1], -edges[np.maximum(-first, 0)])
         high = np.where(last < 0, -edges[-last - 1], edges[np.maximum(last, 0)])
         # The bin of 0 is that of numbers which are 0 for every purpose.
         low, high = np.where(first == 0, 0.0, low), np.where(last == 0, 0.0, high)
         return np.where(is_found, low, -FALLBACK), np.where(is_found, high, FALLBACK)
+
+    def read(self, noisy):
+        """Return the bounds that noisy counts of the first step show."""
+        return self.ends_of(*self.likely_bins(noisy, *self.read_bins(noisy)))
 
 
 class NormPlan(_SpacedHistogram, eq=True):
@@ -346,6 +424,29 @@ def spaced_edges(bits):
     """Return the edges: bin k > 0 lies between edges k - 1 and k, bin 0 below edge 0."""
     k = np.arange((2 * _OCTAVES << bits) + 1)
     return np.ldexp(1.0 + (k % (1 << bits)) / (1 << bits), (k >> bits) - _OCTAVES)
+
+
+def with_zero_beside_one(low, high):
+    """Return bounds of which nearly all values are 1, or -1, widened to hold 0; others as they are.
+
+    Such a column is a flag, or a code that begins with 1. Its other values are too rare to be seen,
+    and have to stay apart from 1. Bounds on both sides of 1 were found with cells around 1 only.
+    """
+    if low <= 1.0 < high:
+        return 0.0, max(high, 2.0)
+    if low < -1.0 <= high:
+        return min(low, -2.0), 0.0
+    return low, high
+
+
+def _octave_of(bins, splits):
+    """Return the octaves that hold some bins; both are numbered from the bin of 0, on each side."""
+    return np.sign(bins) * -(-np.abs(bins) // splits)
+
+
+def _last_bin(octaves, splits):
+    """Return the last bin of some octaves: of negative ones that which is the nearest to 0."""
+    return np.where(octaves < 0, (octaves + 1) * splits - 1, octaves * splits)
 
 
 def _add_bins(counts, block, shares, bits, first):

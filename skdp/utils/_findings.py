@@ -22,12 +22,12 @@ NO_NORM = "norm"
 # them that holds for it.
 MESSAGES = {
     NO_BOUNDS: (
-        "No value but 0 stood out of the noise in {columns}, so the bounds (-1, 1) were taken, to "
-        "which all values are clipped: declare the bounds, or give more epsilon."
+        "No value but 0 stood out of the noise in {columns}, so the bounds are a guess, and may be "
+        "useless: declare the bounds, to which all values are clipped, or give more epsilon."
     ),
     ROUGH_BOUNDS: (
-        "One bin alone stood out of the noise in {columns}, and its ends were taken as bounds, to "
-        "which all other values are clipped: declare the bounds, or give more epsilon."
+        "The values of {columns} are of one size, and noise hides whether they fill the bounds "
+        "that were found or a small part of them: declare the bounds, or give more epsilon."
     ),
     NO_CATEGORIES: (
         "No category stood out of the noise in {columns}, so all values count as one: leave a "

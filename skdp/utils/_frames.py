@@ -62,6 +62,20 @@ def label_kind_of(dtype):
     )
 
 
+def number_type_of(dtype):
+    """Return the numpy type of a column of floats or integers, by the name of its type, or None.
+
+    A column of pandas, polars or Arrow with gaps is read as objects, which no longer say that
+    its floats were rounded to four bytes.
+    """
+    dtype = getattr(dtype, "subtype", dtype)
+    if isinstance(dtype, np.dtype):
+        return dtype if dtype.kind in "iuf" else None
+    name = str(dtype).lower().partition("[")[0]
+    name = {"float": "float32", "halffloat": "float16", "double": "float64"}.get(name, name)
+    return np.dtype(name) if name.rstrip("0123456789") in ("int", "uint", "float") else None
+
+
 def in_memory(table):
     """Return what dask, or a polars LazyFrame, holds, anything else as it is.
 
@@ -237,6 +251,23 @@ def _pandas_blocks(frame):
 def names_of(frame):
     """Return the names of a frame's columns."""
     return list(frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
+
+
+def check_names_differ(table):
+    """Raise `ValueError` if two columns of a frame have one name; other tables have no names.
+
+    A name stands for one column in `bounds`, `categories`, messages and statements.
+    """
+    if not is_frame(table):
+        return
+    names = names_of(table)
+    if len(set(names)) < len(names):
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        shown = ", ".join(map(repr, repeated[:5])) + ", ..." * (len(repeated) > 5)
+        raise ValueError(
+            f"X has several columns of one name ({shown}): rename them, so that each column has "
+            "a name of its own"
+        )
 
 
 def columns_of(frame, places=None):

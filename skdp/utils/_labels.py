@@ -42,8 +42,9 @@ NOTHING = ("nothing",)
 def label_key(value):
     """Return the hashable thing that equal labels share, None for what can be no label.
 
-    Equal numbers are one label in every type (True, 1, 1.0, 1+0j), equal instants in every type
-    and unit, a date being its midnight. NUL characters at the end of a string do not count, as
+    Equal numbers are one label in every type (True, 1, 1.0, 1+0j), and decimals and fractions that
+    are not whole are compared as the nearest floats. Equal instants are one in every type and
+    unit, a date being its midnight. NUL characters at the end of a string do not count, as
     in numpy's arrays of strings. What is missing or cannot be hashed is no label.
 
     Parameters
@@ -421,7 +422,12 @@ def _key_of_object(value):
     for exact in (Decimal, Fraction):
         if isinstance(value, exact):
             number = exact(value)
-            return float(number) if number == float(number) else number
+            if number == int(number):
+                # Whole numbers are exact in every type that holds them, however large.
+                return int(number)
+            # A decimal 0.1 is the category 0.1 of a declared list, although no float is exactly a
+            # tenth: decimals are compared as the nearest floats, as a column of floats holds them.
+            return float(number)
     hash(value)
     # A label of a type of its own is equal to none of another type, whatever it says.
     return type(value), value

@@ -45,7 +45,7 @@ from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
-from tests._private import GaussianNoise, Rows, read_kinds, read_persons
+from tests._private import REFINEMENT_FRACTION, GaussianNoise, Rows, read_kinds, read_persons
 
 COLOURS = ["red", "green", "blue"]
 CATEGORIES = {2: COLOURS}
@@ -462,7 +462,7 @@ def test_all_noise_together_is_the_event(monkeypatch, epsilon, declared, relatio
     # Cells, centre, steps and check, after the searches; bounds are refined if columns are narrow.
     assert len(noises) in ((4,) if declared else (6, 7))
     # The budget of a refinement that was not needed is charged all the same.
-    unused = 0.05 * SEARCH_SHARE if len(noises) == 6 else 0.0
+    unused = REFINEMENT_FRACTION * SEARCH_SHARE if len(noises) == 6 else 0.0
     event = accountant.charges[0].event
     parts = event.events if hasattr(event, "events") else (event,)
     (gaussian,) = [part for part in parts if isinstance(part, Gaussian)]

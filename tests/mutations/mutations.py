@@ -796,7 +796,6 @@ MUTATIONS = [
         ("gam/test_plan.py::test_a_row_has_at_most_norm_1",),
         "a row's features have a norm above 1",
     ),
-    # utils
     Mutation(
         "seeds-that-tools-set",
         "utils._callers",
@@ -842,5 +841,13 @@ MUTATIONS = [
         rules.decided("hides_errors_of_scores()", False),
         ("test_callers.py::test_a_refused_score_ends_a_search[grid search-more0]",),
         "a search goes on after a refused score and publishes a raw model",
+    ),
+    Mutation(
+        "refinement-of-one-level",
+        "stats._refinement",
+        "RefinementPlan.mechanism",
+        rules.term_dropped("len(LEVELS)"),
+        ("stats/test_refinement.py::test_brute_force_sensitivity_of_the_cells",),
+        "a row is in one cell of every level",
     ),
 ]

@@ -29,7 +29,7 @@ from skdp import (
 )
 from skdp.exceptions import RawDataWarning
 from skdp.model_selection import dp_cross_val_score, make_dp_scorer
-from skdp.pipeline import split_budget
+from skdp.pipeline import split_budget, tabular_pipeline
 from skdp.utils import ChunkedArray
 
 N = 400
@@ -284,6 +284,29 @@ def test_fit_parameters_of_later_steps_are_checked_before_the_charge(unit, param
     split = split_budget(pipe, 1.0, 1e-6, accountant)
     with pytest.raises((TypeError, ValueError), match=error):
         split.fit(frame[["age", "income"]], y, **params)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_groups_of_a_pipeline_are_those_of_all_its_private_steps(method):
+    frame, y = table()
+    accountant = PrivacyAccountant(9.0, 1e-3, unit="person")
+    last = (
+        DPLogisticRegression(data_norm=2.0) if method == "fit" else DPStandardScaler(bounds=(0, 9))
+    )
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e5)), last)
+    split = split_budget(pipe, 1.0, 1e-6, accountant)
+    getattr(split, method)(frame[["age", "income"]], y, groups=np.arange(N) // 4)
+    assert accountant.epsilon_spent == pytest.approx(1.0)
+    assert all("person" in step.privacy_.unit for step in split)
+
+
+def test_groups_of_a_pipeline_by_rows_are_refused():
+    frame, y = table()
+    accountant = PrivacyAccountant(9.0, 1e-3)
+    pipe = tabular_pipeline("classifier", epsilon=1.0, accountant=accountant)
+    with pytest.raises(ValueError, match="unit='person'"):
+        pipe.fit(frame, y, groups=np.arange(N) // 4)
     assert accountant.epsilon_spent == 0.0
 
 

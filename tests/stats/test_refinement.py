@@ -15,8 +15,9 @@ from skdp.noise import RandomSource
 from skdp.stats import _refinement as module
 from skdp.stats import estimate_bounds
 from skdp.stats._bounds import BoundsPlan, _add_bins
-from skdp.stats._refinement import N_CELLS, occupied_cells, refined_bounds
+from skdp.stats._refinement import LEVELS, N_CELLS, counts_of_levels, refined_bounds
 from tests._guarantees import meet
+from tests._private import collect_findings
 
 START = 1_717_200_000  # Seconds since 1970, in 2024.
 
@@ -85,14 +86,14 @@ def test_brute_force_sensitivity_of_the_cells(relation, moved, n_narrow):
     for row in itertools.product(values, repeat=n_narrow):
         cells = np.zeros(n_narrow * N_CELLS)
         module._add_cells(cells, np.array([row]), None, narrow, low, high)
-        counts.append(cells)
+        counts.append(counts_of_levels(cells.reshape(n_narrow, N_CELLS)).ravel())
     moves = counts if relation == "add_remove" else [a - b for a in counts for b in counts[3::4]]
     for delta in (0.0, 1e-6):
         plan = BoundsPlan(n_rows=10, n_columns=20, guarantee=meet(1.0, delta, relation))
         mechanism = plan.refinement.mechanism(n_narrow)
         norm = 2 if isinstance(mechanism, GaussianMechanism) else 1
         most = max(np.linalg.norm(move, norm) for move in moves)
-        assert most == pytest.approx((moved * n_narrow) ** (1 / norm))
+        assert most == pytest.approx((moved * n_narrow * len(LEVELS)) ** (1 / norm))
         assert most <= mechanism.sensitivity <= most * (1 + 1e-12)
 
 
@@ -133,23 +134,75 @@ def test_rows_are_placed_by_themselves():
         assert placed([[np.nextafter(low[0] + (k + 1) * width, 0)]]).argmax() == k
 
 
-def test_noise_alone_is_seldom_seen():
-    plan = BoundsPlan(n_rows=100, guarantee=meet(1.0))
-    mechanism = plan.refinement.mechanism(1)
-    rng = RandomSource(0)
-    noises = (mechanism.release(np.zeros(N_CELLS, np.int64), random_state=rng) for _ in range(200))
-    assert sum(occupied_cells(noisy, mechanism, N_CELLS).any() for noisy in noises) <= 1
+def test_what_is_released_are_the_counts_of_all_levels(monkeypatch):
+    """The sensitivity is that of what the noise is added to."""
+    plan, counts = BoundsPlan(n_rows=100, guarantee=meet(1.0)), []
+    monkeypatch.setattr(
+        type(plan.refinement.mechanism(1)),
+        "release",
+        lambda self, values, **kw: counts.append(values) or values,
+    )
+    bounds = [np.array([end]) for end in (8.0, 16.0, 1.0, 1.0)]
+    plan.refinement.run(np.array([[11.0]]), *bounds, RandomSource(0))
+    (released,) = counts
+    assert released.size == sum(LEVELS) and released.sum() == len(LEVELS)
+
+
+def noisy_levels(places, epsilon, seed=0):
+    """Return the noisy counts of all levels of a column whose cells are known, and their noise."""
+    mechanism = BoundsPlan(n_rows=100, guarantee=meet(epsilon)).refinement.mechanism(1)
+    exact = counts_of_levels(np.bincount(places, minlength=N_CELLS)[None])[0]
+    noisy = mechanism.release(exact, random_state=RandomSource(seed))
+    return noisy, mechanism.deviation(exact.size)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 1.0])
+def test_noise_does_not_narrow_a_column_that_fills_its_bin(epsilon):
+    rng = np.random.default_rng(0)
+    for seed in range(50):
+        places = rng.integers(0, N_CELLS, 2_000)
+        noisy, std = noisy_levels(places, epsilon, seed)
+        found = refined_bounds(noisy, 0.0, float(N_CELLS), 2_000.0, 0.0, std)
+        assert not found.is_finer
 
 
 def test_tails_that_do_not_stand_out_are_held():
-    rng, plan = np.random.default_rng(0), BoundsPlan(n_rows=100, guarantee=meet(1.0))
-    mechanism = plan.refinement.mechanism(1)
-    for _ in range(20):
+    rng = np.random.default_rng(0)
+    for seed in range(20):
         places = np.clip(4000 + 60 * rng.standard_t(2, size=20_000), 0, N_CELLS - 1).astype(int)
-        cells = np.bincount(places, minlength=N_CELLS)
-        noisy = mechanism.release(cells, random_state=RandomSource(0))
-        found = refined_bounds(noisy, 0.0, float(N_CELLS), 20_000.0, mechanism, N_CELLS)
+        noisy, std = noisy_levels(places, 1.0, seed)
+        found = refined_bounds(noisy, 0.0, float(N_CELLS), 20_000.0, 0.0, std)
+        assert found.is_finer and found.high - found.low <= N_CELLS / 4
         assert np.mean((places >= found.low) & (places < found.high)) > 0.95
+
+
+@pytest.mark.parametrize("n", [500, 1000, 2000, 4000])
+@pytest.mark.parametrize("name", narrow_columns(1))
+def test_narrow_columns_are_followed_or_reported(n, name):
+    """On few rows, too, where noise may hide them."""
+    lost = 0
+    for seed in range(20):
+        x = narrow_columns(n, seed)[name].astype(float)
+        plan = BoundsPlan(n_rows=n, n_columns=1, guarantee=meet(0.2))
+        with collect_findings() as findings:
+            low, high = plan.run(x[:, None], RandomSource(seed))
+        is_held = np.mean((x >= low[0]) & (x <= high[0])) > 0.9
+        spread = np.quantile(x, 0.99) - np.quantile(x, 0.01)
+        is_held &= high[0] - low[0] <= 20.0 * (spread + abs(x).max() / N_CELLS)
+        assert is_held or findings
+        lost += not is_held
+    if n >= 2000:
+        assert lost <= 2
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_rare_zeros_of_a_flag_stay_apart(value, delta):
+    x = value * (np.random.default_rng(0).random(1900) < 0.95)
+    for seed in range(20):
+        low, high = bounds_of(x[:, None], 0.2, delta, seed)
+        assert high[0] - low[0] >= 1.0 and high[0] - low[0] <= 4.0
+        assert low[0] <= 0.0 <= high[0] and low[0] <= value <= high[0]
 
 
 def test_a_column_with_gaps_is_followed_by_models():
