@@ -9,7 +9,6 @@ from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, get_epsilon
 from skdp.accounting._report import BudgetReport, describe_composition
 from skdp.accounting._state import Terms, composed_price
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
@@ -289,15 +288,14 @@ class _Found:
     """What the sources of a report hold.
 
     `counted` has the statements that add up: what a search published is covered by the statement of
-    the search. `plans` has for each of them the number of the split budget that it is a step of, or
-    None, and `deltas` what the step may spend of delta. `budgets` maps a data set and its last hash
-    to a report, `terms` to what its charges add up by.
+    the search. `plans` has for each of them the number and the plan of the split budget that it is
+    a step of, or None: copies of a pipeline have one plan, and are fitted apart. `budgets` maps a
+    data set and its last hash to a report, `terms` to what its charges add up by.
     """
 
     def __init__(self):
         self.statements, self.counted, self.without_statement = [], [], []
         self.plans, self.plan, self.n_plans = [], None, 0
-        self.deltas = []
         self.budgets, self.terms = {}, {}
 
     def add(self, source, name, covered=False):
@@ -315,12 +313,11 @@ class _Found:
         else:
             raise ValueError(f"cannot report on {source!r}")
 
-    def _add_statement(self, statement, covered, delta=0.0):
+    def _add_statement(self, statement, covered):
         self.statements.append(statement)
         if not covered:
             self.counted.append(statement)
             self.plans.append(self.plan)
-            self.deltas.append(delta)
 
     def _add_budget(self, report, terms=None):
         key = report.dataset, report.head_hash
@@ -331,7 +328,7 @@ class _Found:
     def _add_estimator(self, source, name, covered):
         parts, parameters = _parts(source), source.get_params(deep=False)
         if hasattr(source, "privacy_"):
-            self._add_statement(source.privacy_, covered, parameters.get("delta", 0.0))
+            self._add_statement(source.privacy_, covered)
         elif "epsilon" in parameters:
             raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
         elif not parts or hasattr(source, "best_estimator_"):
@@ -343,9 +340,12 @@ class _Found:
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if hasattr(accountant, "report"):
             self._add_budget(accountant.report(), accountant.terms)
-        begins_plan = self.plan is None and getattr(source, "_is_one_plan", False)
+        # The plan of the outermost container is that of all steps within it.
+        plan = getattr(source, "_budget_plan", None)
+        begins_plan = self.plan is None and plan is not None
         if begins_plan:
-            self.plan, self.n_plans = self.n_plans, self.n_plans + 1
+            self.plan = self.n_plans, plan
+            self.n_plans += 1
         for part, inner in parts:
             inner_name = f"{name}: {part} ({type(inner).__name__})"
             self.add(inner, inner_name, covered or hasattr(source, "privacy_"))
@@ -357,49 +357,94 @@ class _Found:
         ledgers = self.budgets.items()
         records = {spend.hash: (key, spend) for key, own in ledgers for spend in own.spends}
         charged, others, words_of = {}, {}, {}
-        deltas = {}
-        for plan, statement, delta in zip(self.plans, self.counted, self.deltas, strict=True):
-            deltas[plan] = deltas.get(plan, 0.0) + delta
+        # Several steps that a search published have its one charge, as one object.
+        seen = set()
+        for plan, statement in zip(self.plans, self.counted, strict=True):
+            key = unit = statement.relation, statement.unit
+            unrecorded = []
             for charge in statement.charges:
                 if charge.hash in records:
                     # A plan that was charged as one is the charge of several steps.
                     key, spend = records[charge.hash]
                     charged.setdefault(key, {})[spend.hash] = spend
                 else:
-                    key = statement.relation, statement.unit
-                    others.setdefault(key, {}).setdefault(plan, []).append(charge)
+                    key = unit
+                    if id(charge) not in seen:
+                        unrecorded.append(charge)
+                    seen.add(id(charge))
                 words_of.setdefault(key, []).append(statement.neighbours)
+            if unrecorded:
+                others.setdefault(unit, []).append((plan, unrecorded))
         for key, spends in charged.items():
             terms = self.terms.get(key) or _terms_of(self.budgets[key])
             price = composed_price(tuple(spends.values()), terms)
             rule = describe_composition(terms.composition)
             words = f"{terms.relation}: {_common_neighbours(words_of[key])}"
             yield Total(of, *price, words, rule, *key, len(spends))
-        for key, plans in others.items():
+        for key, of_statements in others.items():
             relation, _ = key
-            alone = plans.pop(None, [])
-            rule = "basic, each split budget as the plan that it is" if plans else "basic"
-            prices = [_price_of_plan(own, deltas[plan], relation) for plan, own in plans.items()]
-            if alone:
-                prices.append(composed_price(alone, Terms(1.0, 0.0, relation=relation)))
+            left, prices = _take_plans(of_statements, relation)
+            rule = "basic, each split budget as the plan that it is" if prices else "basic"
+            n_charges = len(prices) + sum(map(len, left))
+            # Parts of one model's calls are disjoint from one another, not from other models'.
+            basic = Terms(1.0, 0.0, relation=relation)
+            prices += [composed_price(charges, basic) for charges in left]
             epsilon, delta = (math.fsum(amounts) for amounts in zip(*prices, strict=True))
             words = f"{relation}: {_common_neighbours(words_of[key])}"
-            yield Total(of, epsilon, delta, words, rule, "", "", len(alone) + len(plans))
+            yield Total(of, epsilon, delta, words, rule, "", "", n_charges)
 
 
-def _price_of_plan(charges, delta, relation):
+def _take_plans(of_statements, relation):
+    """Return the charges of each statement that no plan covers, and the price of each plan."""
+    plans = dict(plan for plan, _ in of_statements if plan is not None)
+    steps = {number: list(plan.planned) for number, plan in plans.items()}
+    covered = {number: [] for number in plans}
+    left = []
+    for plan, charges in of_statements:
+        others = charges
+        if plan is not None:
+            number, _ = plan
+            others = []
+            for charge in charges:
+                is_taken = _take_step(charge, steps[number], relation)
+                (covered[number] if is_taken else others).append(charge)
+        if others:
+            left.append(others)
+    prices = [_price_of_plan(covered[i], plan) for i, plan in plans.items() if covered[i]]
+    return left, prices
+
+
+def _take_step(charge, steps, relation):
+    """Take the first step that covers a charge off the steps of a plan; return False without one.
+
+    A step that was put into the plan later, or was fitted again, is covered only if it costs no
+    more than a step of the plan that nothing else was charged for.
+    """
+    for step in steps:
+        if _is_covered(charge, step, relation):
+            steps.remove(step)
+            return True
+    return False
+
+
+def _is_covered(charge, step, relation):
+    """Return True if a charge costs at most what was planned for a step."""
+    if step.exact:
+        return step.covers(charge.event, relation)
+    delta = getattr(step.event, "delta", 0.0)
+    return charge.epsilon <= step.event.epsilon and charge.delta <= delta
+
+
+def _price_of_plan(charges, plan):
     """Return the (epsilon, delta) of the steps of one split budget.
 
-    All steps were planned before the first one ran. So their events compose as those of one
-    release, which costs less than their sum. Their joint delta is what the steps were given,
-    whether each spends it by itself or not.
+    All steps were planned before the first one ran, and what all of them cost is the plan's price.
+    A few of them may cost less by themselves.
     """
-    epsilon, spent = composed_price(charges, Terms(1.0, 0.0, relation=relation))
-    if len(charges) == 1:
-        return epsilon, spent
-    delta = max(delta, spent)
-    joint = Composed(tuple(charge.event for charge in charges))
-    return min(epsilon, get_epsilon(joint, delta, relation=relation)), delta
+    epsilon, delta = (math.fsum(getattr(c, n) for c in charges) for n in ("epsilon", "delta"))
+    if epsilon <= plan.epsilon and delta <= plan.delta:
+        return epsilon, delta
+    return plan.epsilon, plan.delta
 
 
 def _common_neighbours(words):

@@ -169,6 +169,59 @@ def test_calls_of_partial_fit_are_the_model_s(composition, unit, relation, rows)
     assert statement.to_tags()["epsilon"] == dict(statement.rows())["epsilon"]
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+@pytest.mark.parametrize("with_ledger", [False, True])
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_sentence_is_about_all_calls(unit, with_ledger):
+    """What differs between a fit and the calls that go on from it is named of each of them."""
+    accountant = ledger(unit) if with_ledger or unit == "group" else None
+    model = skdp.DPSGDClassifier(2.0, classes=[0, 1], accountant=accountant)
+    model.set_params(sampling="poisson", batch_size=20, max_iter=2, random_state=0)
+    first = model.fit(X, Y, **told(unit)).privacy_
+    model.set_params(delta=0.0, epsilon=0.5, sampling="full", batch_size="auto", random_state=None)
+    second = calls(model, 1, unit).privacy_
+    model.set_params(partial_fit_rows="disjoint")
+    third = calls(model, 2, unit).privacy_
+    words = dict(third.rows())
+    assert first.mechanism in second.mechanism and first.mechanism in third.mechanism
+    assert "Gaussian" in third.mechanism and "Laplace" in third.mechanism
+    assert third.mechanism.startswith("1 call: ") and "; 3 calls: " in third.mechanism
+    of_fit = [stage for stage in first.stages if stage.name == "weights"]
+    of_calls = [stage for stage in third.stages if stage.name == "weights"]
+    assert [stage.n_calls for stage in of_calls] == [1, 3] and of_calls[:1] == of_fit
+    for stage in third.stages:
+        assert stage.reads in third.sampler and str(stage) in words["stages"]
+    assert "call 1 of partial_fit: a charge of its own" in third.sampler
+    assert "call 2 to call 3 of partial_fit: rows declared disjoint" in third.sampler
+    assert set(first.public) <= set(third.public)
+    assert third.seeded and len(third.charges) == 4 == len(third.calls)
+    # The noise that is named is that of the call that reveals most.
+    shown = [stage.noise_multiplier for stage in of_calls]
+    assert third.noise_multiplier == min(shown)
+    main = of_calls[shown.index(min(shown))]
+    assert (third.noise_scale, third.sensitivity) == (main.scale, main.sensitivity)
+    events = Composed(tuple(s.total_event * s.n_calls for s in third.stages))
+    charged = Composed(tuple(charge.event for charge in third.charges))
+    relation = third.relation
+    stated, paid = (get_epsilon(event, 1e-5, relation=relation) for event in (events, charged))
+    assert stated == pytest.approx(paid, rel=1e-3)
+    assert set(third.to_dict()) == set(first.to_dict())
+    # A whole fit begins anew.
+    assert model.fit(X, Y, **told(unit)).privacy_.calls == ()
+
+
+def test_calls_with_several_ledgers_name_all_of_them():
+    model = skdp.DPSGDClassifier(classes=[0, 1], max_iter=1)
+    calls(model, 1)
+    for dataset in ("north", "south"):
+        calls(model.set_params(accountant=ledger(dataset=dataset)), 1)
+    words = dict(model.privacy_.rows())
+    assert words["data set"] == "north; south"
+    assert words["record"].startswith(model.privacy_.record)
+    assert "1 of 3 calls: none: no accountant" in words["record"]
+    assert model.privacy_.epsilon == 3.0
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_calls_without_an_accountant(delta):
     """By basic composition; of calls on disjoint rows the worst counts."""
@@ -314,6 +367,80 @@ def test_a_report_of_a_split_budget_without_an_accountant_has_its_total(name, fr
     assert both.epsilon == pytest.approx(total.epsilon + 0.5) and both.n_charges == 2
 
 
+def total_of(*sources):
+    """Return the (epsilon, delta) of the only total of a report."""
+    (total,) = privacy_report(*sources).totals
+    return total.epsilon, total.delta
+
+
+REPLACED = {
+    "a transformer": {"dpstandardscaler": skdp.DPMinMaxScaler(5.0, bounds=(0, 1))},
+    "a model": {"dplogisticregression": skdp.DPLogisticRegression(3.0, delta=1e-5)},
+    "both": {
+        "dpstandardscaler": skdp.DPMinMaxScaler(5.0, bounds=(0, 1)),
+        "dplogisticregression": skdp.DPLogisticRegression(3.0, delta=1e-5),
+    },
+    "nothing": {"dpstandardscaler": "passthrough"},
+}
+
+
+@pytest.mark.parametrize("shape", [{}, {"n_samples": N, "n_features": 3}], ids=["open", "known"])
+@pytest.mark.parametrize("with_ledger", [False, True])
+@pytest.mark.parametrize("name", REPLACED)
+def test_a_report_follows_what_was_charged_for_the_steps_that_are_there(name, with_ledger, shape):
+    """A step that was put into a plan has a price of its own, which adds up."""
+    accountant = ledger() if with_ledger else None
+    pipe = split_pipe(accountant, **shape)
+    pipe.set_params(**copy.deepcopy(REPLACED[name]))
+    replaced = [part for part in REPLACED[name] if hasattr(pipe[part], "fit")]
+    for part in replaced:
+        pipe[part].accountant = accountant
+    pipe.fit(X, Y)
+    own = [pipe[part].privacy_ for part in replaced]
+    left = [step.privacy_ for step in pipe if hasattr(step, "privacy_")]
+    left = [statement for statement in left if not any(statement is each for each in own)]
+    epsilon = math.fsum(statement.epsilon for statement in own)
+    delta = math.fsum(statement.delta for statement in own)
+    if left and with_ledger:
+        epsilon, delta = epsilon + 1.0, delta + 1e-6
+    elif left:
+        # One step of a plan costs what it costs.
+        epsilon, delta = epsilon + left[0].epsilon, delta + left[0].delta
+    assert total_of(pipe) == pytest.approx((epsilon, delta), rel=1e-9)
+    if with_ledger:
+        assert total_of(pipe) == pytest.approx(accountant.report().spent)
+    # What is said of a fit does not change with the parameters of a later one.
+    for part in pipe.named_steps.values():
+        if hasattr(part, "privacy_"):
+            later = {"epsilon": 50.0, "delta": 0.25}
+            part.set_params(**{k: v for k, v in later.items() if k in part.get_params()})
+    assert total_of(pipe) == pytest.approx((epsilon, delta), rel=1e-9)
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_a_split_budget_has_the_price_of_its_plan(with_ledger):
+    pipe = split_pipe(ledger() if with_ledger else None)
+    for fitted in (pipe.fit(X, Y), clone(pipe).fit(X, Y)):
+        assert total_of(fitted) == (1.0, 1e-6)
+        assert total_of(fitted, fitted) == (1.0, 1e-6)
+        assert total_of(pickle.loads(pickle.dumps(fitted))) == (1.0, 1e-6)
+    # A copy that is fitted on its own is another model.
+    assert total_of(pipe, clone(pipe).fit(X, Y)) == (2.0, 2e-6)
+
+
+def test_disjoint_calls_of_two_models_are_not_disjoint_from_one_another():
+    prices = []
+    models = []
+    for epsilons in ((1.0, 0.25), (0.25, 1.0)):
+        model = skdp.DPSGDClassifier(classes=[0, 1], max_iter=1, delta=0.0)
+        model.set_params(partial_fit_rows="disjoint")
+        for epsilon in epsilons:
+            calls(model.set_params(epsilon=epsilon), 1)
+        models.append(model)
+        prices.append(model.privacy_.epsilon)
+    assert prices == [1.0, 1.0] and total_of(*models) == (2.0, 0.0)
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
     accountant = ledger(unit)
@@ -369,9 +496,32 @@ def test_a_search_is_charged_once(strategy, refit, relation, unit):
     if hasattr(search, "best_estimator_"):
         own = search.best_estimator_.privacy_
         assert own.record == spend.hash and own.composition.startswith("part of a plan")
-        if not refit:
-            # A model that was chosen among others costs what the choice costs.
-            assert (own.epsilon, own.delta) == (1.0, 1e-6) == (own.charges[0].epsilon, 1e-6)
+        # A model that was chosen among others costs what the choice costs.
+        assert (own.epsilon, own.delta) == (1.0, 1e-6) == (own.charges[0].epsilon, 1e-6)
+        assert own.charges[0].event == spend.event and own.seeded
+        assert "DPGridSearchCV" in dict(own.rows())["part of"]
+        assert total_of(search.best_estimator_) == total_of(search, search.best_estimator_)
+        assert total_of(search.best_estimator_) == (1.0, 1e-6)
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+@pytest.mark.parametrize("refit", [True, False])
+def test_the_steps_of_a_published_pipeline_have_one_charge(refit, with_ledger):
+    accountant = ledger() if with_ledger else None
+    pipe = make_pipeline(
+        skdp.DPStandardScaler(bounds=(0, 1)), skdp.DPSGDClassifier(max_iter=1, classes=[0, 1])
+    )
+    search = skdp.DPGridSearchCV(pipe, {"dpsgdclassifier__alpha": [0.1, 1.0]}, refit=refit)
+    search.set_params(strategy="holdout", accountant=accountant).fit(X, Y)
+    best = search.best_estimator_
+    for source in (search, best, best[-1], FrozenEstimator(best), pickle.loads(pickle.dumps(best))):
+        assert total_of(source) == (1.0, 1e-6)
+    # A model that goes on has the search behind it.
+    step = best[-1].set_params(epsilon=0.5, delta=0.0, accountant=accountant)
+    calls(step, 1)
+    assert (step.privacy_.epsilon, step.privacy_.delta) == (1.5, 1e-6)
+    assert total_of(best) == (1.5, 1e-6)
+    assert "DPGridSearchCV" in step.privacy_.part_of
 
 
 @pytest.mark.parametrize("reserved", [False, True])

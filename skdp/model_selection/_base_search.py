@@ -155,8 +155,9 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     classes_ : ndarray of shape (n_classes,)
         The class labels, of a classifier.
     privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions. It is the statement to quote: that
-        of `best_estimator_` speaks of one step.
+        What was guaranteed, and under which assumptions. That of `best_estimator_` has the same
+        epsilon and delta, as the choice of its parameters is a part of what it tells, and
+        describes the noise of its own fit.
     """
 
     estimator: BaseEstimator = field(kw_only=False)
@@ -326,16 +327,20 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
                 last = parts[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
             released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
-            if not plan.refits:
-                # A model that was chosen among others costs what the choice costs.
-                price = fit.spend or plan
-                for part in parts:
-                    own = part.privacy_
-                    whole = {"epsilon": price.epsilon, "delta": price.delta}
-                    charges = tuple(
-                        replace(charge, event=charged.event, **whole) for charge in own.charges
-                    )
-                    part.privacy_ = replace(own, charges=charges, **whole)
+            # The fit of a chosen model is one of many that were charged as one: what the model
+            # tells of the rows includes the choice. All of its steps have the one charge.
+            spend = fit.own_charge(charged)
+            for part in parts:
+                part.privacy_ = replace(
+                    part.privacy_,
+                    epsilon=spend.epsilon,
+                    delta=spend.delta,
+                    part_of=f"{type(self).__name__}: epsilon and delta are those of the search, "
+                    "whose one charge covers all fits, the choice and the scores",
+                    seeded=part.privacy_.seeded or spend.seeded,
+                    charges=(spend,),
+                    calls=(),
+                )
         public = plan.task.public("the candidates")
         sampler = WORDS[plan.strategy]
         fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)
