@@ -15,7 +15,7 @@ from skdp._data._refusals import column_name, in_one
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
 from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
-from skdp.mechanisms._randomized_response import categories_array
+from skdp.mechanisms._randomized_response import categories_array, labels_array
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._findings import NO_CATEGORIES, report_finding, report_identifiers
 from skdp.utils._frames import objects
@@ -512,5 +512,5 @@ def _coded(values):
 def _released_labels(labels):
     """Return released labels as an array whose type says nothing of those that were not."""
     if labels:
-        return categories_array([canonical_label(label) for label in labels])
+        return labels_array([canonical_label(label) for label in labels])
     return np.empty(0, dtype=object)
