@@ -20,6 +20,7 @@ from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
+from skdp.pipeline._selectable import check_selectable
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_boolean, check_choice, check_integer
@@ -224,6 +225,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     def _charged(self, fit, X, y, groups, params):
         """Read the rows, plan and charge: all of a fit that is before its first run."""
         self._check_parameters()
+        check_selectable(self.estimator, X)
         rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}

@@ -12,6 +12,7 @@ from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import check_accepted
+from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
 from skdp.utils._callers import register_step_reader
@@ -71,6 +72,7 @@ class CheckedFitsMixin:
             try:
                 if self.judges_steps:
                     self._check_steps()
+                check_selectable(self, X)
                 check_fit_params(self, params)
                 check_parameters(self, PublicTable.of_fit(self, X, y))
                 read_raw_cells(self, X, y, params)
