@@ -223,11 +223,12 @@ def privacy_report(*sources, audits=(), title="Privacy"):
 
     Parameters
     ----------
-    *sources : fitted estimator, PrivacyAccountant, PrivacyStatement or BudgetReport
-        Of an estimator its `privacy_` and the ledger of its accountant are taken; of a pipeline,
-        a column transformer, a frozen estimator or a search those of its parts, and which parts
-        say nothing. A search and what it published count once in the total, and so does a plan
-        that was charged as one, or that `split_budget` made without an accountant.
+    *sources : fitted estimator, DPScores, PrivacyAccountant, PrivacyStatement or BudgetReport
+        Of an estimator, and of noisy scores, its `privacy_` and the ledger of its accountant are
+        taken; of a pipeline, a column transformer, a frozen estimator or a search those of its
+        parts, and which parts say nothing. A search and what it published count once in the total,
+        and so does a plan that was charged as one, or that `split_budget` made without an
+        accountant.
     audits : sequence, default=()
         Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
     title : str, default="Privacy"
@@ -310,6 +311,10 @@ class _Found:
             self.add(source.estimator, type(source.estimator).__name__, covered)
         elif hasattr(source, "get_params"):
             self._add_estimator(source, name, covered)
+        elif isinstance(getattr(source, "privacy_", None), PrivacyStatement):
+            # Noisy scores, which are no estimator.
+            self._add_statement(source.privacy_, covered)
+            self._add_ledger(getattr(source, "accountant", None))
         else:
             raise ValueError(f"cannot report on {source!r}")
 
@@ -325,6 +330,12 @@ class _Found:
         if terms is not None:
             self.terms[key] = terms
 
+    def _add_ledger(self, accountant):
+        # A step of a plan is charged to the ledger of the whole plan.
+        accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
+        if hasattr(accountant, "report"):
+            self._add_budget(accountant.report(), accountant.terms)
+
     def _add_estimator(self, source, name, covered):
         parts, parameters = _parts(source), source.get_params(deep=False)
         if hasattr(source, "privacy_"):
@@ -335,11 +346,7 @@ class _Found:
             # A search without a statement looked at scores of the same rows to choose its best
             # part.
             self.without_statement.append(name)
-        accountant = parameters.get("accountant")
-        # A step of a plan is charged to the ledger of the whole plan.
-        accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
-        if hasattr(accountant, "report"):
-            self._add_budget(accountant.report(), accountant.terms)
+        self._add_ledger(parameters.get("accountant"))
         # The plan of the outermost container is that of all steps within it.
         plan = getattr(source, "_budget_plan", None)
         begins_plan = self.plan is None and plan is not None

@@ -32,7 +32,7 @@ from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._callers import check_callers, is_sent_to_workers
 from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
-from skdp.utils._findings import collect_findings, warn_of_findings
+from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
 from skdp.utils._fit_arguments import forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
@@ -348,6 +348,9 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
             self._labels_in = labels_apart(X)
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
+            shape = table.shape
+            params = self.get_params(deep=False)
+            report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
             self._run(fit, progress, table, plan, self._statement(plan))
         return self
 

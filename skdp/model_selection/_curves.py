@@ -266,6 +266,8 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
         fit.publish(
             plan,
             public=task.public("the parameters"),
+            # The scores depend on the fits, which were charged with them.
+            stages=(*plan.training_stages, *plan.stages),
             sampler=UnitText(
                 lambda unit: f"each {unit} in all training sets but its own, and scored in its own"
             ),
