@@ -5,6 +5,7 @@ import math
 from dataclasses import field
 from datetime import UTC, datetime
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
@@ -342,9 +343,9 @@ class _Found:
             self._add_statement(source.privacy_, covered)
         elif "epsilon" in parameters:
             raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
-        elif not parts or hasattr(source, "best_estimator_"):
+        elif not parts or _wrapped(source):
             # A search without a statement looked at scores of the same rows to choose its best
-            # part.
+            # part, and other wrappers may have learnt from them, too.
             self.without_statement.append(name)
         self._add_ledger(parameters.get("accountant"))
         # The plan of the outermost container is that of all steps within it.
@@ -469,10 +470,30 @@ def _terms_of(report):
     return Terms(*report.cap, missing_ids=report.missing_ids, **known)
 
 
+# Where wrappers of scikit-learn, which may learn from rows themselves, keep what they fitted.
+FITTED_PARTS = ("estimators_", "estimator_", "regressor_", "final_estimator_", "best_estimator_")
+
+
 def _parts(estimator):
     """Return names and fitted estimators of which another is made."""
     for attribute in ("steps", "transformers_", "transformer_list"):
         if entries := getattr(estimator, attribute, ()):
             return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
-    best = getattr(estimator, "best_estimator_", None)
-    return [] if best is None else [("best_estimator_", best)]
+    return _wrapped(estimator)
+
+
+def _wrapped(estimator):
+    """Return names and fitted estimators of a search or of another wrapper."""
+    # What a private model is made of has no statement but the model's.
+    is_private = hasattr(estimator, "privacy_")
+    parts = []
+    for attribute in FITTED_PARTS[-1:] if is_private else FITTED_PARTS:
+        found = getattr(estimator, attribute, None)
+        inner = found if isinstance(found, list | tuple | np.ndarray) else [found]
+        numbered = enumerate(inner) if len(inner) > 1 else [("", part) for part in inner]
+        parts += [
+            (f"{attribute}{number}", part)
+            for number, part in numbered
+            if hasattr(part, "get_params")
+        ]
+    return parts

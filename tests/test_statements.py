@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -833,3 +836,37 @@ def test_what_a_function_charges(name, unit, relation, delta, reserved):
     assert paid <= 0.75 * (1.0 + 1e-9)
     assert accountant.report().spent == (spend.epsilon, spend.delta)
     assert name in str(accountant.report())
+
+
+WRAPPERS = {
+    "vote": lambda acc: VotingClassifier(
+        [
+            ("a", skdp.DPLogisticRegression(accountant=acc)),
+            ("b", skdp.DPGaussianNB(bounds=(0, 1), accountant=acc)),
+        ]
+    ),
+    "one against the rest": lambda acc: OneVsRestClassifier(
+        skdp.DPLogisticRegression(accountant=acc)
+    ),
+    "target": lambda acc: TransformedTargetRegressor(
+        skdp.DPRidge(target_bounds=(0, 1), accountant=acc)
+    ),
+    "threshold": lambda acc: FixedThresholdClassifier(skdp.DPLogisticRegression(accountant=acc)),
+}
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_report_finds_the_models_in_a_wrapper(name, with_ledger):
+    """The wrapper itself is named among what says nothing of its privacy."""
+    accountant = ledger()
+    y = np.arange(N) % 3 if name == "one against the rest" else Y.astype(float)
+    wrapper = WRAPPERS[name](accountant).fit(X, y)
+    spent = accountant.report().spent
+    if not with_ledger:
+        wrapper = WRAPPERS[name](None).fit(X, y)
+    assert total_of(wrapper) == pytest.approx(spent)
+    report = privacy_report(wrapper)
+    assert len(report.statements) == len(accountant.spends)
+    assert report.without_statement == (type(wrapper).__name__,)
+    assert len(report.budgets) == with_ledger
