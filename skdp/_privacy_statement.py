@@ -133,7 +133,9 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         """
         values = dict(vars(self))
         # The fields above say what the calls did together, and `charges` what each cost.
-        del values["calls"], values["call_number"], values["call_rows"]
+        for name in ("calls", "call_number", "call_rows"):
+            # Statements that an earlier version pickled have no such values.
+            values.pop(name, None)
         values["public"] = list(self.public)
         values["stages"] = [stage.to_dict() for stage in self.stages]
         values["charges"] = [_charge_values(charge) for charge in self.charges]

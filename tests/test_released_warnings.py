@@ -1,5 +1,6 @@
 """Warnings of columns of which little was released: free, as they follow from the release."""
 
+import uuid
 import warnings
 
 import numpy as np
@@ -236,6 +237,15 @@ def test_as_many_categories_as_rows_are_reported(name, unit):
         assert "nearly as many rows as categories of column 'customer'" in message
     frame["customer"] = [f"c{i % 4}" for i in range(n)]
     assert fit("auto", epsilon=200.0, delta=0.1) == []
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_column_of_a_type_of_identifiers_is_refused_with_this_remedy(name):
+    accountant = PrivacyAccountant(10.0, 0.1)
+    frame = pd.DataFrame({"key": [uuid.UUID(int=i) for i in range(60)]})
+    with pytest.raises(ValueError, match="leave a column of identifiers out"):
+        clone(READERS[name]).set_params(accountant=accountant).fit(frame, np.arange(60) % 2)
+    assert accountant.epsilon_spent == 0.0
 
 
 @pytest.mark.parametrize("declared", [None, {"user_id": (0, 400), "age": (0, 400)}, (0, 400)])

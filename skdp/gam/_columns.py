@@ -69,7 +69,10 @@ class Column(FrozenValue, kw_only=True, eq=False):
             kind = kind_without_form(values)
             message = f"{name} holds values that are no {self.kind}s: declare its categories, "
             if kind in TYPED and values.dtype.kind == "O":
-                message = f"{name} holds {kind} in a column of objects: {TYPED[kind]}"
+                message = (
+                    f"{name} holds {kind} in a column of objects: {TYPED[kind]}; to use it as a "
+                    "label, turn each value into text, by X[column].astype(str) in pandas"
+                )
             elif kind is None:
                 message += "or give categories={column: 'auto'} to find them"
             else:
