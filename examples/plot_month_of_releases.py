@@ -56,14 +56,14 @@ for day in days:
         except BudgetExceededError as error:
             print(f"day {day}: {error}")
     spent.append(accountant.epsilon_spent)
-    added.append(sum(spend.epsilon for spend in accountant.spends))
+    added.append(sum(charge.epsilon for charge in accountant.charges))
 
 # %%
 # The refused fit computed nothing, left its estimator unfitted and is not in the ledger, whose
 # records are chained by hashes.
 
 accountant = PrivacyAccountant(**terms, ledger=ledger)
-print(f"{len(accountant.spends)} releases, epsilon {accountant.epsilon_spent:.3f} spent of 1")
+print(f"{len(accountant.charges)} releases, epsilon {accountant.epsilon_spent:.3f} spent of 1")
 print(f"the second model has weights: {hasattr(model, 'coef_')}")
 print(f"hash of the last record: {accountant.verify()[:16]}…")
 

@@ -6,7 +6,6 @@ from skdp._privacy_report import PrivacyReport as PrivacyReport
 from skdp._privacy_report import privacy_report as privacy_report
 from skdp._privacy_statement import PrivacyStatement as PrivacyStatement
 from skdp._version import __version__ as __version__
-from skdp.accounting import PrivacyAccountant as PrivacyAccountant
 from skdp.cluster import DPKMeans as DPKMeans
 from skdp.decomposition import DPPCA as DPPCA
 from skdp.ensemble import DPRandomForestClassifier as DPRandomForestClassifier
@@ -18,6 +17,7 @@ from skdp.exceptions import SeededNoiseWarning as SeededNoiseWarning
 from skdp.gam import DPAdditiveClassifier as DPAdditiveClassifier
 from skdp.gam import DPAdditiveRegressor as DPAdditiveRegressor
 from skdp.impute import DPSimpleImputer as DPSimpleImputer
+from skdp.ledger import PrivacyAccountant as PrivacyAccountant
 from skdp.linear_model import DPLinearRegression as DPLinearRegression
 from skdp.linear_model import DPLogisticRegression as DPLogisticRegression
 from skdp.linear_model import DPPoissonRegressor as DPPoissonRegressor

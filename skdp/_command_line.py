@@ -11,11 +11,12 @@ from importlib import import_module
 
 from skdp._privacy_report import PrivacyReport
 from skdp._version import __version__
-from skdp.accounting import Gaussian, PoissonSampled, chain_end, get_epsilon
-from skdp.accounting._accountant import ledger_reports
+from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._bounds import METHODS
-from skdp.accounting._ledger_view import ledger_records
 from skdp.exceptions import LedgerError
+from skdp.ledger import chain_end
+from skdp.ledger._accountant import ledger_reports
+from skdp.ledger._view import ledger_records
 from skdp.pipeline import check_pipeline
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import RELATIONS, check_integer
@@ -134,7 +135,7 @@ def _export(options):
         return
     rows = [vars(record) for record in ledger_records(options.ledger, options.dataset)]
     if {options.user, options.purpose, options.since} != {None}:
-        entries = (entry for one in _reports(options) for entry in (*one.spends, *one.draws))
+        entries = (entry for one in _reports(options) for entry in (*one.charges, *one.reuses))
         kept = {entry.sequence for entry in entries}
         rows = [row for row in rows if row["sequence"] in kept]
     if options.format == "jsonl":

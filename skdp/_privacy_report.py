@@ -10,8 +10,8 @@ from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting._report import BudgetReport, describe_composition
-from skdp.accounting._state import Terms, composed_price
+from skdp.ledger._report import BudgetReport, describe_composition
+from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
 from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
@@ -41,8 +41,8 @@ class Total(FrozenValue):
         The reported models, in words.
     epsilon, delta : float
         The guarantee of all of them together.
-    neighbours : str
-        Which tables are neighbours, in words.
+    neighbors : str
+        Which tables are neighbors, in words.
     composition : str
         How the releases add up.
     dataset : str
@@ -56,7 +56,7 @@ class Total(FrozenValue):
     of: str
     epsilon: float
     delta: float
-    neighbours: str
+    neighbors: str
     composition: str
     dataset: str
     head_hash: str
@@ -71,7 +71,7 @@ class Total(FrozenValue):
         """
         cost = in_digits(self.epsilon, self.delta)
         rows = [
-            ("relation", self.neighbours),
+            ("relation", self.neighbors),
             ("composition", self.composition),
             ("charges", str(self.n_charges)),
             ("data set", self.dataset or "none: these releases are in no ledger of this report"),
@@ -307,7 +307,7 @@ class _Found:
         elif isinstance(source, BudgetReport):
             self._add_budget(source)
         elif hasattr(source, "report") and hasattr(source, "charge"):
-            self._add_budget(source.report(), source.terms)
+            self._add_budget(source.report(), source.config)
         elif isinstance(source, FrozenEstimator):
             self.add(source.estimator, type(source.estimator).__name__, covered)
         elif hasattr(source, "get_params"):
@@ -335,7 +335,7 @@ class _Found:
         # A step of a plan is charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if hasattr(accountant, "report"):
-            self._add_budget(accountant.report(), accountant.terms)
+            self._add_budget(accountant.report(), accountant.config)
 
     def _add_estimator(self, source, name, covered):
         parts, parameters = _parts(source), source.get_params(deep=False)
@@ -363,7 +363,7 @@ class _Found:
     def totals(self, of):
         """Yield what all statements cost together, for each data set."""
         ledgers = self.budgets.items()
-        records = {spend.hash: (key, spend) for key, own in ledgers for spend in own.spends}
+        records = {charge.hash: (key, charge) for key, own in ledgers for charge in own.charges}
         charged, others, words_of = {}, {}, {}
         # Several steps that a search published have its one charge, as one object.
         seen = set()
@@ -373,32 +373,32 @@ class _Found:
             for charge in statement.charges:
                 if charge.hash in records:
                     # A plan that was charged as one is the charge of several steps.
-                    key, spend = records[charge.hash]
-                    charged.setdefault(key, {})[spend.hash] = spend
+                    key, charge = records[charge.hash]
+                    charged.setdefault(key, {})[charge.hash] = charge
                 else:
                     key = unit
                     if id(charge) not in seen:
                         unrecorded.append(charge)
                     seen.add(id(charge))
-                words_of.setdefault(key, []).append(statement.neighbours)
+                words_of.setdefault(key, []).append(statement.neighbors)
             if unrecorded:
                 others.setdefault(unit, []).append((plan, unrecorded))
-        for key, spends in charged.items():
+        for key, charges in charged.items():
             terms = self.terms.get(key) or _terms_of(self.budgets[key])
-            price = composed_price(tuple(spends.values()), terms)
+            price = composed_price(tuple(charges.values()), terms)
             rule = describe_composition(terms.composition)
-            words = f"{terms.relation}: {_common_neighbours(words_of[key])}"
-            yield Total(of, *price, words, rule, *key, len(spends))
+            words = f"{terms.relation}: {_common_neighbors(words_of[key])}"
+            yield Total(of, *price, words, rule, *key, len(charges))
         for key, of_statements in others.items():
             relation, _ = key
             left, prices = _take_plans(of_statements, relation)
             rule = "basic, each split budget as the plan that it is" if prices else "basic"
             n_charges = len(prices) + sum(map(len, left))
             # Parts of one model's calls are disjoint from one another, not from other models'.
-            basic = Terms(1.0, 0.0, relation=relation)
+            basic = LedgerConfig(1.0, 0.0, relation=relation)
             prices += [composed_price(charges, basic) for charges in left]
             epsilon, delta = (math.fsum(amounts) for amounts in zip(*prices, strict=True))
-            words = f"{relation}: {_common_neighbours(words_of[key])}"
+            words = f"{relation}: {_common_neighbors(words_of[key])}"
             yield Total(of, epsilon, delta, words, rule, "", "", n_charges)
 
 
@@ -455,7 +455,7 @@ def _price_of_plan(charges, plan):
     return plan.epsilon, plan.delta
 
 
-def _common_neighbours(words):
+def _common_neighbors(words):
     """Return the neighboring tables of several releases together.
 
     Where one of them takes the number of units to be public, all of them together do.
@@ -467,7 +467,7 @@ def _common_neighbours(words):
 def _terms_of(report):
     """Return terms under which the charges of a report add up; their sum always holds."""
     known = {name: getattr(report, name) for name in ("relation", "unit", "max_rows")}
-    return Terms(*report.cap, missing_ids=report.missing_ids, **known)
+    return LedgerConfig(*report.limit, missing_ids=report.missing_ids, **known)
 
 
 # Where wrappers of scikit-learn, which may learn from rows themselves, keep what they fitted.

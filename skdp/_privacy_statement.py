@@ -34,7 +34,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         The guarantee of the fitted model: after several calls of `partial_fit`, that of all of them
         together.
     relation : {"add_remove", "replace_one"}
-        Which data sets are neighbours; add/remove is read as replacing a row by a null row.
+        Which data sets are neighbors; add/remove is read as replacing a row by a null row.
     unit : str
         What is protected.
     mechanism : str
@@ -60,7 +60,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         The version of skdp.
     trust_model : str
         Who sees what.
-    neighbours : str
+    neighbors : str
         What differs between two neighbouring data sets, in words.
     dataset : str
         The ledger's name of the data set, empty without an accountant.
@@ -69,7 +69,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         by; for steps whose number is found, that of all steps as one. None otherwise.
     stages : tuple of Stage
         Every release that was made: its law, scale, sensitivity and event, and what it reads.
-    charges : tuple of Spend
+    charges : tuple of Charge
         What each call of `fit` or `partial_fit` cost by itself, with its event. They compose by the
         ledger's rule; without an accountant by basic composition.
     part_of : str
@@ -98,7 +98,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     record: str
     version: str
     trust_model: str = CENTRAL
-    neighbours: str = ""
+    neighbors: str = ""
     dataset: str = ""
     noise_multiplier: float | None = None
     stages: tuple = ()
@@ -179,7 +179,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "estimator": self.estimator,
             "epsilon": in_digits(self.epsilon),
             "delta": in_digits(self.delta),
-            "relation": f"{self.relation}: {self.neighbours}",
+            "relation": f"{self.relation}: {self.neighbors}",
             "unit": self.unit,
             "mechanism": self.mechanism,
             "noise_scale": f"{self.noise_scale:g}",

@@ -19,10 +19,11 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Allowance, Composed, Guarantee, PrivacyAccountant
-from skdp.accounting._report import describe_composition, describe_relation, describe_unit
-from skdp.accounting._state import Spend, Terms
+from skdp.accounting import Composed, Guarantee
 from skdp.exceptions import LedgerError, RawDataWarning
+from skdp.ledger import Allowance, PrivacyAccountant
+from skdp.ledger._report import describe_composition, describe_relation, describe_unit
+from skdp.ledger._state import Charge, LedgerConfig
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
@@ -41,7 +42,7 @@ from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
-UNACCOUNTED = Terms(1.0, 0.0)
+UNACCOUNTED = LedgerConfig(1.0, 0.0)
 NOTHING = Composed(())
 # Where the parameters that all estimators have stand in a signature, and that of some.
 LAST = ("accountant", "random_state", "verbose")
@@ -65,7 +66,7 @@ def terms_of(accountant):
         return UNACCOUNTED
     if not hasattr(accountant, "charge"):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
-    return accountant.terms
+    return accountant.config
 
 
 def on_raw_data_of(terms):
@@ -92,14 +93,14 @@ def _check_callers_of(estimator, occasion):
     check_callers(estimator, on_raw_data, occasion)
 
 
-def neighbours_of(accountant, terms=None):
-    """Return the `Neighbours` of a fit's guarantee, add/remove of one row without an accountant.
+def neighbors_of(accountant, terms=None):
+    """Return the `Neighbors` of a fit's guarantee, add/remove of one row without an accountant.
 
     A step of a plan that was priced for a group of rows is calibrated for one of them. Terms that
     were read are not read again.
     """
-    neighbours = (terms or terms_of(accountant)).neighbours
-    return neighbours.of_rows if hasattr(accountant, "planned") else neighbours
+    neighbors = (terms or terms_of(accountant)).neighbors
+    return neighbors.per_row if hasattr(accountant, "planned") else neighbors
 
 
 def guarantee_of(estimator):
@@ -121,7 +122,7 @@ def guarantee_of(estimator):
     """
     params = estimator.get_params(deep=False)
     price = {"epsilon": params["epsilon"], "delta": params.get("delta", 0.0)}
-    return Guarantee(**price, neighbours=neighbours_of(params["accountant"]))
+    return Guarantee(**price, neighbors=neighbors_of(params["accountant"]))
 
 
 def dataset_of(accountant):
@@ -486,7 +487,7 @@ class PrivateRelease:
 
     def __enter__(self):
         # A closed data set is refused before its rows are read.
-        known = getattr(self._accountant, "_open_terms", partial(terms_of, self._accountant))
+        known = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         self._known = known()
         self._check_callers()
         with ExitStack() as settings:
@@ -528,9 +529,9 @@ class PrivateRelease:
 
     def guaranteed(self, epsilon, delta):
         """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
-        neighbours = neighbours_of(self._accountant, self.terms)
-        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
-        self._of_group = guarantee if neighbours.max_rows > 1 else None
+        neighbors = neighbors_of(self._accountant, self.terms)
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
+        self._of_group = guarantee if neighbors.max_rows > 1 else None
         return guarantee
 
     @property
@@ -779,7 +780,7 @@ class PrivateFit(PrivateRelease):
             record=self.spend.hash if self.spend else "",
             version=__version__,
             trust_model=trust_model,
-            neighbours=describe_relation(
+            neighbors=describe_relation(
                 terms.relation, terms.unit, terms.max_rows, is_size_public=is_size_public
             ),
             dataset=dataset_of(self._accountant),
@@ -804,16 +805,16 @@ class PrivateFit(PrivateRelease):
         return self._own
 
     def _make_charge(self, mechanism):
-        spend = self.spend
-        if spend is None:
+        charge = self.spend
+        if charge is None:
             price = self.price(mechanism)
             seeded = self._random_state is not None
             known = {"seeded": seeded, "time": "", "version": __version__}
             price = {"epsilon": price.epsilon, "delta": price.delta}
-            spend = Spend(self._label, mechanism.event, **price, **known)
+            charge = Charge(self._label, mechanism.event, **price, **known)
         # The statement is public: who charged, when and why stays in the ledger, and so does the
         # number of earlier charges.
-        return replace(spend, user="", purpose="", time="", sequence=0)
+        return replace(charge, user="", purpose="", time="", sequence=0)
 
     def _forget(self):
         forget_fitted(self._estimator)

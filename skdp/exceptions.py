@@ -19,20 +19,20 @@ class BudgetExceededError(RuntimeError):
     ----------
     asked : tuple of (float, float)
         The (epsilon, delta) of the refused release.
-    left : tuple of (float, float)
+    remaining : tuple of (float, float)
         What the budget has left.
     total : tuple of (float, float)
         The budget.
     name : str, default=""
-        Of a cap on some users or purposes that cannot pay; "" for the data set's.
+        Of a limit on some users or purposes that cannot pay; "" for the data set's.
     message : str, default=""
         What is said in the place of the usual sentence, where several releases are refused at once.
     """
 
-    def __init__(self, asked, left, total, name="", message=""):
-        super().__init__(asked, left, total, name, message)
+    def __init__(self, asked, remaining, total, name="", message=""):
+        super().__init__(asked, remaining, total, name, message)
         self.asked = tuple(asked)
-        self.left = tuple(left)
+        self.remaining = tuple(remaining)
         self.total = tuple(total)
         self.name = name
         self.message = message
@@ -44,15 +44,15 @@ class BudgetExceededError(RuntimeError):
         def amount(pair):
             return f"(epsilon={pair[0]:.6g}, delta={pair[1]:.6g})"
 
-        budget = f"the cap {self.name!r}" if self.name else "the budget"
+        budget = f"the limit {self.name!r}" if self.name else "the budget"
         return (
-            f"the release costs {amount(self.asked)}, {budget} has {amount(self.left)} left "
+            f"the release costs {amount(self.asked)}, {budget} has {amount(self.remaining)} left "
             f"of {amount(self.total)}; nothing was computed or charged"
         )
 
 
 class LedgerError(RuntimeError):
-    """The ledger cannot be used: missing, locked, corrupt, foreign or opened with other terms."""
+    """The ledger cannot be used: missing, locked, corrupt, foreign or opened with another configuration."""
 
 
 class SeededNoiseWarning(UserWarning):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from skdp._sgd._defaults import Task
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from skdp.linear_model._classifier import logistic_task
 from skdp.linear_model._data_norm import RowPlan
@@ -12,8 +12,8 @@ from skdp.linear_model._planning import Problem
 
 
 def meet(epsilon, delta=0.0, relation="add_remove", unit="row"):
-    neighbours = Neighbours(relation=relation, unit=unit)
-    return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    neighbors = Neighbors(relation=relation, unit=unit)
+    return Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
 
 
 def of_rows(loss, n_rows, n_columns, norm, guarantee=None, constant=0.0):

@@ -1,4 +1,4 @@
-"""What an estimator hands to its mechanism, and how far it moves between neighbours."""
+"""What an estimator hands to its mechanism, and how far it moves between neighbors."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
 @cache
 def _accountant(relation):
-    return PrivacyAccountant(1e9, 0.5, relation=relation, dataset=f"neighbours, {relation}")
+    return PrivacyAccountant(1e9, 0.5, relation=relation, dataset=f"neighbors, {relation}")
 
 
 def record_releases(monkeypatch):

@@ -24,7 +24,7 @@ PACKAGES = [
 # What numpydoc asks for and this house does not.
 SWITCHED_OFF = {
     "ES01": "a summary that says it all needs no second paragraph",
-    "SA01": "packages are small, and the reference shows neighbours beside each other",
+    "SA01": "packages are small, and the reference shows neighbors beside each other",
     "SS05": "nouns like 'Quantiles' and 'Bounds' are taken for verbs of the third person",
     "GL01": "the summary starts beside the quotes, as in scikit-learn",
     "GL02": "a docstring of one line ends beside the quotes",
@@ -41,7 +41,7 @@ SHOWN_ELSEWHERE = {
     "BudgetReport",
     "DPScorer",
     "DPScores",
-    "Draw",
+    "Reuse",
     "EpsilonAudit",
     "LedgerError",
     "MembershipInference",
@@ -53,7 +53,7 @@ SHOWN_ELSEWHERE = {
     "RawDataWarning",
     "Reservation",
     "SeededNoiseWarning",
-    "Spend",
+    "Charge",
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import skdp
 from skdp import PrivacyAccountant
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 
 N_ROWS = 4000
@@ -84,7 +84,7 @@ def test_bounds_of_one_column_are_found(name):
         accountant = PrivacyAccountant(4.0, 1e-6)
         terms = {"bounds": BOUNDS, "random_state": 0, "accountant": accountant}
         fitted = make(name, BOUNDED[name], **terms).fit(table, Y)
-        assert len(accountant.spends) == 1 and accountant.epsilon_spent <= 4.0
+        assert len(accountant.charges) == 1 and accountant.epsilon_spent <= 4.0
         if hasattr(fitted, "bounds_"):
             low, high = fitted.bounds_
             assert (low[0], high[0], low[2], high[2]) == (17, 90, 0, 12), form
@@ -116,7 +116,7 @@ def test_categories_of_one_column_are_found(name):
         accountant = PrivacyAccountant(4.0, 1e-6)
         terms = {"categories": CATEGORIES, "random_state": 0, "accountant": accountant}
         fitted = make(name, CATEGORICAL[name], **terms).fit(table, Y)
-        assert len(accountant.spends) == 1 and accountant.epsilon_spent <= 4.0
+        assert len(accountant.charges) == 1 and accountant.epsilon_spent <= 4.0
         if hasattr(fitted, "categories_"):
             found = [own.tolist() for own in fitted.categories_]
             assert found == [["care", "crafts", "law"], ["north", "south", "west"], [1, 2, 3]]
@@ -147,7 +147,7 @@ def test_counts_of_declared_and_found_categories_have_the_same_noise(name):
 def test_brute_force_sensitivity_of_mixed_categories(relation, monkeypatch):
     from skdp.mechanisms import GeometricMechanism
 
-    guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbours=Neighbours(relation=relation))
+    guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbors=Neighbors(relation=relation))
     encoder = make("DPOneHotEncoder", {"min_frequency": 1}, categories=["auto", ["a", "b"], "auto"])
     plan = encoder.plan_fit(TableShape(n_rows=3, n_columns=3), guarantee)
     mechanism, released = plan.mechanism.mechanism, []

@@ -949,12 +949,12 @@ def test_a_fit_in_a_thread_sees_what_is_around_it_there():
 def test_the_rule_is_kept_in_the_ledger(tmp_path):
     path = tmp_path / "ledger.db"
     PrivacyAccountant(1.0, 1e-6, on_raw_data="raise", ledger=path)
-    with pytest.raises(LedgerError, match="opened with other terms"):
+    with pytest.raises(LedgerError, match="opened with another configuration"):
         PrivacyAccountant(1.0, 1e-6, ledger=path)
     again = PrivacyAccountant(1.0, 1e-6, on_raw_data="raise", ledger=path)
-    assert again.terms.on_raw_data == "raise"
-    assert pickle.loads(pickle.dumps(again)).terms.on_raw_data == "raise"
-    assert again.reserve(0.5).terms.on_raw_data == "raise"
+    assert again.config.on_raw_data == "raise"
+    assert pickle.loads(pickle.dumps(again)).config.on_raw_data == "raise"
+    assert again.reserve(0.5).config.on_raw_data == "raise"
     with pytest.raises(ValueError, match="on_raw_data"):
         PrivacyAccountant(1.0, 1e-6, on_raw_data="ignore")
 

@@ -281,7 +281,7 @@ def test_what_a_chunk_must_not_hold_is_refused_and_not_charged(value, table):
     for held, expected in ((counted(bad, HEIGHTS)[0], words), (typed, "float32")):
         with pytest.raises(ValueError, match=expected):
             fitted(DPStandardScaler(bounds=(0, 1)), held, y, None, accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_worker_that_is_lost_changes_nothing(estimator, table, cluster):
     watching.start()
     model = fitted(estimator, lazy, y, None, accountant=accountant)
     watching.join()
-    assert lost.status == distributed.Status.closed and len(accountant.spends) == 1
+    assert lost.status == distributed.Status.closed and len(accountant.charges) == 1
     expected = fitted(estimator, in_memory(X), y, None)
     check_the_same(model, expected)
 
@@ -393,7 +393,7 @@ def test_a_sum_that_is_cancelled_publishes_nothing_and_what_was_charged_stays(
     monkeypatch.setattr(dask, "compute", cancelled)
     with pytest.raises(RuntimeError, match="cluster was lost .* stays charged"):
         estimator.set_params(accountant=accountant).fit(counted(X, HEIGHTS)[0], y)
-    assert len(accountant.spends) == bool(n_passes)
+    assert len(accountant.charges) == bool(n_passes)
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
@@ -529,7 +529,7 @@ def test_a_client_that_is_closed_between_two_sums_is_a_loss(
     with pytest.raises(RuntimeError, match="client was closed.* stays charged"):
         model.fit(lazy, y)
     assert all(Disk.by_workers) and lost == [len(Disk.by_workers)] != [0]
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
@@ -576,7 +576,7 @@ def test_what_lives_on_a_cluster_that_is_gone_is_said_before_the_charge(table, c
         with pytest.raises(RuntimeError, match="persisted there is asked of another client"):
             DPStandardScaler(bounds=(0, 1), accountant=accountant).fit(lazy)
         follow()
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.filterwarnings("ignore:Sending large graph", "ignore:Port")
@@ -656,7 +656,7 @@ def test_a_cluster_that_is_lost_publishes_nothing_and_what_was_charged_stays(n_p
         ENDS[n_passes * len(HEIGHTS) + 1] = partial(local.loop.add_callback, local.scheduler.close)
         with pytest.raises(RuntimeError, match="cluster was lost .* stays charged"):
             estimator.set_params(accountant=accountant).fit(lazy, y)
-    assert not ENDS and len(accountant.spends) == bool(n_passes)
+    assert not ENDS and len(accountant.charges) == bool(n_passes)
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
@@ -727,7 +727,7 @@ def test_a_block_that_is_not_what_the_array_says_is_refused_before_the_charge(li
     for estimator in (DPStandardScaler, DPMinMaxScaler):
         with pytest.raises(ValueError, match="a block is a"):
             estimator(bounds=(0, 1), accountant=accountant).fit(made(X))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.usefixtures("here")

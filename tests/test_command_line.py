@@ -88,11 +88,11 @@ EVIL = "<script src='https://example.org/x.js'>&\""
 def shared(ledger, monkeypatch):
     """A ledger that three users charged at different times, one of them with an ugly name."""
     accountant = PrivacyAccountant(1.0, 1e-5, ledger=ledger)
-    accountant.sub_cap(EVIL, 0.5, 0.0, users=["ann", EVIL], reason="the board")
+    accountant.sub_limit(EVIL, 0.5, 0.0, users=["ann", EVIL], reason="the board")
     names = ((1, "ann", "trial"), (2, EVIL, EVIL), (3, "ann", "report"))
     for month, user, purpose in names:
         time = f"2026-0{month}-01T00:00:00+00:00"
-        monkeypatch.setattr("skdp.accounting._accountant._time", lambda time=time: time)
+        monkeypatch.setattr("skdp.ledger._accountant._time", lambda time=time: time)
         accountant.as_user(user, purpose=purpose).charge(PureDP(0.125), label=f"{month} {EVIL}")
     return ledger
 
@@ -113,7 +113,7 @@ def test_charges_are_chosen_by_user_purpose_and_time(shared, options, months, ca
     """The charge of each month begins with its number; two others, by nobody, with an a."""
     assert main(["ledger", "show", str(shared), "--json", *options]) == 0
     reports = json.loads(capsys.readouterr().out)
-    assert "".join(spend["label"][0] for one in reports for spend in one["spends"]) == months
+    assert "".join(spend["label"][0] for one in reports for spend in one["charges"]) == months
     # What was spent is that of all charges.
     assert reports[0]["epsilon"]["spent"] == 0.625
     assert main(["ledger", "show", str(shared), *options]) == 0
@@ -155,7 +155,7 @@ def test_the_page_says_it_all_and_loads_nothing(shared, capsys):
     head = PrivacyAccountant(1.0, 1e-5, ledger=shared).verify()
     for words in (EVIL, "2026-03", "user ann", "purpose trial", "user not named", "closed", head):
         assert words in page.text, words
-    # Of the data set five eighths are spent, of the sub-cap three quarters; by time each charge.
+    # Of the data set five eighths are spent, of the sub-limit three quarters; by time each charge.
     for share, words in (("62.5", "0.625, "), ("75.0", "0.375, 0"), ("50.0", "0.125")):
         assert f'width:{share}%"></span></span>&#160;{words}' in text, words
     assert "0.375, 0" in page.text and "0.125, 0" in page.text

@@ -189,7 +189,7 @@ def released(call, table, y):
         try:
             return call(table, y, accountant)
         except Exception as error:
-            assert accountant.spends == [], f"{call.name} charged, then raised {error!r}"
+            assert accountant.charges == [], f"{call.name} charged, then raised {error!r}"
             return None
 
 
@@ -342,4 +342,4 @@ def test_a_search_reads_lists_by_a_rule():
         accountant = PrivacyAccountant(epsilon=10.0, delta=1e-3)
         with pytest.raises(ValueError):
             clone(search).set_params(accountant=accountant).fit([odd, *X[1:]], y)
-        assert accountant.spends == []
+        assert accountant.charges == []

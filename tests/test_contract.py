@@ -213,7 +213,7 @@ def told(estimator):
 
 
 TOLD = [told(e) for e in firsts(type, [e for e in ESTIMATORS if repr(e) not in CHOOSING])]
-LONG["check_neighbours"] = [{repr(e): e for e in ESTIMATORS}.get(repr(e), e) for e in TOLD]
+LONG["check_neighbors"] = [{repr(e): e for e in ESTIMATORS}.get(repr(e), e) for e in TOLD]
 
 
 def contract():
@@ -222,9 +222,9 @@ def contract():
             chosen = LONG.get(check.__name__, ESTIMATORS)
             marks = [] if any(estimator is one for one in chosen) else [pytest.mark.slow]
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
-    for estimator in LONG["check_neighbours"]:
+    for estimator in LONG["check_neighbors"]:
         if not any(estimator is one for one in ESTIMATORS):
-            check = next(c for c in dp_checks() if c.__name__ == "check_neighbours")
+            check = next(c for c in dp_checks() if c.__name__ == "check_neighbors")
             yield pytest.param(estimator, check, id=f"{estimator}-{check.__name__}")
 
 
@@ -243,7 +243,7 @@ def test_a_statement_that_cannot_be_made_costs_nothing(estimator, monkeypatch):
     case, accountant = Case(estimator), PrivacyAccountant(1e3, 0.5)
     with pytest.raises(ZeroDivisionError):
         case.fit(accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_no_private_estimator_is_missing_here():

@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 
 import skdp
 from skdp import BudgetExceededError, DPLogisticRegression, DPStandardScaler, PrivacyAccountant
-from skdp.accounting import open_ledger, register_ledger
 from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
+from skdp.ledger import open_ledger, register_ledger
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import Door, RandomSource
 from tests._private import Stream, make_table
@@ -195,7 +195,7 @@ def test_nothing_is_drawn_before_the_charge_or_past_it(release, drawn, monkeypat
         patch.setattr(PrivateRelease, "charge", twice)
         with pytest.raises(RuntimeError, match="charges once"):
             release(accountant)
-    assert not drawn and len(accountant.spends) <= 1
+    assert not drawn and len(accountant.charges) <= 1
     assert release.made is None or not fitted_names(release.made)
 
 
@@ -233,7 +233,7 @@ def test_a_ledger_that_is_lost_after_the_charge_loses_no_fit(monkeypatch):
         shape = TableShape(n_rows=len(COLUMN), n_columns=1)
         plan = scaler.plan_fit(shape, fit.guarantee)
         source = fit.charge(plan)
-        monkeypatch.setattr(type(accountant), "terms", property(None))
+        monkeypatch.setattr(type(accountant), "config", property(None))
         released = scaler._released(plan.run(COLUMN[:, None], source), plan)
         fit.publish(plan, public=(), **released)
     assert scaler.privacy_.epsilon == 1.0
@@ -280,7 +280,7 @@ def test_a_release_within_a_fit_has_its_own_charge():
         skdp.stats.dp_mean(X[:, 0], bounds=(0, 1), accountant=accountant)
         DPLogisticRegression(accountant=accountant).fit(X, y)
         MECHANISM.release(0.0, random_state=source)
-    assert [spend.epsilon for spend in accountant.spends] == [1.0, 1.0, 1.0]
+    assert [spend.epsilon for spend in accountant.charges] == [1.0, 1.0, 1.0]
 
 
 def test_a_seeded_release_repeats_inside_the_door():

@@ -36,14 +36,14 @@ from skdp.accounting import (
     ApproximateDP,
     Gaussian,
     Guarantee,
-    Neighbours,
+    Neighbors,
     PureDP,
     gaussian_noise_multiplier,
     get_epsilon,
-    open_ledger,
     zcdp,
 )
 from skdp.base import TableShape
+from skdp.ledger import open_ledger
 from skdp.mechanisms import (
     GammaNormMechanism,
     GaussianMechanism,
@@ -102,7 +102,7 @@ def test_epsilon_is_that_of_the_group(name, epsilon):
     rows = np.sign(X) if name == "one-hot" else X
     model.fit(rows, Y)
     delta = model.get_params()["delta"] if "delta" in model.get_params() else 0.0
-    spend = accountant.spends[0]
+    spend = accountant.charges[0]
     assert (accountant.epsilon_spent, accountant.delta_spent) == (epsilon, delta)
     assert (model.privacy_.epsilon, model.privacy_.delta) == (epsilon, delta)
     assert f"at most {K} of them" in model.privacy_.unit
@@ -124,11 +124,11 @@ def test_what_is_charged_elsewhere_is_the_groups_too():
     dp_cross_val_score(DPLogisticRegression(), X, Y, cv=3, **options)
     transformer = RandomizedResponseTransformer(categories=[-1.0, 1.0], **options)
     pickle.loads(pickle.dumps(transformer.fit(np.sign(X)))).transform(np.sign(X))
-    assert [spend.epsilon for spend in accountant.spends] == [0.5] * 9
+    assert [spend.epsilon for spend in accountant.charges] == [0.5] * 9
     # What its transforms will cost; and what releases nothing costs nothing.
     assert transformer.privacy_.epsilon == 0.5
     free = DPOneHotEncoder(categories=[-1.0, 1.0], **options).fit(np.sign(X))
-    assert free.privacy_.epsilon == 0.0 and len(accountant.spends) == 9
+    assert free.privacy_.epsilon == 0.0 and len(accountant.charges) == 9
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_gaussian_noise_is_exactly_that_of_k_rows(epsilon, delta, k, multiplier)
         DPStandardScaler(epsilon, delta=delta, with_mean=False, **BOUNDS),
     ):
         model.set_params(accountant=group(epsilon, delta, k), random_state=0).fit(X)
-        (spend,) = model.accountant.spends
+        (spend,) = model.accountant.charges
         if isinstance(spend.event, Gaussian):
             assert spend.event.noise_multiplier == pytest.approx(multiplier, rel=1e-7)
         mu, a = k / multiplier, epsilon * multiplier / k
@@ -153,11 +153,11 @@ def test_gaussian_noise_is_exactly_that_of_k_rows(epsilon, delta, k, multiplier)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 20.0, 190.0, 1e4])
 @pytest.mark.parametrize("k", [2, 3, 8, 1000])
 def test_what_a_row_must_meet_implies_what_the_group_does(epsilon, k):
-    neighbours = Neighbours(unit="group", max_rows=k, relation="replace_one")
-    pure = Guarantee(epsilon=epsilon, neighbours=neighbours).of_rows
+    neighbors = Neighbors(unit="group", max_rows=k, relation="replace_one")
+    pure = Guarantee(epsilon=epsilon, neighbors=neighbors).per_row
     assert 1 - 1e-15 < Fraction(pure.epsilon) * k / Fraction(epsilon) <= 1 and pure.delta == 0.0
-    row = Guarantee(epsilon=epsilon, delta=1e-5, neighbours=neighbours).of_rows
-    assert row.neighbours == Neighbours(relation="replace_one")
+    row = Guarantee(epsilon=epsilon, delta=1e-5, neighbors=neighbors).per_row
+    assert row.neighbors == Neighbors(relation="replace_one")
     assert Fraction(row.epsilon) * k <= Fraction(epsilon)
     assert 0.999e-5 < group_delta(row.epsilon, row.delta, k) <= 1e-5
 
@@ -165,12 +165,12 @@ def test_what_a_row_must_meet_implies_what_the_group_does(epsilon, k):
 def test_a_claim_is_the_groups():
     accountant = group(10.0, 1e-3, k=3)
     assert accountant.charge(PureDP(0.25), epsilon=0.75).epsilon == 0.75
-    row = Guarantee(epsilon=1.0, delta=1e-5, neighbours=accountant.terms.neighbours).of_rows
+    row = Guarantee(epsilon=1.0, delta=1e-5, neighbors=accountant.config.neighbors).per_row
     event = ApproximateDP(row.epsilon, row.delta)
     assert accountant.charge(event, epsilon=1.0, delta=1e-5).epsilon == 1.0
     with pytest.raises(ValueError, match="not"):
         accountant.charge(PureDP(1.1), epsilon=1.0)
-    assert len(accountant.spends) == 2
+    assert len(accountant.charges) == 2
     # What holds for a row is priced for three.
     assert accountant.charge(PureDP(1.0), epsilon=1.0).epsilon == 3.0
     noise = Gaussian(gaussian_noise_multiplier(1.0, 1e-5))
@@ -203,7 +203,7 @@ def test_a_ledger_of_groups_that_was_written_before_keeps_its_events_and_prices(
     accountant = group(30.0, 0.01, k=4, ledger=tmp_path / "old.db")
     assert accountant.epsilon_spent == pytest.approx(3.15404814078, rel=1e-10)
     assert accountant.delta_spent == 0.005
-    assert accountant.spends[2].event == Gaussian(20.0)
+    assert accountant.charges[2].event == Gaussian(20.0)
     accountant.charge(PureDP(0.25), epsilon=1.0)
     assert accountant.epsilon_spent == pytest.approx(4.15404814078, rel=1e-10)
 
@@ -263,13 +263,13 @@ def test_a_threshold_hides_what_a_group_has_less_than_what_a_row_has(k, relation
         front = DPTableVectorizer(epsilon, delta=1e-6, numbers="scaled", accountant=accountant)
         front.fit(frame)
         shape = TableShape(n_rows=2000, n_columns=1, kinds=["label"], names=["word"])
-        neighbours = Neighbours(relation=relation, unit="group", max_rows=k)
-        guarantee = Guarantee(epsilon=epsilon, delta=1e-6, neighbours=neighbours)
+        neighbors = Neighbors(relation=relation, unit="group", max_rows=k)
+        guarantee = Guarantee(epsilon=epsilon, delta=1e-6, neighbors=neighbors)
         plan = front.plan_fit(shape, guarantee)
         discovery = plan.discovery
         released = norm.sf((discovery.threshold - k) / discovery._noise.drawn_scale)
         assert released <= accountant.delta_spent == 1e-6
-        event = accountant.spends[0].event
+        event = accountant.charges[0].event
         for delta in (0.5 * released, 0.0):
             assert get_epsilon(event, delta, relation=relation, group_size=k) == math.inf
             assert zcdp(event, relation=relation, group_size=k) == (math.inf, 1.0)
@@ -283,7 +283,7 @@ def test_one_budget_of_a_group_pays_for_a_threshold():
         pipe = split_budget(pipe, epsilon, 1e-6, accountant, n_samples=2000, n_features=1)
         pipe.fit(frame, np.arange(2000) % 2)
         assert accountant.epsilon_spent == epsilon
-        searched = leaves(accountant.spends[0].event)
+        searched = leaves(accountant.charges[0].event)
         failure = sum(part.delta for part in searched if isinstance(part, ApproximateDP))
         noise = min(part.noise_multiplier for part in searched if isinstance(part, Gaussian))
         assert norm.sf(norm.isf(failure) - 10.0 / noise) < 1e-6

@@ -51,7 +51,7 @@ def test_a_missing_label_is_named(name, held, declared):
     model.set_params(accountant=accountant)
     with pytest.raises(ValueError, match=SAME):
         model.fit(X, TARGETS[held])
-    assert not accountant.spends
+    assert not accountant.charges
     if held in ("Int64", "float"):
         with pytest.raises(ValueError, match=SAME):
             skdp.DPRidge(target_bounds=(0, 1)).fit(X, TARGETS[held])
@@ -66,7 +66,7 @@ def test_cross_val_predict_with_declared_words_says_what_to_declare(method):
     cv = KFold(3, shuffle=True, random_state=0)
     with pytest.raises(ValueError, match=r"cross_val_predict .*classes=\[0, 1, \.\.\.\]"):
         cross_val_predict(model, X, y, cv=cv, method=method)
-    assert not accountant.spends
+    assert not accountant.charges
     # As the message says.
     model.set_params(classes=[0, 1])
     assert len(cross_val_predict(model, X, y, cv=cv, method=method)) == N
@@ -96,4 +96,4 @@ def test_cross_val_predict_needs_as_many_classes_as_y_has_labels():
     assert len(cross_val_predict(model, X, y, cv=cv)) == N
     with pytest.raises(IndexError):
         cross_val_predict(model, X, y, cv=cv, method="predict_proba")
-    assert len(accountant.spends) == 4
+    assert len(accountant.charges) == 4

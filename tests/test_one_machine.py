@@ -142,7 +142,7 @@ def test_processes_are_sent_paths_and_neither_accountant_nor_noise(
     accountant = PrivacyAccountant(10.0, 0.1, ledger=str(tmp_path / "ledger.db"))
     kept = clone(estimator).set_params(accountant=accountant)
     model = fitted(kept, held, y, None, 2, backend="copies")
-    assert Processes.sent and len(accountant.spends) == 1
+    assert Processes.sent and len(accountant.charges) == 1
     for word in (b"ccountant", b"ledger", b"oise", b"RandomSource", X[5:9].tobytes()):
         assert not any(word in each for each in Processes.sent)
     check_the_same(values(model), values(fitted(estimator, held, y, None, 1)))

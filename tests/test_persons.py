@@ -48,7 +48,7 @@ from skdp import (
     RandomizedResponseTransformer,
     stats,
 )
-from skdp.accounting import Gaussian, Neighbours, PoissonSampled, PureDP, SampledWithoutReplacement
+from skdp.accounting import Gaussian, Neighbors, PoissonSampled, PureDP, SampledWithoutReplacement
 from skdp.base import fitted_names
 from skdp.mechanisms import (
     GammaNormMechanism,
@@ -242,14 +242,14 @@ def largest_moves(monkeypatch, call, relation, sizes, persons, **wrong):
     X, y, ids = table_of("high", 1)
     null = tuple(values[ids < OTHERS] for values in (X, y, ids))
     absent = {(0, "null"): first_release(monkeypatch, call, null, relation, **wrong)}
-    neighbours = absent if relation == "add_remove" else found
+    neighbors = absent if relation == "add_remove" else found
     norm, sensitivity, _ = absent[0, "null"]
     assert all(each[1] == sensitivity for each in found.values())
     return {
         size: max(
             np.linalg.norm(np.ravel(one - other), norm) / sensitivity
             for (n, _), (_, _, one) in found.items()
-            for _, _, other in neighbours.values()
+            for _, _, other in neighbors.values()
             if n == size
         )
         for size in sizes
@@ -336,7 +336,7 @@ def test_with_one_row_a_person_values_and_cost_are_those_of_rows(name):
     of_rows, of_persons = accountant_of("row"), accountant_of()
     one = run(call, X, y, of_rows)
     other = run(call, X, y, of_persons, groups=ids)
-    assert one.keys() == other.keys() and of_rows.spends[0].event == of_persons.spends[0].event
+    assert one.keys() == other.keys() and of_rows.charges[0].event == of_persons.charges[0].event
     np.testing.assert_equal(one, other)
     assert of_rows.epsilon_spent == of_persons.epsilon_spent > 0.0
 
@@ -448,7 +448,7 @@ def test_missing_ids_can_be_declared_to_be_distinct_persons(tmp_path):
             y = np.arange(6) % 2
             dp_cross_val_score(model, X, y, groups=ids, cv=cv, accountant=accountant)
     assert accountant.epsilon_spent == 2.0
-    with pytest.raises(LedgerError, match="other terms"):
+    with pytest.raises(LedgerError, match="another configuration"):
         PrivacyAccountant(9.0, 0.0, unit="person", ledger=ledger)
     with pytest.raises(ValueError, match="unit='person'"):
         PrivacyAccountant(9.0, 0.0, **declared)
@@ -481,7 +481,7 @@ def test_sampled_persons_are_priced_by_their_number(relation, multiplier):
     for delta, sampling in ((1e-6, "poisson"), (0.0, "without_replacement")):
         model = DPSGDClassifier(1.0, delta=delta, sampling=sampling, **options, **NO_INTERCEPT)
         model.fit(X, (X[:, 0] > 0).astype(int), groups=ids)
-    poisson, fixed = (spend.event for spend in accountant.spends)
+    poisson, fixed = (spend.event for spend in accountant.charges)
     noise = poisson.event.event.noise_multiplier
     assert multiplier <= noise * (1 + 1e-6) and noise <= multiplier * (1 + 1e-3)
     assert poisson == PoissonSampled(0.05, Gaussian(noise)) * 100
@@ -499,12 +499,12 @@ def test_a_ledger_has_one_unit(tmp_path):
             PrivacyAccountant(1.0, 1e-6, ledger=address, **other)
     assert PrivacyAccountant(1.0, 1e-6, unit="person", ledger=address).unit == "person"
     with pytest.raises(ValueError, match="max_rows"):
-        Neighbours(unit="person", max_rows=2)
+        Neighbors(unit="person", max_rows=2)
 
 
 def test_parts_of_rows_add_up_where_any_part_may_hold_rows_of_a_person():
     accountant = PrivacyAccountant(3.0, 0.0, unit="person")
-    for part in accountant.partition("months", 3):
+    for part in accountant.disjoint("months", 3):
         part.charge(PureDP(1.0))
     assert accountant.epsilon_spent == 3.0
 

@@ -17,7 +17,7 @@ from skdp import (
     DPSGDRegressor,
     PrivacyAccountant,
 )
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape, guarantee_of
 from tests.test_contract import ESTIMATORS
 
@@ -69,14 +69,14 @@ def test_what_is_planned_is_charged_and_stated(estimator, relation):
     before = {name: id(value) for name, value in vars(model).items()}
     plan = model.plan_fit(shape_of(X, y, model), guarantee_of(model))
     assert {name: id(value) for name, value in vars(model).items()} == before
-    assert not accountant.spends
+    assert not accountant.charges
 
     model.fit(X, y)
     if hasattr(model, "partial_fit"):
         # Of released weights that it goes on from the centre is known.
         classes = {"classes": np.unique(y)} if is_classifier(model) else {}
         clone(model).partial_fit(X, y, **classes)
-    for spend in accountant.spends:
+    for spend in accountant.charges:
         assert (spend.event, spend.epsilon, spend.delta) == (plan.event, plan.epsilon, plan.delta)
     statement = model.privacy_
     assert (statement.mechanism, statement.noise_scale) == (plan.name, plan.scale)
@@ -88,8 +88,8 @@ def test_what_is_planned_is_charged_and_stated(estimator, relation):
 def test_a_plan_is_a_value_made_without_an_accountant(estimator):
     X, y = make_table(estimator)
     model = clone(estimator).set_params(accountant="nobody may look at this")
-    neighbours = Neighbours(relation="replace_one")
-    guarantee = Guarantee(epsilon=0.5, delta=estimator.delta, neighbours=neighbours)
+    neighbors = Neighbors(relation="replace_one")
+    guarantee = Guarantee(epsilon=0.5, delta=estimator.delta, neighbors=neighbors)
     shape = shape_of(X, y, model)
     plan = model.plan_fit(shape, guarantee)
     assert (plan.epsilon, plan.delta) == (0.5, estimator.delta)
@@ -160,6 +160,6 @@ def test_noise_that_cannot_be_drawn_is_refused_before_the_charge(estimator, n_co
     X, y = make_table(model, n=30, d=n_columns)
     with pytest.raises(ValueError, match="too small"):
         model.fit(X, y)
-    assert not accountant.spends
+    assert not accountant.charges
     with pytest.raises(ValueError, match="too small"):
         model.plan_fit(shape_of(X, y, model), guarantee_of(model))

@@ -65,10 +65,10 @@ def test_a_fit_charges_and_publishes_its_plan(estimator, relation):
     before = copy.copy(vars(estimator))
     plan = estimator.plan_fit(shape_of(X, y), guarantee_of(estimator))
     assert vars(estimator) == before
-    assert not accountant.spends
+    assert not accountant.charges
 
     made = estimator.fit(X, y).transform(X)
-    charged = [(spend.event, spend.epsilon, spend.delta) for spend in accountant.spends]
+    charged = [(spend.event, spend.epsilon, spend.delta) for spend in accountant.charges]
     nothing = plan.epsilon == 0.0
     assert charged == ([] if nothing else [(plan.event, plan.epsilon, plan.delta)])
     statement = estimator.privacy_
@@ -187,7 +187,7 @@ def test_a_plan_is_refused_where_a_fit_is(kind, params):
     with pytest.raises(ValueError) as of_fit:
         estimator.fit(X, y)
     assert str(of_plan.value) == str(of_fit.value)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 def test_labels_that_nobody_named_are_asked_for():

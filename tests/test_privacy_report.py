@@ -21,8 +21,9 @@ from skdp import (
     privacy_report,
 )
 from skdp.__main__ import main
-from skdp.accounting import Allowance, ApproximateDP, Gaussian, PlannedCharge, PureDP, get_epsilon
+from skdp.accounting import ApproximateDP, Gaussian, PureDP, get_epsilon
 from skdp.audit import EpsilonAudit, membership_inference
+from skdp.ledger import Allowance, PlannedCharge
 from skdp.pipeline import check_pipeline
 from tests._private import in_digits
 
@@ -252,8 +253,8 @@ def test_no_text_says_less_than_was_spent():
     terms = {"epsilon": third, "bounds": (0, 1), "accountant": accountant}
     model = DPMeanTransformer(**terms).fit(np.eye(4))
     accountant.charge(ApproximateDP(third, third), epsilon=third, delta=third)
-    handle = Allowance(PlannedCharge("mean", PureDP(third), third), accountant.terms, None)
-    handle.spend = accountant.spends[1]
+    handle = Allowance(PlannedCharge("mean", PureDP(third), third), accountant.config, None)
+    handle.spend = accountant.charges[1]
     report, check = accountant.report(), check_pipeline(make_pipeline(DPMeanTransformer(**terms)))
     document = privacy_report(model)
     texts = [str(model.privacy_), model.privacy_._repr_html_(), str(check), check._repr_html_()]

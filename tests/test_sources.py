@@ -201,7 +201,7 @@ def test_targets_and_groups_may_be_lazy(table, folder):
     for targets, ids in ((lazy.select("y").head(5), groups), (y, lazy.select("g").head(5))):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             fitted(DPGaussianNB(bounds=(0, 1)), folder, targets, ids, accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 # Each row is read by itself.
@@ -244,7 +244,7 @@ def test_missing_numbers_are_refused_or_imputed_as_in_memory(table):
     accountant = PrivacyAccountant(10.0, 0.1)
     with pytest.raises(ValueError, match="NaN"):
         fitted(SCALER, source, accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
     for imputer in (
         DPSimpleImputer(bounds=(0, 1)),
         DPSimpleImputer(strategy="most_frequent", categories=[0, 1]),
@@ -579,7 +579,7 @@ def test_partitions_have_the_columns_that_are_declared_in_their_order(table):
         source = source.assign(day=pd.Timestamp("2020-01-01"))
         with pytest.raises(ValueError, match="a part has the types"):
             in_memory(source)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_what_a_dask_frame_does_not_declare_is_refused(table):
@@ -796,7 +796,7 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
                 fitted(estimator, held, table[1], accountant=accountant)
     with pytest.raises(ValueError, match="'job' holds words"):
         dp_mean(source, bounds=(0, 1), axis=0, accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def with_a_row_that_raises(frame, path):
@@ -834,7 +834,7 @@ def test_every_row_is_read_before_the_charge(number, kind, table, tmp_path):
     accountant = PrivacyAccountant(100.0, 0.1)
     with pytest.raises(UNREADABLE[0], match=UNREADABLE[1]):
         fitted(estimator, source, table[1], accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize("kind", ["dask frame", "LazyFrame", "path"])
@@ -844,7 +844,7 @@ def test_randomized_response_reads_every_row_before_its_charge(kind, tmp_path):
     source = with_a_row_that_raises(frame, tmp_path / "rows.parquet")[kind]
     with pytest.raises(UNREADABLE[0], match=UNREADABLE[1]):
         model.transform(source)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 # Files that pandas and dask write.
@@ -1044,7 +1044,7 @@ def test_rows_whose_places_depend_on_values_are_not_taken_by_number(
     for source in moved.values():
         with pytest.raises(ValueError, match="cannot be taken by number"):
             search.fit(source, np.arange(len(ChunkedArray(source))) % 2)
-    assert accountant.spends == []
+    assert accountant.charges == []
     own = ChunkedArray([arrays[1], X, arrays[2]])
     np.testing.assert_array_equal(own[[0, N, 3 * N - 1]][:], X[[0, 0, N - 1]])
     beside = np.hstack([ChunkedArray([path]) for path in arrays[:2]])

@@ -125,7 +125,7 @@ def test_executors_get_neither_accountant_nor_seed(table, monkeypatch):
     model = DPSGDClassifier(max_iter=1, accountant=accountant, random_state=987654321)
     model.fit(frame, y).predict(frame)
     secret = b"name_of_data", (987654321).to_bytes(4, "little")
-    assert all(word in pickle.dumps(model) for word in secret) and len(accountant.spends) == 1
+    assert all(word in pickle.dumps(model) for word in secret) and len(accountant.charges) == 1
     assert sent and not any(word in each for word in secret for each in sent)
 
 
@@ -161,4 +161,4 @@ def test_what_is_missing_is_refused_before_the_charge(spark):
     accountant = PrivacyAccountant(10.0, 0.1)
     with pytest.raises(ValueError, match="NaN"):
         DPStandardScaler(bounds=(0, 1), accountant=accountant).fit(frame)
-    assert accountant.spends == []
+    assert accountant.charges == []

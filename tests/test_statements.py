@@ -94,7 +94,7 @@ def check_stages(statement, spend, relation):
 
 
 def check_statement(statement, accountant, *, unit, relation, composition, seeded):
-    spend = accountant.spends[-1]
+    spend = accountant.charges[-1]
     assert statement.relation == relation and accountant.dataset == statement.dataset
     assert statement.record == spend.hash and dict(statement.rows())["record"] == spend.hash
     assert statement.composition.startswith(composition)
@@ -127,9 +127,9 @@ def test_a_fit(name, unit, relation, composition, seeded):
     try:
         model.fit(X, Y, **told(unit))
     except ValueError as error:
-        assert "no release whose unit is a person" in str(error) and not accountant.spends
+        assert "no release whose unit is a person" in str(error) and not accountant.charges
         pytest.skip(str(error))
-    statement, (spend,) = model.privacy_, accountant.spends
+    statement, (spend,) = model.privacy_, accountant.charges
     assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta)
     known = {"unit": unit, "relation": relation, "composition": composition}
     check_statement(statement, accountant, **known, seeded=seeded)
@@ -165,12 +165,12 @@ def test_calls_of_partial_fit_are_the_model_s(composition, unit, relation, rows)
     statement = model.privacy_
     spent = accountant.report().spent
     assert (statement.epsilon, statement.delta) == spent
-    assert [c.event for c in statement.charges] == [s.event for s in accountant.spends]
+    assert [c.event for c in statement.charges] == [s.event for s in accountant.charges]
     # The noise of the first two calls can be taken away.
     assert statement.seeded
     assert in_digits(*spent) in str(statement).splitlines()[0]
     assert "3 calls" in dict(statement.rows())["calls"]
-    assert statement.record == accountant.spends[-1].hash
+    assert statement.record == accountant.charges[-1].hash
     assert sum(stage.n_calls for stage in statement.stages if stage.name == "weights") == 3
     assert statement.to_tags()["epsilon"] == dict(statement.rows())["epsilon"]
 
@@ -318,7 +318,7 @@ def test_a_report_of_a_split_pipeline_has_the_total_and_the_ledger(composition, 
     pipe.fit(X, Y)
     report = privacy_report(FrozenEstimator(pipe) if frozen else pipe)
     (total,), (budget,) = report.totals, report.budgets
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     assert (total.epsilon, total.delta) == (spend.epsilon, spend.delta)
     assert (total.dataset, total.head_hash) == ("default", budget.head_hash)
     assert total.n_charges == 1 and len(report.statements) == 2
@@ -460,7 +460,7 @@ def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
     public = skdp.DPMeanTransformer(bounds=(0, 1), accountant=accountant).fit(X, **told(unit))
     for order in ((noisy, public), (public, noisy)):
         (total,) = privacy_report(*order).totals
-        assert "is public" in total.neighbours
+        assert "is public" in total.neighbors
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
@@ -478,7 +478,7 @@ def test_a_search_is_charged_once(strategy, refit, relation, unit):
         random_state=0,
     )
     search.set_params(accountant=accountant, mean_runs=2).fit(X, Y, **told(unit))
-    statement, (spend,) = search.privacy_, accountant.spends
+    statement, (spend,) = search.privacy_, accountant.charges
     assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta) == (1.0, 1e-6)
     known = {"unit": unit, "relation": relation, "composition": "basic"}
     check_statement(statement, accountant, **known, seeded=True)
@@ -701,7 +701,7 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
     whole = ledger(unit, relation, composition)
     accountant = reserved_part(whole, unit) if reserved else whole
     models = WAYS[way](accountant, 0 if seeded else None, unit)
-    spends, report = accountant.spends, privacy_report(*models)
+    spends, report = accountant.charges, privacy_report(*models)
     known = {"unit": unit, "relation": relation, "composition": composition}
     # The total is what the ledger says, in which nothing else was charged.
     (total,), (budget,) = report.totals, report.budgets
@@ -711,7 +711,7 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
     assert (total.epsilon, total.delta) == (budget.spent if len(spends) > 1 else alone)
     assert total.n_charges == len(spends) and total.dataset == accountant.dataset
     assert total.head_hash == budget.head_hash and total.composition.startswith(composition)
-    assert total.neighbours.startswith(f"{relation}: ")
+    assert total.neighbors.startswith(f"{relation}: ")
     text = report.to_text()
     assert f"({in_digits(total.epsilon, total.delta)})-differentially private" in text
     assert report.to_dict()["totals"][0]["epsilon"] == total.epsilon
@@ -825,10 +825,10 @@ def test_what_a_function_charges(name, unit, relation, delta, reserved):
         FUNCTIONS[name](**given)
     except (TypeError, ValueError) as error:
         # What it has no release for is refused before the charge.
-        assert accountant.epsilon_spent == 0.0 and not accountant.spends
+        assert accountant.epsilon_spent == 0.0 and not accountant.charges
         assert re.search("delta|person|groups", str(error)), error
         return
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     assert spend.label == name and spend.seeded is seeded
     assert spend.epsilon == 0.75 and spend.delta in (0.0, delta)
     terms = UNITS[unit].get("max_rows", 1)
@@ -867,6 +867,6 @@ def test_a_report_finds_the_models_in_a_wrapper(name, with_ledger):
         wrapper = WRAPPERS[name](None).fit(X, y)
     assert total_of(wrapper) == pytest.approx(spent)
     report = privacy_report(wrapper)
-    assert len(report.statements) == len(accountant.spends)
+    assert len(report.statements) == len(accountant.charges)
     assert report.without_statement == (type(wrapper).__name__,)
     assert len(report.budgets) == with_ledger

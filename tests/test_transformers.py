@@ -60,7 +60,7 @@ def assert_refused(transformer, X, target=y):
     transformer = clone(transformer).set_params(accountant=accountant)
     with pytest.raises(ValueError):
         transformer.fit(X, target)
-    assert accountant.spends == []
+    assert accountant.charges == []
     assert not [name for name in vars(transformer) if name.endswith("_")]
 
 
@@ -253,7 +253,7 @@ def bounds(epsilon, X):
     return claimed.read(made._release(np.array(X), RandomSource(), _add_bins))[1][0] > 1.0
 
 
-# What an attacker sees of a release, and two neighbours. A value in the middle of the bounds, one
+# What an attacker sees of a release, and two neighbors. A value in the middle of the bounds, one
 # that is not declared or 0 among the bounds' bins adds nothing to what is looked at.
 ATTACKED = [
     (standard, [[0.0], [1.0]], [[0.0], [0.0]]),

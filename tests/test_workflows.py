@@ -49,7 +49,7 @@ def make_private_pipeline(accountant, **params):
 
 def counted(accountant):
     """Return the numbers of scalers and classifiers in the ledger, after checking the sum."""
-    labels = [spend.label for spend in accountant.spends]
+    labels = [spend.label for spend in accountant.charges]
     scalers, classifiers = (labels.count(c.__name__) for c in (DPStandardScaler, Classifier))
     assert scalers + classifiers == len(labels)
     assert accountant.epsilon_spent == pytest.approx(0.3 * scalers + 0.5 * classifiers, rel=1e-15)

@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from skdp.stats import estimate_bounds
 from skdp.stats._bounds import AUTO_SHARE, plan_search
@@ -30,11 +30,11 @@ def thresholds():
     print(f"{'columns':>8}  relation      δ = 0   δ = 1e-6")
     for d in (1, 3, 10, 100):
         for relation in ("add_remove", "replace_one"):
-            neighbours = Neighbours(relation=relation)
+            neighbors = Neighbors(relation=relation)
             needed = [
                 plan_search(
                     TableShape(n_rows=100, n_columns=d),
-                    Guarantee(epsilon=1.0, delta=delta, neighbours=neighbours),
+                    Guarantee(epsilon=1.0, delta=delta, neighbors=neighbors),
                 )[0].threshold
                 for delta in (0.0, 1e-6)
             ]

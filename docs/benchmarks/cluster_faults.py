@@ -59,7 +59,7 @@ def main(victim):
                 raised = error
         print(f"{victim} was killed: {killed.exists()}\nraised: {raised}")
         released = [key for key in vars(model) if key.endswith("_")]
-    print(f"charges: {len(accountant.spends)}\nattributes: {', '.join(released) or 'none'}")
+    print(f"charges: {len(accountant.charges)}\nattributes: {', '.join(released) or 'none'}")
     if released:
         alone = DPLogisticRegression(random_state=0).fit(ChunkedArray(np.split(X, N_CHUNKS)), y)
         print(f"as in memory, to the last bit: {np.array_equal(model.coef_, alone.coef_)}")

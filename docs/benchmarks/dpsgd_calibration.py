@@ -9,7 +9,7 @@ import time
 from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import Problem, Task
 from skdp._sgd._plan import plan_sgd
-from skdp.accounting import Gaussian, Guarantee, Neighbours, PoissonSampled, calibrate
+from skdp.accounting import Gaussian, Guarantee, Neighbors, PoissonSampled, calibrate
 
 N_ROWS, DELTA = 100_000, 1e-6
 RELATIONS = ("add_remove", "replace_one")
@@ -20,8 +20,8 @@ RATES_AND_STEPS += ((0.5, 20), (0.5, 10_000), (1.0, 100))
 
 def measure(relation, epsilon, rate, n_steps):
     """Return the seconds of a plan and by what part its noise exceeds the least."""
-    neighbours = Neighbours(relation=relation)
-    guarantee = Guarantee(epsilon=epsilon, delta=DELTA, neighbours=neighbours)
+    neighbors = Neighbors(relation=relation)
+    guarantee = Guarantee(epsilon=epsilon, delta=DELTA, neighbors=neighbors)
     sizes = {"n_rows": N_ROWS, "n_columns": 20, "norm": 1.0, "constant": 1.0}
     problem = Problem(task=Task(HuberLoss(), 1.0, 1.0, 1.0), guarantee=guarantee, **sizes)
     start = time.process_time()

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from skdp import PrivacyAccountant
-from skdp.accounting import Gaussian, Laplace, PoissonSampled, PureDP, Spend
+from skdp.accounting import Gaussian, Laplace, PoissonSampled, PureDP
 from skdp.accounting._composition import _rdp_at_quick_orders
-from skdp.accounting._state import State, Terms
+from skdp.ledger import Charge
+from skdp.ledger._state import LedgerConfig, State
 
 CHARGES, DISTINCT = 2000, 20
 
@@ -30,11 +31,11 @@ def releases():
 def compose(composition, events, **terms):
     """Return the seconds that 2,000 decisions take, and the total."""
     _rdp_at_quick_orders.cache_clear()
-    terms = Terms(1000.0, 1e-5, composition=composition, **terms)
+    terms = LedgerConfig(1000.0, 1e-5, composition=composition, **terms)
     state = State(terms=terms)
     start = time.perf_counter()
     for i in range(CHARGES):
-        asked = Spend("", events[i % len(events)], 0.0, 0.0, False, "", "")
+        asked = Charge("", events[i % len(events)], 0.0, 0.0, False, "", "")
         state = state.with_spend(state.priced(asked))
     spent = state.spent[0]
     return time.perf_counter() - start, spent

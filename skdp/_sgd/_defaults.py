@@ -245,7 +245,7 @@ def _most_steps(problem, given):
 
 def release_noise(problem, clip, n_steps):
     """Return the standard deviation, on a mean gradient, of one release worth the whole run."""
-    scale = problem.guarantee.neighbours.rows_moved * clip / problem.n_rows
+    scale = problem.guarantee.neighbors.sensitivity_factor * clip / problem.n_rows
     if problem.delta > 0.0:
         return scale * gaussian_noise_multiplier(problem.guarantee.epsilon, problem.delta)
     # T Laplace steps of epsilon / T, averaged.

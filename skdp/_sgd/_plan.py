@@ -145,7 +145,7 @@ def row_moves(problem, clip, rows, batch_bound):
 def _plan_full(problem, clip, batch_size, n_steps):
     """T Gaussian steps of multiplier z sqrt(T) cost exactly one of z; Laplace steps epsilon / T."""
     guarantee, batches = problem.guarantee, FullBatches(problem.n_rows)
-    moved = row_moves(problem, clip, guarantee.neighbours.rows_moved, batches.largest)
+    moved = row_moves(problem, clip, guarantee.neighbors.sensitivity_factor, batches.largest)
     if guarantee.delta == 0.0:
         step = accounting.Laplace(_share(guarantee.epsilon, n_steps))
         noise = LaplaceNoise(moved / step.epsilon * SLACK, problem.size, moved)
@@ -167,7 +167,7 @@ def _plan_poisson(problem, clip, batch_size, n_steps):
     multiplier = _sufficient(lambda z: step(z) * n_steps, guarantee)
     one_record = row_moves(problem, clip, 1, batches.largest)
     noise = GaussianNoise(multiplier * one_record * SLACK, problem.size, one_record)
-    moved = guarantee.neighbours.rows_moved * one_record
+    moved = guarantee.neighbors.sensitivity_factor * one_record
     return {"batches": batches, "noise": noise, "step": step(multiplier), "sensitivity": moved}
 
 

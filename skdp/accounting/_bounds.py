@@ -10,7 +10,7 @@ from skdp.accounting import _advanced, _conversions, _gaussian, _pld
 from skdp.accounting import _events as ev
 from skdp.accounting._fewer import with_fewer_events
 from skdp.accounting._gaussian import nudge
-from skdp.accounting._laws import check_neighbours, composed_zcdp, group_delta, group_event, law
+from skdp.accounting._laws import check_neighbors, composed_zcdp, group_delta, group_event, law
 from skdp.accounting._rdp import rdp_delta, rdp_epsilon
 from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
@@ -179,7 +179,7 @@ def _is_non_private(part):
 
 def _check(event, relation, method, tolerance, group_size):
     ev.check_event(event)
-    check_neighbours(relation, group_size)
+    check_neighbors(relation, group_size)
     check_positive(tolerance, "tolerance")
     check_choice(method, "method", METHODS)
 

@@ -52,8 +52,8 @@ def _ceil(fraction, read=Fraction):
 
 
 @lru_cache(maxsize=1024)
-def _rdp_at_quick_orders(event, **neighbours):
-    return np.array([rdp(event, order, **neighbours) for order in QUICK_ORDERS])
+def _rdp_at_quick_orders(event, **neighbors):
+    return np.array([rdp(event, order, **neighbors) for order in QUICK_ORDERS])
 
 
 def is_proved(event, epsilon, delta, relation):
@@ -100,13 +100,13 @@ class _Sum(FrozenValue):
 
 
 class _Rule(FrozenValue):
-    """The terms whose charges add up by a rule, and what an event costs alone under them."""
+    """The config whose charges add up by a rule, and what an event costs alone under them."""
 
-    terms: object
+    config: object
 
     def single_epsilon(self, event, delta):
         """Return the epsilon of an event by itself."""
-        return get_epsilon(event, delta, **self.terms.options)
+        return get_epsilon(event, delta, **self.config.options)
 
 
 class _Summed(_Rule):
@@ -144,64 +144,64 @@ class BasicComposition(_Summed):
     it if the budget can pay only so.
     """
 
-    def cost(self, spend):
-        """Return what one spend adds to a total."""
-        price = spend.epsilon, spend.delta
-        return _Sum(exact(spend.epsilon), exact(spend.delta), (price,))
+    def cost(self, charge):
+        """Return what one charge adds to a total."""
+        price = charge.epsilon, charge.delta
+        return _Sum(exact(charge.epsilon), exact(charge.delta), (price,))
 
     def price(self, event, budgets, delta=None):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release.
 
-        Each budget is a total and the cap on it; all must be able to pay.
+        Each budget is a total and the limit on it; all must be able to pay.
         """
         if delta is not None:
             price = self.single_epsilon(event, check_delta(delta))
-            if price < math.inf or self.terms.max_rows == 1:
+            if price < math.inf or self.config.max_rows == 1:
                 return price, float(delta)
         # Several rows of an (epsilon, delta)-DP release have a larger delta of their own.
-        parts = leaves(group_event(event, self.terms.max_rows) or Composed(())).items()
+        parts = leaves(group_event(event, self.config.max_rows) or Composed(())).items()
         deltas = [(n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)]
         delta = min(1.0, sum_up(deltas)) if deltas else 0.0
         price = self.single_epsilon(event, delta)
         if price < math.inf:
             return price, delta
-        left = min(exact(cap[0]) - total.cost for total, cap in budgets)
-        spare = max(min(exact(cap[1]) - total.delta for total, cap in budgets), Fraction(0))
+        left = min(exact(limit[0]) - total.cost for total, limit in budgets)
+        spare = max(min(exact(limit[1]) - total.delta for total, limit in budgets), Fraction(0))
         for delta in (_floor(spare / 2), _floor(spare)):
             price = self.single_epsilon(event, delta)
             if price < math.inf and exact(price) <= left:
                 break
         return price, delta
 
-    def spent(self, total, cap):
+    def spent(self, total, limit):
         """Return the (epsilon, delta) that a total amounts to."""
         return _ceil(total.cost, exact), _ceil(total.delta, exact)
 
-    def left(self, total, cap):
-        """Return what the cap has left."""
-        left = exact(cap[0]) - total.cost, exact(cap[1]) - total.delta
+    def left(self, total, limit):
+        """Return what the limit has left."""
+        left = exact(limit[0]) - total.cost, exact(limit[1]) - total.delta
         return tuple(_floor(max(amount, Fraction(0))) for amount in left)
 
-    def within(self, total, cap):
-        """Say whether a total is within the cap."""
-        return total.cost <= exact(cap[0]) and total.delta <= exact(cap[1])
+    def within(self, total, limit):
+        """Say whether a total is within the limit."""
+        return total.cost <= exact(limit[0]) and total.delta <= exact(limit[1])
 
 
 class _PricedAtCap(_Rule):
-    """What filters and schedules share whose totals are turned into epsilon at the cap's delta."""
+    """What filters and schedules share whose totals are turned into epsilon at the limit's delta."""
 
     def price(self, event, budgets, delta=None):
-        """Return the (epsilon, delta) that an event would cost alone, at the least cap's delta."""
-        delta = min(cap[1] for _, cap in budgets) if delta is None else check_delta(delta)
+        """Return the (epsilon, delta) that an event would cost alone, at the least limit's delta."""
+        delta = min(limit[1] for _, limit in budgets) if delta is None else check_delta(delta)
         return self.single_epsilon(event, delta), delta
 
-    def left(self, total, cap):
-        """Return what the cap has left."""
-        return max(cap[0] - self.spent(total, cap)[0], 0.0), cap[1]
+    def left(self, total, limit):
+        """Return what the limit has left."""
+        return max(limit[0] - self.spent(total, limit)[0], 0.0), limit[1]
 
-    def within(self, total, cap):
-        """Say whether a total is within the cap."""
-        return self.spent(total, cap)[0] <= cap[0]
+    def within(self, total, limit):
+        """Say whether a total is within the limit."""
+        return self.spent(total, limit)[0] <= limit[0]
 
 
 @lru_cache(maxsize=1024)
@@ -210,12 +210,12 @@ def _additive_cost(event, composition, rdp_order, relation, group_size):
 
     A charge asks for it three times: as it is decided, as it is written, and as it is read back.
     """
-    neighbours = {"relation": relation, "group_size": group_size}
+    neighbors = {"relation": relation, "group_size": group_size}
     if composition == "zcdp":
-        return zcdp(event, **neighbours)
+        return zcdp(event, **neighbors)
     if composition == "rdp":
-        return rdp(event, rdp_order, **neighbours), 0.0
-    return gdp(event, **neighbours) ** 2, 0.0
+        return rdp(event, rdp_order, **neighbors), 0.0
+    return gdp(event, **neighbors) ** 2, 0.0
 
 
 class AdditiveFilter(_Summed, _PricedAtCap):
@@ -229,33 +229,33 @@ class AdditiveFilter(_Summed, _PricedAtCap):
     release is held against the sum alone.
     """
 
-    def cost(self, spend):
-        """Return what one spend adds to a total."""
-        terms = self.terms
+    def cost(self, charge):
+        """Return what one charge adds to a total."""
+        config = self.config
         cost, delta = _additive_cost(
-            spend.event, terms.composition, terms.rdp_order, terms.relation, terms.max_rows
+            charge.event, config.composition, config.rdp_order, config.relation, config.max_rows
         )
         if cost == math.inf:
             raise ValueError(
-                f"the event has no finite cost under composition={self.terms.composition!r}: "
-                f"{spend.event}"
+                f"the event has no finite cost under composition={self.config.composition!r}: "
+                f"{charge.event}"
             )
-        return _Sum(Fraction(cost), Fraction(delta), ((spend.epsilon, spend.delta),))
+        return _Sum(Fraction(cost), Fraction(delta), ((charge.epsilon, charge.delta),))
 
-    def spent(self, total, cap):
-        """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
+    def spent(self, total, limit):
+        """Return the (epsilon, delta) that a total amounts to; delta is the limit's."""
         if not total.prices:
             return 0.0, 0.0
         cost, delta = _ceil(total.cost), _ceil(total.delta)
-        if self.terms.composition == "zcdp":
-            epsilon = zcdp_to_epsilon(cost, cap[1], delta)
-        elif self.terms.composition == "rdp":
-            epsilon = rdp_to_epsilon(cost, self.terms.rdp_order, cap[1])
+        if self.config.composition == "zcdp":
+            epsilon = zcdp_to_epsilon(cost, limit[1], delta)
+        elif self.config.composition == "rdp":
+            epsilon = rdp_to_epsilon(cost, self.config.rdp_order, limit[1])
         else:
-            epsilon = gdp_to_epsilon(math.sqrt(cost) * (1 + 1e-15), cap[1])
-        if len(total.prices) == 1 and total.prices[0][1] <= cap[1]:
+            epsilon = gdp_to_epsilon(math.sqrt(cost) * (1 + 1e-15), limit[1])
+        if len(total.prices) == 1 and total.prices[0][1] <= limit[1]:
             epsilon = min(epsilon, total.prices[0][0])
-        return epsilon, cap[1]
+        return epsilon, limit[1]
 
 
 class _Schedule(FrozenValue):
@@ -279,10 +279,10 @@ class FixedSchedule(_PricedAtCap):
     # The schedules that a total is the worst of.
     zero = (_Schedule(Counter(), Counter()),)
 
-    def cost(self, spend):
-        """Return what one spend adds to a total."""
-        price = spend.epsilon, spend.delta
-        return (_Schedule(Counter(leaves(spend.event)), Counter([price])),)
+    def cost(self, charge):
+        """Return what one charge adds to a total."""
+        price = charge.epsilon, charge.delta
+        return (_Schedule(Counter(leaves(charge.event)), Counter([price])),)
 
     def add(self, *totals):
         """Return the sum of totals."""
@@ -305,37 +305,37 @@ class FixedSchedule(_PricedAtCap):
             taken = following
         return taken[affected]
 
-    def spent(self, total, cap):
-        """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
+    def spent(self, total, limit):
+        """Return the (epsilon, delta) that a total amounts to; delta is the limit's."""
         if not any(schedule.events for schedule in total):
             return 0.0, 0.0
-        each = (min(self._epsilon_by_method(s, cap[1]), _summed(s, cap[1])) for s in total)
-        return float(max(each)), cap[1]
+        each = (min(self._epsilon_by_method(s, limit[1]), _summed(s, limit[1])) for s in total)
+        return float(max(each)), limit[1]
 
-    def within(self, total, cap):
-        """Say whether a total is within the cap, by a quicker bound where that suffices."""
-        return all(self._is_within(schedule, cap) for schedule in total)
+    def within(self, total, limit):
+        """Say whether a total is within the limit, by a quicker bound where that suffices."""
+        return all(self._is_within(schedule, limit) for schedule in total)
 
-    def _is_within(self, schedule, cap):
-        summed = _summed(schedule, cap[1]) <= exact(cap[0])
+    def _is_within(self, schedule, limit):
+        summed = _summed(schedule, limit[1]) <= exact(limit[0])
         # "pld" refuses an event whose loss distribution is not known, whatever its price.
-        quick = summed and self.terms.composition != "pld"
-        quick = quick or self._quick_epsilon(schedule.events, cap[1]) <= cap[0]
-        return quick or self._epsilon_by_method(schedule, cap[1]) <= cap[0] or summed
+        quick = summed and self.config.composition != "pld"
+        quick = quick or self._quick_epsilon(schedule.events, limit[1]) <= limit[0]
+        return quick or self._epsilon_by_method(schedule, limit[1]) <= limit[0] or summed
 
     def _quick_epsilon(self, counts, delta):
-        if delta == 0.0 or self.terms.composition != "auto":
+        if delta == 0.0 or self.config.composition != "auto":
             return math.inf
-        costs = (n * _rdp_at_quick_orders(e, **self.terms.options) for e, n in counts.items())
+        costs = (n * _rdp_at_quick_orders(e, **self.config.options) for e, n in counts.items())
         return min(map(rdp_to_epsilon, sum(costs), QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon_by_method(self, schedule, delta):
         # A release by itself costs what its own curve says.
-        method = "auto" if schedule.events.total() == 1 else self.terms.composition
+        method = "auto" if schedule.events.total() == 1 else self.config.composition
         events, prices = schedule.key
         event = Composed(tuple(part * count for part, count in events))
-        epsilon = get_epsilon(event, delta, method=method, **self.terms.options)
-        if self.terms.composition in ("advanced", "auto"):
+        epsilon = get_epsilon(event, delta, method=method, **self.config.options)
+        if self.config.composition in ("advanced", "auto"):
             pairs = ((*price, count) for price, count in sorted(prices))
             epsilon = min(epsilon, advanced_epsilon(pairs, delta))
         return epsilon

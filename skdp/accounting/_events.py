@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from fractions import Fraction
 
-from skdp.accounting._chain import canonical_json
+from skdp.ledger._chain import canonical_json
 from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked

@@ -11,13 +11,13 @@ from skdp.utils._values import FrozenValue, checked
 UNITS = ("row", "person", "group")
 
 
-class Amounts(FrozenValue):
+class PrivacyParams(FrozenValue):
     """An epsilon and a delta that a budget can be made of."""
 
     epsilon: float = checked(checks.check_epsilon)
     delta: float = checked(checks.check_delta)
 
-    amounts = property(attrgetter("epsilon", "delta"))
+    params = property(attrgetter("epsilon", "delta"))
 
     @property
     def event(self) -> Event:
@@ -25,8 +25,8 @@ class Amounts(FrozenValue):
         return ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
 
-class Neighbours(FrozenValue, kw_only=True):
-    """Which two tables are neighbours: who may change, and how.
+class Neighbors(FrozenValue, kw_only=True):
+    """Which two tables are neighbors: who may change, and how.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class Neighbours(FrozenValue, kw_only=True):
 
     Examples
     --------
-    >>> from skdp.accounting import Neighbours
-    >>> Neighbours(relation="replace_one").rows_moved
+    >>> from skdp.accounting import Neighbors
+    >>> Neighbors(relation="replace_one").sensitivity_factor
     2
     """
 
@@ -60,7 +60,7 @@ class Neighbours(FrozenValue, kw_only=True):
             raise ValueError("max_rows goes with unit='group'")
 
     @property
-    def rows_moved(self) -> int:
+    def sensitivity_factor(self) -> int:
         """By how many rows' contributions a sum moves where a row, or a person, changes: 1 or 2."""
         return 1 if self.relation == "add_remove" else 2
 
@@ -70,7 +70,7 @@ class Neighbours(FrozenValue, kw_only=True):
         return {"relation": self.relation, "group_size": self.max_rows}
 
     @property
-    def of_rows(self) -> "Neighbours":
+    def per_row(self) -> "Neighbors":
         """Those of a row alone, where these are of a group of rows."""
         return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
 
@@ -84,7 +84,7 @@ class Guarantee(FrozenValue, kw_only=True):
         At least 1e-100.
     delta : float, default=0.0
         0, or from 1e-100 to below 1.
-    neighbours : Neighbours, default=Neighbours()
+    neighbors : Neighbors, default=Neighbors()
         Under which tables.
 
     Raises
@@ -104,25 +104,25 @@ class Guarantee(FrozenValue, kw_only=True):
 
     epsilon: float = checked(checks.check_epsilon)
     delta: float = checked(checks.check_delta, default=0.0)
-    neighbours: Neighbours = field(default_factory=Neighbours)
+    neighbors: Neighbors = field(default_factory=Neighbors)
 
-    event = Amounts.event
+    event = PrivacyParams.event
 
     @property
     def relation(self) -> str:
-        """The relation of its neighbours."""
-        return self.neighbours.relation
+        """The relation of its neighbors."""
+        return self.neighbors.relation
 
     @property
-    def of_rows(self) -> "Guarantee":
+    def per_row(self) -> "Guarantee":
         """What a plan for one row must meet, whatever it does, to meet this for a group of rows.
 
         Of k rows (epsilon / k, d) becomes (epsilon, d (e^epsilon - 1) / (e^(epsilon / k) - 1)).
         """
-        epsilon, delta, k = self.epsilon, self.delta, self.neighbours.max_rows
+        epsilon, delta, k = self.epsilon, self.delta, self.neighbors.max_rows
         if k > 1:
             # Of a larger epsilon of the group a row's delta would hardly be a number.
             epsilon = math.nextafter(min(epsilon, 200.0 if delta else math.inf) / k, 0.0)
             one, all_ = (math.expm1(min(each, 200.0)) for each in (epsilon, k * epsilon))
             delta *= one / all_ * (1.0 - 1e-12)
-        return Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours.of_rows)
+        return Guarantee(epsilon=epsilon, delta=delta, neighbors=self.neighbors.per_row)

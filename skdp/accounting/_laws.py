@@ -332,7 +332,7 @@ def _atoms_delta(pair, epsilon):
     return (pair.p_inf + tail) * ROUND_OFF
 
 
-def check_neighbours(relation: str, group_size: int) -> None:
+def check_neighbors(relation: str, group_size: int) -> None:
     """Refuse what is no relation and no number of records that are protected together."""
     check_relation(relation)
     check_integer(group_size, "group_size", 1, _MAX_GROUP_SIZE)
@@ -368,7 +368,7 @@ def zcdp(
     >>> round(rho, 12), delta
     (2.0, 0.0)
     """
-    check_neighbours(relation, group_size)
+    check_neighbors(relation, group_size)
     return composed_zcdp(ev.leaves(event), relation, group_size)
 
 
@@ -403,7 +403,7 @@ def rdp(
     4.0
     """
     check_within(order, "order", 1.0, ends="()")
-    check_neighbours(relation, group_size)
+    check_neighbors(relation, group_size)
     parts = ev.leaves(event).items()
     costs = ((n, _group_rdp(part, float(order), relation, group_size)) for part, n in parts)
     return sum_up(costs) * (1.0 + 2.0**-50)
@@ -456,7 +456,7 @@ def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -
     >>> gdp(Gaussian(2.0) * 4)
     1.0
     """
-    check_neighbours(relation, group_size)
+    check_neighbors(relation, group_size)
     squares = []
     for part, count in ev.leaves(event).items():
         if isinstance(part, ev.Gaussian):

@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp._data._persons import read_persons
-from skdp.accounting import Guarantee, Neighbours, convert_relation, gdp_to_epsilon
+from skdp.accounting import Guarantee, Neighbors, convert_relation, gdp_to_epsilon
 from skdp.audit import _tables
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._distinguish import (
@@ -247,7 +247,7 @@ def audit_epsilon(
     """
     check_choice(method, "method", ("worst_case", "two_worlds", "one_run"))
     relation = relation_in(estimator) if relation is None else relation
-    claim = _claim(estimator, epsilon, delta, Neighbours(relation=relation))
+    claim = _claim(estimator, epsilon, delta, Neighbors(relation=relation))
     if gaussian and claim.delta == 0.0:
         raise ValueError("gaussian=True needs a claim with delta above 0")
     if method != "worst_case" and (X is None or y is None):
@@ -653,10 +653,10 @@ def _canary_scores(fitted, canaries):
     return own - (pulls.sum(axis=1) - own) / (pulls.shape[1] - 1)
 
 
-def _claim(estimator, epsilon, delta, neighbours):
+def _claim(estimator, epsilon, delta, neighbors):
     parameters = estimator.get_params()
     epsilon = parameters.get("epsilon") if epsilon is None else epsilon
     if epsilon is None:
         raise ValueError("the estimator claims no epsilon: say which claim to audit")
     delta = parameters.get("delta", 0.0) if delta is None else delta
-    return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    return Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)

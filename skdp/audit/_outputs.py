@@ -10,9 +10,9 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._version import __version__
-from skdp.accounting import Spend
-from skdp.accounting._state import NotCopied, Terms
-from skdp.base import UNACCOUNTED, neighbours_of, relation_of
+from skdp.base import UNACCOUNTED, neighbors_of, relation_of
+from skdp.ledger import Charge
+from skdp.ledger._state import LedgerConfig, NotCopied
 from skdp.utils._findings import muted_findings
 from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue
@@ -38,7 +38,7 @@ def _replaced(value, instead):
         return {name: _replaced(part, instead) for name, part in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_replaced(part, instead) for part in value)
-    return instead(value) if hasattr(value, "charge") and hasattr(value, "terms") else value
+    return instead(value) if hasattr(value, "charge") and hasattr(value, "config") else value
 
 
 def relation_in(estimator):
@@ -55,13 +55,13 @@ def parameter(estimator, name):
 class NullAccountant(NotCopied, FrozenValue):
     """An accountant without a ledger, with the relation and the unit of another one."""
 
-    terms: Terms
+    config: LedgerConfig
 
     def can_afford(self, event, **terms):
         return True
 
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
-        return Spend(label, event, epsilon, delta, seeded, "", __version__)
+        return Charge(label, event, epsilon, delta, seeded, "", __version__)
 
 
 def without_accountant(estimator):
@@ -97,7 +97,7 @@ def halves(n_rows, n_models, random):
 
 
 def _null_accountant(accountant):
-    terms = replace(UNACCOUNTED, **vars(neighbours_of(accountant)))
+    terms = replace(UNACCOUNTED, **vars(neighbors_of(accountant)))
     return None if terms == UNACCOUNTED else NullAccountant(terms)
 
 

@@ -78,7 +78,7 @@ class KMeansPlan(_moments.StatisticPlan):
         of_cells, of_steps = split_guarantee(rest, CELLS_SHARE)
         known = {"n_rows": self.n_rows, "low": self.low, "high": self.high}
         moments = _moments.MomentsPlan(guarantee=of_moments, n_moments=2, **known)
-        counting = counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
+        counting = counting_mechanism(self.guarantee.neighbors.sensitivity_factor, of_cells)
         parts = (moments, counting, *self._steps(of_steps))
         return JointMechanism(parts, self.epsilon, self.delta)
 

@@ -31,7 +31,7 @@ class BudgetDisplay(Display):
     spent : float
         What all of them cost together by the accountant's composition; below the sum of
         `epsilons` where that is tighter than addition, or where parts were disjoint.
-    cap : tuple of (float, float)
+    limit : tuple of (float, float)
         The budget, (epsilon, delta).
     dataset : str
         Whose budget it is.
@@ -54,14 +54,14 @@ class BudgetDisplay(Display):
     >>> from skdp.display import BudgetDisplay
     >>> accountant = PrivacyAccountant(1.0, 0.0)
     >>> for label in ("a mean", "a count", "a mean"):
-    ...     spend = accountant.charge(PureDP(0.25), label=label)
+    ...     charge = accountant.charge(PureDP(0.25), label=label)
     >>> display = BudgetDisplay.from_accountant(accountant)
     >>> display.epsilons, display.spent
     ({'a mean': 0.5, 'a count': 0.25}, 0.75)
     """
 
-    def __init__(self, epsilons, spent, *, cap, dataset, composition):
-        self.epsilons, self.spent, self.cap = epsilons, spent, cap
+    def __init__(self, epsilons, spent, *, limit, dataset, composition):
+        self.epsilons, self.spent, self.limit = epsilons, spent, limit
         self.dataset, self.composition = dataset, composition
 
     @classmethod
@@ -79,15 +79,15 @@ class BudgetDisplay(Display):
         """
         report = accountant.report()
         epsilons = {}
-        for spend in report.spends:
-            label = spend.label or "unlabelled"
-            epsilons[label] = epsilons.get(label, 0.0) + spend.epsilon
-        shown = {name: getattr(report, name) for name in ("cap", "dataset", "composition")}
+        for charge in report.charges:
+            label = charge.label or "unlabelled"
+            epsilons[label] = epsilons.get(label, 0.0) + charge.epsilon
+        shown = {name: getattr(report, name) for name in ("limit", "dataset", "composition")}
         return cls(epsilons, report.spent[0], **shown)
 
     def _draw(self, ax):
         """Draw a bar for each label, and one for all together with what is left."""
-        epsilon, delta = self.cap
+        epsilon, delta = self.limit
         left = max(epsilon - self.spent, 0.0)
         # A nested step's name is broken at its underscores.
         labels = [fill(s.replace("__", "__ "), LINE).replace("__ ", "__") for s in self.epsilons]
@@ -95,7 +95,7 @@ class BudgetDisplay(Display):
         spent = ax.barh(TOGETHER, self.spent, color="C1", label=f"spent ({self.composition})")
         hatched = {"color": "none", "edgecolor": "C1", "hatch": "//"}
         rest = ax.barh(TOGETHER, left, left=self.spent, label="left", **hatched)
-        ax.axvline(epsilon, color="C3", linestyle="--", label=f"cap ε = {epsilon:g}")
+        ax.axvline(epsilon, color="C3", linestyle="--", label=f"limit ε = {epsilon:g}")
         ax.bar_label(by_label, fmt="%.3g", padding=3)
         ax.bar_label(spent, fmt="%.3g", label_type="center")
         ax.margins(x=0.1)
@@ -162,7 +162,7 @@ class CompositionDisplay(Display):
         rdp_order : float, default=16.0
             The order of "rdp_order".
         relation : {"add_remove", "replace_one"}, default="add_remove"
-            Which data sets are neighbours.
+            Which data sets are neighbors.
 
         Returns
         -------

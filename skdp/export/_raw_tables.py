@@ -21,7 +21,7 @@ from skdp.utils._values import FrozenValue
 
 # What stands for a gap, and how much each start takes to be reached, at least.
 GAP, NARROWEST = (float(end) for end in (np.finfo("f4").max, np.finfo("f4").tiny))
-# Of categories that are numbers: up to there single precision knows whole ones' neighbours.
+# Of categories that are numbers: up to there single precision knows whole ones' neighbors.
 LARGEST, NEAR = 2.0**22, 2.0**-23
 # So many cells are told one by one, before they are added up.
 FEW_CELLS = 1500

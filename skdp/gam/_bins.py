@@ -80,7 +80,7 @@ def nearest_masses(counts, total):
 def merged_cells(masses, n_bins, least):
     """Return where the bins that cells are merged to begin.
 
-    A cell that holds as much as a bin does stands alone; between such cells, neighbours are
+    A cell that holds as much as a bin does stands alone; between such cells, neighbors are
     merged until they hold their share of the rest.
 
     Parameters

@@ -38,7 +38,7 @@ class Block(FrozenValue, eq=False, kw_only=True):
     counts : ndarray of float
         Noisy counts of the block's cells, or a bound on them.
     ordered : bool, default=False
-        Whether neighbours are alike; the last cell, of what is missing, has none.
+        Whether neighbors are alike; the last cell, of what is missing, has none.
     """
 
     term: int
@@ -116,7 +116,7 @@ class Layout:
         return result
 
     def ties(self, weights):
-        """Return the gradient of half the sum of squared differences of neighbours' weights."""
+        """Return the gradient of half the sum of squared differences of neighbors' weights."""
         result = np.zeros_like(weights)
         for block, start in zip(self.blocks, self.starts, strict=False):
             if block.ordered:
@@ -174,7 +174,7 @@ def resolutions(n_cells, *, coarser):
     n_cells : int
         With that of missing values, which stays apart, at the end.
     coarser : bool
-        Whether there are coarser ones: neighbours are alike.
+        Whether there are coarser ones: neighbors are alike.
 
     Returns
     -------

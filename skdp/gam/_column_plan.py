@@ -71,7 +71,7 @@ class GaussianThreshold(StabilityThreshold):
 
     @cached_property
     def _noise(self):
-        moved = math.sqrt(self.n_columns * self.guarantee.neighbours.rows_moved) * SLACK
+        moved = math.sqrt(self.n_columns * self.guarantee.neighbors.sensitivity_factor) * SLACK
         size = self.n_rows * self.n_columns
         return GaussianNoise(self.noise_multiplier * moved * SLACK, size, moved)
 
@@ -146,7 +146,7 @@ class Budget:
         share : float in (0, 1]
             Of mu squared, or of epsilon with delta = 0.
         l1, l2 : float
-            What it moves by between neighbours.
+            What it moves by between neighbors.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class Budget:
         size : int
             Of how many values each.
         moved : float
-            By how much, in L2 norm, a release moves between neighbours.
+            By how much, in L2 norm, a release moves between neighbors.
         n_steps : int, default=1
             How many releases.
 
@@ -235,7 +235,7 @@ class ColumnsPlan(PlanValue):
         return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
 
     event = property(attrgetter("budget.event"))
-    _moved = property(attrgetter("guarantee.neighbours.rows_moved"))
+    _moved = property(attrgetter("guarantee.neighbors.sensitivity_factor"))
 
     def _undeclared(self, label):
         return [j for j, c in enumerate(self.columns) if c.is_label == label and c.known is None]

@@ -180,7 +180,7 @@ def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, a
 
 # Of epsilon: what b has at least, what the Jacobian may cost; the rest is that of the output noise.
 NOISE_SHARE, JACOBIAN_SHARE, OUTPUT_SHARE = 13 / 16, 11 / 64, 1 / 64
-# The penalty's largest curvature, with what ties neighbours (`Layout.ties`): in strengths.
+# The penalty's largest curvature, with what ties neighbors (`Layout.ties`): in strengths.
 TIES = 5.0
 GRID = 2.0**-40
 ROUNDS = 10
@@ -196,7 +196,7 @@ class PerturbedObjective(FrozenValue, kw_only=True):
     epsilon : float
     task : task
     moved : float
-        By how much neighbours' gradients can differ in L1 norm.
+        By how much neighbors' gradients can differ in L1 norm.
     size : int
         The number of weights.
     n_rows : int
@@ -241,7 +241,7 @@ class PerturbedObjective(FrozenValue, kw_only=True):
         ----------
         gradient : callable
             That of the summed loss at weights of shape (size // n_outputs, n_outputs), and of what
-            ties neighbours: a function of the weights alone, convex, least at zero.
+            ties neighbors: a function of the weights alone, convex, least at zero.
         source : RandomSource
         """
         shape = (self.size // self.task.n_outputs, self.task.n_outputs)
@@ -254,7 +254,7 @@ class PerturbedObjective(FrozenValue, kw_only=True):
         norm = np.linalg.norm(weights)
         weights *= min(1.0, radius / norm) if norm else 1.0
         distance = (tolerance + rounding + step * math.sqrt(self.size)) / self.strength
-        # Neighbours' weights are each within twice that of what is released exactly.
+        # Neighbors' weights are each within twice that of what is released exactly.
         spread = 4.0 * distance * math.sqrt(self.size) * SLACK
         output = LaplaceMechanism(OUTPUT_SHARE * self.epsilon, spread)
         return output.release(weights, random_state=source)

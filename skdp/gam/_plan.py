@@ -313,7 +313,7 @@ class AdditivePlan(ColumnsPlan):
         return terms, values, centre + tables[-1][0]
 
     def _main_layout(self, terms):
-        # Laplace's noise grows with the number of blocks: there neighbours are tied instead.
+        # Laplace's noise grows with the number of blocks: there neighbors are tied instead.
         return _blocks.main_layout(terms, self.n_rows, self.clearness, coarser=not self.budget.pure)
 
     def _cells(self, terms, table, targets, shares=None):
@@ -408,7 +408,7 @@ class AdditivePlan(ColumnsPlan):
 
     def _objective(self, weights_sum, size, bend, share=None):
         """Return what takes the place of steps with delta = 0."""
-        by_person = self.guarantee.neighbours.unit == "person"
+        by_person = self.guarantee.neighbors.unit == "person"
         return _descent.PerturbedObjective(
             epsilon=(share or self.shares["steps"]) * self.epsilon,
             task=self.task,

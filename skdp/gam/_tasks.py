@@ -39,9 +39,9 @@ class _OfClasses(FrozenValue):
     # That of a centre is hardly ever larger: it is below that of scores 0, but for its noise.
     largest_loss = property(lambda self: self.loss.value_at_zero() + 1.0)
 
-    def centre(self, n_rows, rows_moved, mechanism):
+    def centre(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of noisy class frequencies; of two classes one is counted."""
-        l1 = 1.0 if self.n_outputs == 1 else float(rows_moved)
+        l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
         terms = {"mechanism": mechanism(l1=l1, l2=math.sqrt(l1)), "largest": LARGEST_SCORE}
         return ClassCentre(n_rows=n_rows, class_weight=self.weights, **terms)
 
@@ -238,9 +238,9 @@ class NumberTask(FrozenValue, kw_only=True):
     # epsilon, which is more than the spread of amounts whose range is wide.
     least_centre_share = 0.05
 
-    def centre(self, n_rows, rows_moved, mechanism):
+    def centre(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of the noisy mean of targets."""
-        moved = float(rows_moved)
+        moved = float(sensitivity_factor)
         return MeanCentre(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
 
     def variance(self, n_rows, mechanism):

@@ -189,7 +189,7 @@ def with_class_centre(rows, n_rows, class_weight, largest=LARGEST_SCORE):
     -------
     RowPlan
     """
-    moved = 1 if len(class_weight) == 2 else rows.left.neighbours.rows_moved
+    moved = 1 if len(class_weight) == 2 else rows.left.neighbors.sensitivity_factor
     params = {"class_weight": tuple(class_weight), "largest": largest}
     return _with_centre(rows, n_rows, moved, ClassCentre, **params)
 
@@ -213,7 +213,7 @@ def with_check(rows, shape):
     if rows.centre is None or not 2 < rows.n_features(shape.n_columns) <= LARGEST_CHANCE * n:
         return rows
     own, left = split_epsilon(whole.epsilon, min(CHECK_SHARE, ROWS_OVER_CHECK / n / whole.epsilon))
-    checking = LaplaceMechanism(own, LENGTH_OF_GAINS["l1"] * whole.neighbours.rows_moved)
+    checking = LaplaceMechanism(own, LENGTH_OF_GAINS["l1"] * whole.neighbors.sensitivity_factor)
     checking.check_size(3)
     return replace(rows, checking=checking, left=replace(whole, epsilon=left))
 
@@ -232,4 +232,4 @@ def with_mean_centre(rows, n_rows, high=None):
     -------
     RowPlan
     """
-    return _with_centre(rows, n_rows, rows.left.neighbours.rows_moved, MeanCentre, high=high)
+    return _with_centre(rows, n_rows, rows.left.neighbors.sensitivity_factor, MeanCentre, high=high)

@@ -82,7 +82,9 @@ class RowPlan:
         Its clip grows as there is less noise on the mean gradient.
         """
         problem = self.problem(expected, shape)
-        noise = vector_noise(self.left, self.left.neighbours.rows_moved).deviation(problem.size)
+        noise = vector_noise(self.left, self.left.neighbors.sensitivity_factor).deviation(
+            problem.size
+        )
         noise *= math.sqrt(problem.size) / shape.n_rows
         share = expected.least_clip * math.sqrt(max(1.0, expected.knee / noise))
         known = {"slope": expected.slope * min(share, LARGEST_CLIP)}

@@ -11,9 +11,9 @@ from skdp._privacy_statement import joined_statement
 from skdp._sgd._defaults import Settings, automatic_settings
 from skdp._sgd._plan import SAMPLINGS
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
-from skdp.accounting._report import describe_relation
-from skdp.accounting._state import Part, composed_price
 from skdp.base import PrivateFit, fitted_names
+from skdp.ledger._report import describe_relation
+from skdp.ledger._state import Part, composed_price
 from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._regressor import PrivateLinearModel
@@ -55,8 +55,8 @@ class PartialFit(PrivateFit):
         """Raise `ValueError` if the calls so far protect something else than this one."""
         super().check_plan(plan)
         terms, earlier = self.terms, self._earlier
-        neighbours = describe_relation(terms.relation, terms.unit, terms.max_rows)
-        if earlier is not None and earlier.neighbours != neighbours:
+        neighbors = describe_relation(terms.relation, terms.unit, terms.max_rows)
+        if earlier is not None and earlier.neighbors != neighbors:
             raise ValueError(
                 "all calls of partial_fit must protect the same: the earlier ones protect "
                 f"{earlier.unit} under {earlier.relation}, this one {terms.unit} under "
@@ -70,11 +70,11 @@ class PartialFit(PrivateFit):
         return super().charge(plan)
 
     def _make_charge(self, mechanism):
-        spend = super()._make_charge(mechanism)
+        charge = super()._make_charge(mechanism)
         if self._accountant is None and self._estimator.partial_fit_rows == "disjoint":
             call = self._attributes.get("n_partial_fits_", 0)
-            spend = replace(spend, part=Part("partial_fit", call, MOST_CALLS, False))
-        return spend
+            charge = replace(charge, part=Part("partial_fit", call, MOST_CALLS, False))
+        return charge
 
     def _statement_of_model(self, own):
         """Return what all calls did together, of which this one is the last."""
@@ -276,7 +276,7 @@ class PrivateSGDModel(PrivateLinearModel):
         """Return the handle that a call of partial_fit charges."""
         if self.accountant is None or self.partial_fit_rows == "any":
             return self.accountant
-        if not hasattr(self.accountant, "partition"):
+        if not hasattr(self.accountant, "disjoint"):
             raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
         calls = getattr(self, "n_partial_fits_", 0)
         # The first call after a fit is in no partition with those before, nor is that of a copy. A
@@ -286,7 +286,7 @@ class PrivateSGDModel(PrivateLinearModel):
             partition = f"partial_fit {uuid.uuid4().hex}"
             self._partition = os.getpid(), partition
         number, part = divmod(calls, CALLS_OF_A_PARTITION)
-        return self.accountant.partition(f"{partition} {number}", CALLS_OF_A_PARTITION)[part]
+        return self.accountant.disjoint(f"{partition} {number}", CALLS_OF_A_PARTITION)[part]
 
     def __getstate__(self):
         # Two copies that went on in one partition could put different rows into one part.

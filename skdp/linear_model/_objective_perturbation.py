@@ -192,7 +192,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
         event=guarantee.event,
         guarantee=guarantee,
         scale=noise.scale / C,
-        sensitivity=guarantee.neighbours.rows_moved * problem.lipschitz,
+        sensitivity=guarantee.neighbors.sensitivity_factor * problem.lipschitz,
     )
     return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, price)
 
@@ -293,7 +293,7 @@ def _multiplier(loss, guarantee, reduced):
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
-        moved = guarantee.neighbours.rows_moved
+        moved = guarantee.neighbors.sensitivity_factor
         return moved / ((1.0 - OUTPUT_SHARE) * epsilon) * (1.0 + SLACK)
     moves = _moves(loss, guarantee.relation)
     output = OUTPUT_SHARE * max(move for move, _, _ in moves)
@@ -301,7 +301,7 @@ def _multiplier(loss, guarantee, reduced):
         (count, math.hypot(move, output), reduced if adds else epsilon)
         for move, count, adds in moves
     ]
-    of_curves = mean_delta if guarantee.neighbours.unit == "person" else sum_of_deltas
+    of_curves = mean_delta if guarantee.neighbors.unit == "person" else sum_of_deltas
     return summed_noise_multiplier(curves, delta, of_curves) * (1.0 + SLACK)
 
 
@@ -321,7 +321,7 @@ def _output_mechanism(guarantee, multiplier, sensitivity):
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
         return GammaNormMechanism(epsilon=OUTPUT_SHARE * epsilon, sensitivity=sensitivity)
-    multiplier /= OUTPUT_SHARE * guarantee.neighbours.rows_moved
+    multiplier /= OUTPUT_SHARE * guarantee.neighbors.sensitivity_factor
     multiplier *= 1.0 + SLACK
     return GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 

@@ -1,7 +1,7 @@
 r"""Output perturbation of a certified minimiser (Chaudhuri, Monteleoni and Sarwate 2011).
 
 The objective :math:`J(w) = C \sum_i \ell_i(w) + \tfrac12\|w\|^2` is 1-strongly convex and one
-row adds a term whose gradient is at most :math:`C L`, so that the minimisers of neighbours are
+row adds a term whose gradient is at most :math:`C L`, so that the minimisers of neighbors are
 at most :math:`C L` apart under add/remove and :math:`2 C L` under replace-one. Weights at which
 :math:`\|\nabla J\| \le \tau` are within :math:`\tau` of the minimiser. The released vector
 therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
@@ -98,7 +98,7 @@ def plan_output_perturbation(problem, C, guarantee):
     # The noise hides the solver's error when that is far below both the noise and what one row
     # moves. A tolerance below four times the rounding error might not be reached.
     tolerance = moved * min(RELATIVE_TOLERANCE, noise / 64.0) + 4.0 * rounding
-    moved *= guarantee.neighbours.rows_moved
+    moved *= guarantee.neighbors.sensitivity_factor
     sensitivity = (moved + 2.0 * (tolerance + rounding)) * (1.0 + 1e-12)
     mechanism = vector_noise(guarantee, sensitivity)
     mechanism.check_size(problem.size)
@@ -129,7 +129,7 @@ def expected_excess(problem, C, weights_norm, guarantee):
 
 def _noise(problem, guarantee):
     """Return the standard deviation of the noise in a weight, for C = 1."""
-    moved = guarantee.neighbours.rows_moved * problem.lipschitz
+    moved = guarantee.neighbors.sensitivity_factor * problem.lipschitz
     return moved * vector_noise(guarantee, 1.0).deviation(problem.size)
 
 

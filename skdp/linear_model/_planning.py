@@ -101,7 +101,7 @@ class Problem(_defaults.Problem, kw_only=True):
     loss = property(lambda self: self.task.loss)
 
     # Whether the unit is a person, whose gradient and curvature are means of those of rows.
-    by_person = property(lambda self: self.guarantee.neighbours.unit == "person")
+    by_person = property(lambda self: self.guarantee.neighbors.unit == "person")
 
     @property
     def curvature_rank(self):

@@ -23,7 +23,7 @@ from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmet
 # Of the budget of a fit: of the squared mu where both releases are Gaussian, else of epsilon
 # and of delta.
 HESSIAN_SHARE = 0.125
-# Neighbours' Hessians differ by one row's under add/remove. Two rows' are positive semidefinite,
+# Neighbors' Hessians differ by one row's under add/remove. Two rows' are positive semidefinite,
 # so that the squares add up under replace-one.
 FROBENIUS_MOVED = {"add_remove": 1.0, "replace_one": math.sqrt(2.0)}
 # The Hessian is taken at weights so short that rounding of scores adds at most this share.

@@ -174,9 +174,9 @@ def plan_for(make_plan, guarantee):
     -------
     plan
         For k rows its noise is k times that for one where it is Gaussian, or delta is 0; otherwise
-        the general bound on groups holds, see `Guarantee.of_rows`.
+        the general bound on groups holds, see `Guarantee.per_row`.
     """
-    k, row = guarantee.neighbours.max_rows, guarantee.of_rows
+    k, row = guarantee.neighbors.max_rows, guarantee.per_row
     plan = make_plan(row)
     if k > 1 and gaussian_mu(leaves(plan.event)) is not None:
         noise = k * gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta) * (1.0 + 1e-9)
@@ -306,7 +306,7 @@ def vector_noise(guarantee, sensitivity):
     guarantee : Guarantee
         delta = 0 takes noise with a Gamma-distributed norm, a positive one Gaussian noise.
     sensitivity : float
-        Under the guarantee's neighbours.
+        Under the guarantee's neighbors.
 
     Returns
     -------
@@ -325,7 +325,7 @@ def bounded_noise(guarantee, l1, l2=None):
     guarantee : Guarantee
         delta = 0 takes Laplace noise, a positive one Gaussian noise.
     l1 : float
-        Under the guarantee's neighbours.
+        Under the guarantee's neighbors.
     l2 : float, default=None
         None is the root of `l1`, rounded up: that of counts, or of weights whose sum is `l1`.
 
@@ -358,7 +358,7 @@ def counting_mechanism(moved, guarantee, *, whole=True, error=None):
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
-    whole = whole and guarantee.neighbours.unit != "person"
+    whole = whole and guarantee.neighbors.unit != "person"
     choices = [(GeometricMechanism if whole else LaplaceMechanism)(guarantee.epsilon, moved)]
     if guarantee.delta > 0.0:
         choices.append(bounded_noise(guarantee, moved))
@@ -369,7 +369,7 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     """Plan noise on the cells of the tables of `n_columns` columns.
 
     A row adds weights of at least 0 that sum to 1, or nothing, to each table: m n_columns in L1
-    norm and sqrt(m n_columns) in L2 norm between neighbours, with m = 1 under add/remove and 2
+    norm and sqrt(m n_columns) in L2 norm between neighbors, with m = 1 under add/remove and 2
     under replace-one. The weights' sums must be exact.
 
     Parameters
@@ -384,7 +384,7 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
-    moved = guarantee.neighbours.rows_moved * n_columns
+    moved = guarantee.neighbors.sensitivity_factor * n_columns
     if guarantee.delta > 0.0:
         return bounded_noise(guarantee, moved)
     return counting_mechanism(moved, guarantee, whole=whole)

@@ -169,7 +169,7 @@ class ExponentialMechanism(_Selection):
         By how much each single score can differ between neighbouring data sets, under the relation
         that the accountant protects.
     monotonic : bool, default=False
-        Whether all scores change in the same direction between neighbours, as counts do under
+        Whether all scores change in the same direction between neighbors, as counts do under
         add/remove but not under replace-one. The exponent is then epsilon u_i / sensitivity.
 
     Attributes
@@ -216,7 +216,7 @@ class PermuteAndFlip(_Selection):
         By how much each single score can differ between neighbouring data sets, under the relation
         that the accountant protects.
     monotonic : bool, default=False
-        Whether all scores change in the same direction between neighbours, as counts do under
+        Whether all scores change in the same direction between neighbors, as counts do under
         add/remove but not under replace-one. The exponent is then twice as large.
 
     Attributes
@@ -269,7 +269,7 @@ class ReportNoisyMax(_Selection):
         By how much each single score can differ between neighbouring data sets, under the relation
         that the accountant protects.
     monotonic : bool, default=False
-        Whether all scores change in the same direction between neighbours, as counts do under
+        Whether all scores change in the same direction between neighbors, as counts do under
         add/remove but not under replace-one. Half the noise then suffices.
     noise : {"gumbel", "laplace", "exponential"}, default="gumbel"
         The distribution of the noise.

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.accounting import Neighbours
+from skdp.accounting import Neighbors
 from skdp.mechanisms._grid import round_up
 from skdp.utils import _validation as checks
 from skdp.utils._rounding import float_up
@@ -35,7 +35,7 @@ def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
     1.0
     """
     norm = checks.check_positive(norm, "norm")
-    rows = Neighbours(relation=relation).rows_moved
+    rows = Neighbors(relation=relation).sensitivity_factor
     return checks.check_positive(rows * norm, "sensitivity")
 
 

@@ -81,7 +81,7 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
             continue
         return UnknownShapePlan(
             name=getattr(plan, "name", ""),
-            event=guarantee.of_rows.event,
+            event=guarantee.per_row.event,
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
             by_person=getattr(plan, "by_person", False),

@@ -69,7 +69,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     for own in candidates:
         score.check(own.pipeline.pipe, own.pipeline.classes, **rows.shared)
     asked |= {"score": score, "shape": (rows.n_units, rows.n_columns), "public_steps": public_steps}
-    return SearchTask(candidates=candidates, guarantee=guarantee.of_rows, **asked)
+    return SearchTask(candidates=candidates, guarantee=guarantee.per_row, **asked)
 
 
 def _of_published(name):

@@ -11,8 +11,8 @@ from sklearn.utils.validation import validate_data
 from skdp._data._kinds import container_kinds
 from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, read_target
-from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
+from skdp.ledger import plan_event
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import fitted_params, with_params

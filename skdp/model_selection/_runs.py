@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Allowance
+from skdp.ledger import Allowance
 from skdp.model_selection._candidates import Rows
 from skdp.noise import uniform_integers
 from skdp.pipeline._forms import form_of_table
@@ -65,7 +65,7 @@ def check_candidate(fit, rows, n_units):
     ValueError
         If a step would refuse a parameter or the target; the message names the step.
     """
-    model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
+    model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
     public = {"n_rows": n_units, "n_columns": rows.n_columns, "has_target": True, "y": rows.y}
     check_parameters(model, PublicTable(form=form_of_table(rows.X), **public))
 
@@ -79,7 +79,7 @@ def _try(fit, rows, n_units):
     for step in steps:
         if isinstance(step.estimator, FrozenEstimator):
             check_is_fitted(step.estimator)
-    model = fit.model(partial(Allowance, terms=rows.terms, spend=None))
+    model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
     private = {step.name for step in fit.pipeline.steps}
     with silence(), parallel_config("sequential"):
         rows.fit(trial_of(model, steps, private, n_units))
@@ -114,7 +114,7 @@ class SearchRun(FrozenValue):
     n_jobs : int or None
         How many fits run at a time.
     source : RandomSource
-    spend : Spend, default=None
+    spend : Charge, default=None
         The charge; None without an accountant.
     """
 
@@ -140,7 +140,9 @@ class SearchRun(FrozenValue):
     @property
     def allow(self):
         """What makes an allowance of a planned charge, on the charge of the search."""
-        return partial(Allowance, terms=self.rows.terms, spend=self.spend, steps=self.plan.releases)
+        return partial(
+            Allowance, config=self.rows.terms, plan_charge=self.spend, steps=self.plan.releases
+        )
 
     def seeds(self, fit):
         """Return for each private step of a fit a seed, or None unless the search is seeded."""

@@ -84,7 +84,7 @@ class DPGridSearchCV(BasePrivateSearch):
     ... )
     >>> search.fit(X, y).cost()
     (1.0, 1e-06)
-    >>> accountant.epsilon_spent, len(accountant.spends)
+    >>> accountant.epsilon_spent, len(accountant.charges)
     (1.0, 1)
     """
 
@@ -174,7 +174,7 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     ... )
     >>> search.fit(X, y).cost()
     (1.0, 1e-06)
-    >>> accountant.epsilon_spent, len(accountant.spends)
+    >>> accountant.epsilon_spent, len(accountant.charges)
     (1.0, 1)
     """
 

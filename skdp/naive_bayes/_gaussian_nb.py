@@ -35,7 +35,7 @@ class ClassMomentsPlan(MomentsPlan):
 
     @property
     def moved(self):
-        d, rows = len(self.low), self.guarantee.neighbours.rows_moved
+        d, rows = len(self.low), self.guarantee.neighbors.sensitivity_factor
         # A row in place of another is of another class, or of the same.
         squares = max(rows * (1.25 * d + 1.0), (rows - 1) * 4.0 * d)
         return rows * (1.5 * d + 1.0), math.sqrt(squares)

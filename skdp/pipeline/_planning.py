@@ -8,10 +8,11 @@ from numbers import Real
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting import Guarantee, PlannedCharge, plan_event
+from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
-from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
+from skdp.ledger import PlannedCharge, plan_event
+from skdp.ledger._reservation import covering_gaussian
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import plans_its_fit
@@ -67,9 +68,9 @@ def planned_charge(
     terms = terms_of(None) if terms is None else terms
     params = estimator.get_params(deep=False)
     asked = {"epsilon": params["epsilon"], "delta": params.get("delta") or 0.0}
-    guarantee = Guarantee(**asked, neighbours=terms.neighbours)
+    guarantee = Guarantee(**asked, neighbors=terms.neighbors)
     name = name or type(estimator).__name__
-    planned = PlannedCharge(name, guarantee.of_rows.event, guarantee.epsilon, guarantee.delta)
+    planned = PlannedCharge(name, guarantee.per_row.event, guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)
     same = not unknown or (of_skdp(estimator) and estimator._charge_needs_no_shape())
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
@@ -95,7 +96,7 @@ def planned_charge(
     event = events[0] if len(set(events)) == 1 else covering_gaussian(events)
     if not same or event is None:
         return planned
-    price = plans[0] if guarantee.neighbours.max_rows == 1 else guarantee
+    price = plans[0] if guarantee.neighbors.max_rows == 1 else guarantee
     return PlannedCharge(name, event, price.epsilon, price.delta)
 
 
@@ -307,7 +308,7 @@ def plan_pipeline(
     if not releasing:
         raise ValueError("no private step releases anything: there is nothing to charge")
     # A step is calibrated for one row, also where the plan is priced for a group.
-    terms = terms.of_rows
+    terms = terms.per_row
     shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
     shares = tuple(shared.get(step.name, 0.0) for step in private)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)

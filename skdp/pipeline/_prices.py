@@ -5,9 +5,10 @@ import math
 
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
-from skdp.accounting import Composed, Reservation, get_epsilon
+from skdp.accounting import Composed, get_epsilon
 from skdp.accounting._events import leaves
 from skdp.base import terms_of
+from skdp.ledger import Reservation
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._planning import planned_charge
 from skdp.utils._validation import is_auto
@@ -46,7 +47,7 @@ class Price(Cost, kw_only=True):
     Parameters
     ----------
     accountant : PrivacyAccountant, handle, Reservation or None
-    terms : Terms
+    terms : LedgerConfig
     **cost
         As of `Cost`.
     """
@@ -62,7 +63,7 @@ def price_steps(priced, n_samples):
     prices = {}
     for step, accountant in zip(priced, charged, strict=True):
         terms = terms_of(first if accountant is None else accountant)
-        known = {"terms": terms.of_rows if hasattr(accountant, "planned") else terms}
+        known = {"terms": terms.per_row if hasattr(accountant, "planned") else terms}
         # The whole table's is that of a step in no wrapper: others fit parts of it.
         shape = n_samples if step.fits == 1 else None, step.n_features or None
         planned = planned_charge(step.estimator, *shape, **known, name=step.title)

@@ -6,12 +6,13 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
-from skdp.accounting import Guarantee, PrivacyAccountant, Reservation, calibrate
+from skdp.accounting import Guarantee, calibrate
 from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._additive import RawTableModel
+from skdp.ledger import PrivacyAccountant, Reservation
 from skdp.pipeline._checked_fits import BudgetPlan, with_checked_fits
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
@@ -113,7 +114,7 @@ def split_budget(
     pipe = with_dense_columns(pipe, public_steps)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
-    row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta
+    row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row.delta
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
     known = PublicTable(n_rows=n_samples, n_columns=n_features, classes=classes)
@@ -162,8 +163,8 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     event = cache(make_event)
     if group_event(event(1.0), terms.max_rows) is None:
         # What is known to hold for a row at a smaller price holds for the group at this one.
-        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows
-        epsilon, delta, terms = row.epsilon, row.delta, terms.of_rows
+        row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row
+        epsilon, delta, terms = row.epsilon, row.delta, terms.per_row
     at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
 
     def fits(scale):

@@ -110,7 +110,7 @@ class Step(Place, kw_only=True):
         """True if the step is private and the number of rows is private in its guarantee."""
         if self.kind != "private":
             return False
-        terms, count = getattr(self.params["accountant"], "terms", None), self.params.get("count")
+        terms, count = getattr(self.params["accountant"], "config", None), self.params.get("count")
         is_noisy = isinstance(count, str) and count == "noisy"
         return self.by_person or getattr(terms, "unit", None) == "person" or is_noisy
 

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
-from skdp.accounting import Allowance
-from skdp.accounting._state import NotCopied
+from skdp.ledger import Allowance
+from skdp.ledger._state import NotCopied
 from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._steps import find_steps
@@ -232,7 +232,7 @@ def read_raw_cells(container, X, y, params):
         if step.name in private and step.params["accountant"] is not None:
             handle = step.params["accountant"]
             if hasattr(handle, "planned"):
-                own = Allowance(handle.planned, handle.terms, None)
+                own = Allowance(handle.planned, handle.config, None)
                 model.set_params(**{step.parameter("accountant"): own})
             else:
                 # An accountant that was put in the place of the handle would be charged.

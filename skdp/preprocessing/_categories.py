@@ -389,7 +389,7 @@ class StabilityThreshold(StatisticPlan):
                 "categories that are not declared are found by a stability threshold, which needs "
                 "delta > 0; declare categories, or give delta"
             )
-        moved = self.guarantee.neighbours.rows_moved * (self.n_columns + self.n_declared)
+        moved = self.guarantee.neighbors.sensitivity_factor * (self.n_columns + self.n_declared)
         object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, moved))
 
     event = property(lambda self: ApproximateDP(self.epsilon, self.delta))

@@ -339,7 +339,7 @@ def counts_mechanism(n_features, size, guarantee):
 
     A row is in one bin of each feature; one that replaces another can change two.
     """
-    moved = guarantee.neighbours.rows_moved * n_features
+    moved = guarantee.neighbors.sensitivity_factor * n_features
     # An epsilon too small for so many counts is refused here.
     return counting_mechanism(moved, guarantee, error=lambda noise: noise.deviation(size))
 

@@ -58,7 +58,7 @@ class MeanPlan(MechanismPlan):
     def mechanism(self):
         # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
         # square root is rounded; one step up is not below it.
-        moved = float(self.guarantee.neighbours.rows_moved)
+        moved = float(self.guarantee.neighbors.sensitivity_factor)
         l1, l2 = moved * self.size, math.nextafter(moved * math.sqrt(self.size), math.inf)
         pure = replace(self.guarantee, delta=0.0)
         met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}

@@ -78,7 +78,7 @@ class _SpacedHistogram(StatisticPlan):
     @cached_property
     def mechanism(self):
         # A row is in one bin of each column; replace-one moves it from one to another.
-        moved = self.n_columns * self.guarantee.neighbours.rows_moved
+        moved = self.n_columns * self.guarantee.neighbors.sensitivity_factor
         return counting_mechanism(moved, self.guarantee, error=self._threshold)
 
     threshold = property(lambda self: self._threshold(self.mechanism, self._split_bits))
@@ -149,7 +149,7 @@ class BoundsPlan(_SpacedHistogram):
 
     @cached_property
     def whole(self):
-        moved = self.n_columns * self.guarantee.neighbours.rows_moved
+        moved = self.n_columns * self.guarantee.neighbors.sensitivity_factor
         return counting_mechanism(moved, self.guarantee, error=self._threshold)
 
     @cached_property

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
@@ -69,7 +69,7 @@ def expected_error(
     check_choice(statistic, "statistic", STATISTICS)
     n_rows = check_integer(n_rows, "n_rows", 1)
     n_columns = check_integer(n_columns, "n_columns", 1)
-    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=Neighbours(relation=relation))
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=Neighbors(relation=relation))
     low, high = broadcast_bounds(bounds, n_columns)
     if statistic == "count":
         plan = CountPlan(n_columns=n_columns, guarantee=guarantee)

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, Unpack, get_args, get_type_hints
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.accounting import PrivacyAccountant
+from skdp.ledger import PrivacyAccountant
 from skdp.stats._bounds import BoundsPlan
 from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, check_bins
 from skdp.stats._quantiles import QuantilePlan

@@ -78,7 +78,7 @@ class MomentsPlan(StatisticPlan):
     @cached_property
     def mechanism(self):
         l1, l2 = self.moved
-        # For each of the two neighbours; a value is rounded five times before it is added.
+        # For each of the two neighbors; a value is rounded five times before it is added.
         additions = most_additions(BLOCK_ROWS) + 5
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
         l1, l2 = l1 + rounding * self.size, l2 + rounding * math.sqrt(self.size)
@@ -273,7 +273,7 @@ class HistogramPlan(StatisticPlan):
     @cached_property
     def mechanism(self):
         cells = 1 if self.joint else len(self.bins)
-        moved = self.guarantee.neighbours.rows_moved * cells
+        moved = self.guarantee.neighbors.sensitivity_factor * cells
         return counting_mechanism(moved, self.guarantee)
 
     def check_size(self, size):

@@ -93,7 +93,7 @@ class QuantilePlan(StatisticPlan):
         The largest scale of the ranks' errors: that of the first level, or of the most uneven
         split.
     sensitivity : float
-        By how much the first choice's scores can differ between neighbours.
+        By how much the first choice's scores can differ between neighbors.
 
     Notes
     -----
@@ -169,7 +169,7 @@ class QuantilePlan(StatisticPlan):
     def _rate(self, level, node):
         """The factor of |rank - wanted rank| in the exponent, for the level to cost its epsilon."""
         epsilon = Fraction(self.level_epsilon)
-        if self.guarantee.neighbours.unit == "person":
+        if self.guarantee.neighbors.unit == "person":
             # Scores of weights are rounded.
             epsilon /= 1 + Fraction(2, _FINE)
         if self.guarantee.relation == "add_remove":
@@ -228,7 +228,7 @@ class QuantilePlan(StatisticPlan):
             first, start = int(chosen[node.first]), int(below[node.first])
         if node.last is not None:
             last, end = int(chosen[node.last]), int(below[node.last])
-        rate, by_person = self._rate(level, node), self.guarantee.neighbours.unit == "person"
+        rate, by_person = self._rate(level, node), self.guarantee.neighbors.unit == "person"
         return _Part(node, column, rate, by_person, n_rows, first, last, start, end)
 
 

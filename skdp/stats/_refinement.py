@@ -89,7 +89,7 @@ class RefinementPlan(PlanValue):
 
     def mechanism(self, n_narrow):
         """Return the noise on the cells of some number of narrow columns."""
-        moved = n_narrow * self.guarantee.neighbours.rows_moved
+        moved = n_narrow * self.guarantee.neighbors.sensitivity_factor
         if isinstance(self.whole, GaussianMechanism):
             return gaussian_part(self.whole, REFINEMENT_FRACTION, nextafter(sqrt(moved), inf))
         return type(self.whole)(self.share, moved)

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, get_tags
 
-from skdp.accounting import PrivacyAccountant
 from skdp.base import fitted_names
 from skdp.exceptions import SeededNoiseWarning
+from skdp.ledger import PrivacyAccountant
 
 N_ROWS, N_FEATURES = 60, 4
 # With these two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.
@@ -119,10 +119,10 @@ class Case:
         epsilon, delta = self.price
         return PrivacyAccountant(releases * epsilon, min(releases * delta, 0.5))
 
-    def check_booked(self, spends, releases):
-        """Break a check's rule if a ledger's spends are not those of so many releases."""
-        prices = {(spend.epsilon, spend.delta) for spend in spends}
-        assert len(spends) == releases, f"{releases} releases made {len(spends)} records"
+    def check_booked(self, charges, releases):
+        """Break a check's rule if a ledger's charges are not those of so many releases."""
+        prices = {(charge.epsilon, charge.delta) for charge in charges}
+        assert len(charges) == releases, f"{releases} releases made {len(charges)} records"
         assert prices == {self.price}, f"prices are {prices}"
 
     def seeded(self, seed):

@@ -16,11 +16,12 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
 from skdp import mechanisms
-from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
+from skdp.accounting import Composed, get_epsilon
 from skdp.audit._outputs import NullAccountant
 from skdp.audit._published import as_matrix, observe
 from skdp.base import UNACCOUNTED, fitted_names
 from skdp.exceptions import BudgetExceededError, SeededNoiseWarning
+from skdp.ledger import PrivacyAccountant
 from skdp.testing._case import N_FEATURES, UNTELLING, must_raise, quiet_seeds
 
 # What `PrivateFit.publish` says of releases in which every row takes part.
@@ -87,10 +88,10 @@ def check_exact_spend(case):
     copies = [original, clone(original), pickle.loads(pickle.dumps(original))]
     for other in [*copies, copies[0]]:
         case.refit(other)
-    spends = accountant.spends
-    case.check_booked(spends, 4)
+    charges = accountant.charges
+    case.check_booked(charges, 4)
     if hasattr(copies[0], "privacy_") and not case.releases_in_transform:
-        assert copies[0].privacy_.record == spends[-1].hash, "the statement names another record"
+        assert copies[0].privacy_.record == charges[-1].hash, "the statement names another record"
 
 
 def check_workers(case):
@@ -108,7 +109,7 @@ def _fits_in_workers(case):
     results = [case.refit(original)]
     results += Parallel(n_jobs=2)(delayed(case.refit)(original) for _ in range(2))
     results.append(case.refit(original))
-    case.check_booked(accountant.spends, 4)
+    case.check_booked(accountant.charges, 4)
     return results
 
 
@@ -123,9 +124,9 @@ def check_cost_of_mechanisms(case):
     with _recorded_mechanisms() as used:
         fitted = case.fit(accountant=accountant)
         case.published(fitted)
-    case.check_booked(accountant.spends, 1)
+    case.check_booked(accountant.charges, 1)
     epsilon, delta = case.price
-    booked = get_epsilon(accountant.spends[0].event, delta)
+    booked = get_epsilon(accountant.charges[0].event, delta)
     assert booked <= epsilon * (1.0 + 1e-6), (
         f"the event that was booked costs {booked:g} at delta = {delta:g}; the claim is {epsilon:g}"
     )
@@ -177,7 +178,7 @@ def check_public_words(case):
         recorded = warnings.catch_warnings(record=True, action="always")
         with recorded as caught, redirect_stdout(printed):
             case.published(case.fit(X, y, accountant=accountant, **params), X)
-        booked = [replace(spend, time="", hash="") for spend in accountant.spends]
+        booked = [replace(charge, time="", hash="") for charge in accountant.charges]
         words = sorted(str(warning.message) for warning in caught)
         told.append((booked, words, printed.getvalue(), repr(vars(type(case.estimator)))))
     assert told[0] == told[1], f"for one table it tells {told[0]}, for another {told[1]}"
@@ -187,7 +188,7 @@ def check_failed_fit(case):
     """Bad input is a ValueError, charges nothing and leaves nothing of an earlier fit."""
     accountant = case.budget(4)
     fitted = case.made(accountant=accountant).fit(case.X, case.y)
-    spends = len(accountant.spends)
+    charges = len(accountant.charges)
     tables = [case.X[:0]]
     if not case.tags.input_tags.allow_nan:
         tables.append(case.X.copy())
@@ -196,7 +197,7 @@ def check_failed_fit(case):
         with must_raise(ValueError, "bad input was fitted"):
             fitted.fit(table, case.y[: len(table)])
         assert not fitted_names(fitted), f"a failed fit left {fitted_names(fitted)}"
-    assert len(accountant.spends) == spends, "bad input was charged"
+    assert len(accountant.charges) == charges, "bad input was charged"
 
 
 def check_privacy_parameters(case):
@@ -210,7 +211,7 @@ def check_privacy_parameters(case):
     for name, value in bad:
         with must_raise(ValueError, f"{name}={value!r} was accepted"):
             case.release(**({"accountant": accountant} | {name: value}))
-    assert not accountant.spends, "a release with impossible parameters was charged"
+    assert not accountant.charges, "a release with impossible parameters was charged"
 
 
 def check_tiny_epsilon(case):
@@ -220,7 +221,7 @@ def check_tiny_epsilon(case):
         try:
             result = case.release(epsilon=epsilon, accountant=accountant)
         except ValueError:
-            assert not accountant.spends, f"a failure at epsilon={epsilon} was charged"
+            assert not accountant.charges, f"a failure at epsilon={epsilon} was charged"
         else:
             assert np.isfinite(result.astype(float)).all(), f"not finite at epsilon={epsilon}"
 
@@ -325,7 +326,7 @@ def check_seeded_flag(case):
     with warnings.catch_warnings(record=True, action="always") as caught:
         results = [case.refit(one) for one in fits]
     assert np.array_equal(results[0], results[1]), "a seed did not repeat"
-    flags = [spend.seeded for spend in accountant.spends]
+    flags = [charge.seeded for charge in accountant.charges]
     assert flags == [True, True, False], f"the ledger says seeded: {flags}"
     warned = sum(issubclass(w.category, SeededNoiseWarning) for w in caught)
     assert warned == 2, f"two seeded releases warned {warned} times"

@@ -26,7 +26,7 @@ def dp_checks(*, n_fits=100, reference=None):
     Parameters
     ----------
     n_fits : int, default=100
-        How often `check_neighbours` fits each of two tables, at least 60: a hundred fits find
+        How often `check_neighbors` fits each of two tables, at least 60: a hundred fits find
         noise that is missing, thousands a noise scale that is half of what it should be.
     reference : estimator, default=None
         The estimator without privacy, for `check_limit`: at epsilon = 1e10 fitted attributes of
@@ -42,8 +42,8 @@ def dp_checks(*, n_fits=100, reference=None):
     >>> dp_checks()[0].__name__
     'check_refused_charge'
     """
-    options = {"check_limit": {"reference": reference}, "check_neighbours": {"n_fits": n_fits}}
-    options["check_persons"] = options["check_neighbours"]
+    options = {"check_limit": {"reference": reference}, "check_neighbors": {"n_fits": n_fits}}
+    options["check_persons"] = options["check_neighbors"]
     return [
         update_wrapper(partial(_state_rule, check, **options.get(name, {})), check)
         for module in (_charges, _claims)
@@ -90,7 +90,7 @@ def check_dp_estimator(
     expected_failed_checks : dict of str to str, default=None
         Names of checks that may fail, each with a reason; their status is "xfail".
     n_fits : int, default=100
-        Of `check_neighbours`, see `dp_checks`.
+        Of `check_neighbors`, see `dp_checks`.
     callback : callable, default=None
         Called after each check with the items of its result as keyword arguments, to show
         progress; with `on_fail="raise"` the first failure is the last.
@@ -130,7 +130,7 @@ def check_dp_estimator(
     An estimator that passes may still not be private: the checks find mistakes, they prove
     nothing. A proof and an audit (`skdp.audit`) are what remains to do.
 
-    The false-alarm rate of the checks that are statistical, `check_neighbours` and
+    The false-alarm rate of the checks that are statistical, `check_neighbors` and
     `check_no_raw_statistic`, is 1e-6 an estimator.
 
     Examples
@@ -189,7 +189,7 @@ def parametrize_with_dp_checks(
     expected_failed_checks : callable, default=None
         Takes an estimator and returns a dict as in `check_dp_estimator`; these are marked xfail.
     n_fits : int, default=100
-        Of `check_neighbours`, see `dp_checks`.
+        Of `check_neighbors`, see `dp_checks`.
 
     Returns
     -------

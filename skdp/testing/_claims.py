@@ -7,10 +7,11 @@ import numpy as np
 from scipy.stats import wasserstein_distance
 from sklearn.utils.estimator_checks import check_estimator
 
-from skdp.accounting import PrivacyAccountant, convert_relation, get_epsilon
+from skdp.accounting import convert_relation, get_epsilon
 from skdp.audit._bounds import epsilon_from_rates
 from skdp.audit._distinguish import distinguish
 from skdp.audit._published import as_matrix, observe
+from skdp.ledger import PrivacyAccountant
 from skdp.testing._case import N_FEATURES, N_ROWS, Case, must_raise, quiet_seeds, takes_categories
 
 FALSE_ALARM = 1e-6
@@ -52,12 +53,12 @@ def check_group_statement(case):
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
     fitted = case.fit(accountant=accountant)
     case.published(fitted)
-    assert accountant.spends, "a release was made and nothing was charged"
-    spend = accountant.spends[0]
-    of_a_row = get_epsilon(spend.event, spend.delta)
-    assert spend.epsilon > of_a_row, "three rows cost no more than one"
+    assert accountant.charges, "a release was made and nothing was charged"
+    charge = accountant.charges[0]
+    of_a_row = get_epsilon(charge.event, charge.delta)
+    assert charge.epsilon > of_a_row, "three rows cost no more than one"
     statement = case.stated(fitted)
-    stated, charged = (statement.epsilon, statement.delta), (spend.epsilon, spend.delta)
+    stated, charged = (statement.epsilon, statement.delta), (charge.epsilon, charge.delta)
     assert stated == charged, f"(epsilon, delta) is stated to be {stated}; {charged} was charged"
     assert "3" in statement.unit, f"the unit of three rows is stated to be {statement.unit!r}"
 
@@ -162,8 +163,8 @@ def _distance(one, other):
     return float(np.sqrt(np.mean((one - other) ** 2)) / size)
 
 
-def check_neighbours(case, n_fits=100):
-    """No simple test tells two extreme neighbours apart better than the claim allows.
+def check_neighbors(case, n_fits=100):
+    """No simple test tells two extreme neighbors apart better than the claim allows.
 
     The claim is the estimator's own, or half of what so many fits could prove if that is less.
     The false-alarm rate is 1e-6.
@@ -181,14 +182,14 @@ def check_neighbours(case, n_fits=100):
 def check_persons(case, n_fits=100):
     """Where persons are protected a fit needs their ids, and tells of no one, of many rows or few.
 
-    No simple test tells extreme neighbours apart in which a person of a thousand rows changes. It
+    No simple test tells extreme neighbors apart in which a person of a thousand rows changes. It
     is skipped where the estimator refuses persons, which must cost nothing.
 
     Parameters
     ----------
     case : Case
     n_fits : int, default=100
-        As in `check_neighbours`.
+        As in `check_neighbors`.
     """
     if "groups" not in inspect.signature(case.estimator.fit).parameters:
         raise SkipTest(f"{type(case.estimator).__name__} takes no groups")
@@ -198,9 +199,9 @@ def check_persons(case, n_fits=100):
     try:
         fitted = case.fit(groups=ids, accountant=accountant)
     except ValueError as error:
-        assert not accountant.spends, "a refused fit was charged"
+        assert not accountant.charges, "a refused fit was charged"
         raise SkipTest(str(error)) from error
-    case.check_booked(accountant.spends, 1)
+    case.check_booked(accountant.charges, 1)
     stated = case.stated(fitted).unit
     assert "person" in stated, f"the unit is stated to be {stated!r}"
     places = np.append(ids, np.full(MANY_ROWS - 1, ids[-1]))
@@ -232,13 +233,13 @@ def _check_untold(case, tables, n_fits, **unit):
         terms = {"delta": delta, "confidence": 1.0 - FALSE_ALARM / len(others)}
         verdict = distinguish(base, other, names=names, **terms)
         assert verdict.epsilon <= epsilon, (
-            f"{verdict.test} tells neighbours apart: epsilon is at least {verdict.epsilon:.3g}, "
+            f"{verdict.test} tells neighbors apart: epsilon is at least {verdict.epsilon:.3g}, "
             f"the claim is {epsilon:.3g}"
         )
 
 
 def extreme_tables(case):
-    """Return a table (X, y) and neighbours of it, in which the last row is another.
+    """Return a table (X, y) and neighbors of it, in which the last row is another.
 
     A crowd is at one end of the declared bounds and the last row far beyond the other, or back in
     the crowd. Where row norms are bounded, the crowd is of short rows, which hardly curve a loss

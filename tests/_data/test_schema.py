@@ -85,7 +85,7 @@ def test_blanks_are_found_privately_or_refused():
     scaler = DPStandardScaler(bounds={"age": None, "hours": (0, 80)}, accountant=accountant)
     with pytest.raises(ValueError, match=r"bounds: columns \['age'\] have none"):
         scaler.fit(people.data[["age", "hours"]])
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_missing_target_is_refused_before_the_charge(estimator, missing):
     accountant = PrivacyAccountant(1e6, 0.5)
     with pytest.raises((ValueError, TypeError)):
         clone(estimator).set_params(accountant=accountant).fit(table(60), y)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, csr_array, chunked])
@@ -207,7 +207,7 @@ def test_a_label_that_is_none_of_the_declared_is_refused_before_the_charge(estim
         accountant = PrivacyAccountant(1e6, 0.5)
         with pytest.raises((TypeError, ValueError)):
             clone(estimator).set_params(accountant=accountant).fit(table(60), y)
-        assert accountant.spends == []
+        assert accountant.charges == []
 
 
 def test_the_label_set_does_not_hold_a_label_of_one_row():

@@ -174,7 +174,7 @@ def test_of_chunks_that_are_computed_a_batch_asks_for_its_own():
             assert tuple(sorted(computed)) == parts
 
 
-def neighbours(loss, rng):
+def neighbors(loss, rng):
     """Tables that differ in one row, from mild to absurd; the last is a null row's."""
     X, y = table(loss, seed=int(rng.integers(1000)))
     # The weights' own direction makes residuals and gradients as large as they get.
@@ -189,7 +189,7 @@ def neighbours(loss, rng):
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("name", LOSSES)
-def test_neighbours(name, norm):
+def test_neighbors(name, norm):
     loss, clip, constant = LOSSES[name], 0.4, 1.5
     rng, weights = np.random.default_rng(5), 20.0 * weights_for(LOSSES[name], 1.5)
     batch = np.arange(0, N, 1)
@@ -198,7 +198,7 @@ def test_neighbours(name, norm):
     sums, reach = [], 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for X, y in neighbours(loss, np.random.default_rng(rng.integers(9))):
+        for X, y in neighbors(loss, np.random.default_rng(rng.integers(9))):
             engine = ClippedSums(X, y, loss, constant=constant, clip=clip, norm=norm)
             sums.append(engine.sums(weights, batch))
             assert np.isfinite(sums[-1]).all()
@@ -246,7 +246,7 @@ def test_gains_of_a_row(loss, reached, norm, small_tiles):
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for changed, labels in neighbours(loss, np.random.default_rng(1)):
+        for changed, labels in neighbors(loss, np.random.default_rng(1)):
             total = gains(changed, labels, np.arange(N))
             assert np.isfinite(total).all()
             seen.append(total - gains(changed, labels, np.delete(np.arange(N), 17)))
@@ -521,7 +521,7 @@ def test_scores_that_overflow_do_no_harm(name):
 def mutated_reach(mutate, loss):
     """How far one row moves the sums of a mutated engine, over the clip."""
     weights, reach = weights_for(loss, 1.5), 0.0
-    for X, y in neighbours(loss, np.random.default_rng(1)):
+    for X, y in neighbors(loss, np.random.default_rng(1)):
         engine = ClippedSums(X, y, loss, constant=1.5, clip=0.4)
         mutate(engine)
         batch = np.arange(N)
@@ -542,7 +542,7 @@ def without_a_clip(engine):
 
 
 @pytest.mark.parametrize("name", ["logistic", "softmax"])
-def test_neighbours_tell_mutations(name):
+def test_neighbors_tell_mutations(name):
     loss = LOSSES[name]
     assert mutated_reach(lambda engine: None, loss) <= 1.0 + 1e-9
     assert mutated_reach(without_the_constant, loss) > 1.5

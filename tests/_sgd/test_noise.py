@@ -149,7 +149,7 @@ def test_noise_that_cannot_be_drawn(kind, scale, sensitivity):
 
 
 def test_steps_move_by_no_more_than_is_charged():
-    """Rounded sums of neighbours come apart by the sensitivity and the rounding."""
+    """Rounded sums of neighbors come apart by the sensitivity and the rounding."""
     rng = np.random.default_rng(0)
     noise = GaussianNoise(1.0, 50, 1.0)
     zero = np.zeros(50, dtype=np.int64)

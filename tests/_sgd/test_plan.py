@@ -86,7 +86,7 @@ def test_price_by_another_accountant(delta, sampling, epsilon, relation):
     if sampling == "poisson":
         event = PoissonSampledDpEvent(plan.batches.rate, event)
     kind = "ADD_OR_REMOVE_ONE" if relation == "add_remove" else "REPLACE_ONE"
-    # A full-batch multiplier is over what neighbours move, whatever the relation.
+    # A full-batch multiplier is over what neighbors move, whatever the relation.
     kind = kind if sampling == "poisson" else "ADD_OR_REMOVE_ONE"
     accountant = PLDAccountant(neighboring_relation=NeighboringRelation[kind])
     accountant.compose(event, plan.n_steps)
@@ -343,7 +343,7 @@ def random_rows(rng, n, d):
 
 
 def largest_move(plan, loss, make_targets, sums_of, relation, trials=120):
-    """Brute force: the largest distance of the sums of neighbours over the sensitivity."""
+    """Brute force: the largest distance of the sums of neighbors over the sensitivity."""
     rng = np.random.default_rng(0)
     n, d, shape = plan.problem.n_rows, plan.problem.n_columns, (*loss.weights_shape, -1)
     order = 1 if plan.norm == "l1" else 2

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.accounting._windows import simulate_windows
+from tests.ledger._windows import simulate_windows
 
 # Before it is imported: a check that fails then shows both sides of what it compares.
-pytest.register_assert_rewrite("tests.accounting._ledger_contract")
+pytest.register_assert_rewrite("tests.ledger._ledger_contract")
 
 
 def _load_golden():

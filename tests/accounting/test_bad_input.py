@@ -251,7 +251,7 @@ def test_no_charge_or_partition_by_what_only_looks_false():
     assert accountant.epsilon_spent == 0.0
     for value in ("no", 0, None):
         with pytest.raises(ValueError, match="by_index"):
-            accountant.partition("part", 2, by_index=value)
+            accountant.disjoint("part", 2, by_index=value)
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a count \udfff", "\udc80 by hand"])
@@ -262,10 +262,10 @@ def test_a_text_that_cannot_be_written_is_refused_before_the_charge(text):
         lambda: accountant.charge(PureDP(0.1), label=text),
         lambda: accountant.reserve(0.1, label=text),
         lambda: accountant.close(reason=text),
-        lambda: accountant.change_cap(2.0, 0.0, reason=text),
-        lambda: accountant.sub_cap("team", 0.5, 0.0, users=["ann"], reason=text),
+        lambda: accountant.change_limit(2.0, 0.0, reason=text),
+        lambda: accountant.sub_limit("team", 0.5, 0.0, users=["ann"], reason=text),
         lambda: accountant.as_user(text),
-        lambda: accountant.partition(text, 2),
+        lambda: accountant.disjoint(text, 2),
         lambda: PrivacyAccountant(1.0, 0.0, dataset=text),
     ):
         with pytest.raises(ValueError):

@@ -14,7 +14,6 @@ from skdp.accounting import (
     Laplace,
     PoissonSampled,
     PureDP,
-    Spend,
     _composition,
     advanced_epsilon,
     gaussian_noise_multiplier,
@@ -22,7 +21,8 @@ from skdp.accounting import (
     get_epsilon,
     rdp_to_epsilon,
 )
-from skdp.accounting._state import Terms
+from skdp.ledger import Charge
+from skdp.ledger._state import Terms
 
 BUDGET = (3.0, 1e-5)
 COMPOSITIONS = [
@@ -77,14 +77,14 @@ def test_gdp_adds_pure_releases():
     assert accountant.epsilon_spent > gdp_to_epsilon(0.5, 1e-5)
     with pytest.raises(ValueError, match="no cost in Gaussian DP"):
         accountant.charge(ApproximateDP(0.1, 1e-9))
-    assert len(accountant.spends) == 2
+    assert len(accountant.charges) == 2
 
 
 def test_what_a_filter_cannot_price_is_refused_uncharged():
     accountant = PrivacyAccountant(50.0, 1e-5, composition="rdp", rdp_order=8.0)
     with pytest.raises(ValueError, match="no finite cost"):
         accountant.charge(ApproximateDP(0.1, 1e-9))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_disjoint_parts_compose_in_parallel(terms, relation, by_index):
     def spent(events_of_parts):
         accountant = PrivacyAccountant(100.0, 1e-2, relation=relation, **terms)
         for part, events in zip(
-            accountant.partition("clinic", 3, by_index=by_index), events_of_parts, strict=True
+            accountant.disjoint("clinic", 3, by_index=by_index), events_of_parts, strict=True
         ):
             for event in events:
                 part.charge(event, epsilon=get_epsilon(event, 1e-4), delta=1e-4)
@@ -173,24 +173,24 @@ def test_disjoint_parts_compose_in_parallel(terms, relation, by_index):
 
 def test_a_part_says_what_it_is_and_cannot_be_parted():
     accountant = PrivacyAccountant(1.0, 0.0)
-    part = accountant.partition("clinic", 2)[1]
+    part = accountant.disjoint("clinic", 2)[1]
     part.charge(PureDP(0.25), label="count")
     assert "part 2 of 2 of 'clinic'" in str(accountant.report())
-    assert accountant.spends[0].part.index == 1
+    assert accountant.charges[0].part.index == 1
     assert part.epsilon_remaining == accountant.epsilon_remaining == 0.75
     with pytest.raises(ValueError, match="again"):
-        part.partition("ward", 2)
+        part.disjoint("ward", 2)
     with pytest.raises(ValueError, match="other parts"):
-        accountant.partition("clinic", 3)[0].charge(PureDP(0.25))
+        accountant.disjoint("clinic", 3)[0].charge(PureDP(0.25))
     for parts in (1, 0, 2.5):
         with pytest.raises(ValueError, match="parts"):
-            accountant.partition("other", parts)
+            accountant.disjoint("other", parts)
 
 
 def test_estimators_take_parts():
     X = np.random.default_rng(0).uniform(size=(100, 2))
     accountant = PrivacyAccountant(1.0, 0.0)
-    for rows, part in zip((X[::2], X[1::2]), accountant.partition("half", 2), strict=True):
+    for rows, part in zip((X[::2], X[1::2]), accountant.disjoint("half", 2), strict=True):
         DPStandardScaler(epsilon=1.0, bounds=(0, 1), accountant=part).fit(rows)
     assert accountant.epsilon_spent == 1.0
     with pytest.raises(BudgetExceededError):
@@ -297,7 +297,7 @@ def test_advanced_composition_takes_a_charge_as_one_release(steps):
 
 def test_prices_of_parts_add_up_where_one_unit_can_be_in_several():
     accountant = PrivacyAccountant(1.0, 0.0, relation="replace_one", composition="advanced")
-    for part, epsilon_ in zip(accountant.partition("half", 3), (0.4, 0.3, 0.6), strict=True):
+    for part, epsilon_ in zip(accountant.disjoint("half", 3), (0.4, 0.3, 0.6), strict=True):
         part.charge(PureDP(epsilon_), epsilon=epsilon_, delta=0.0)
     assert accountant.epsilon_spent == 1.0
 
@@ -308,7 +308,7 @@ def test_a_price_does_not_let_through_what_the_method_cannot_compose():
     price = get_epsilon(ZCDP(1e-3), 1e-6)
     with pytest.raises(ValueError, match="privacy loss distribution"):
         accountant.charge(ZCDP(1e-3), epsilon=price, delta=1e-6)
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
 
 
 def test_the_worst_parts_of_a_schedule_are_those_of_all_choices():
@@ -321,7 +321,7 @@ def test_the_worst_parts_of_a_schedule_are_those_of_all_choices():
             for _ in range(rng.randint(1, 2)):
                 price = rng.choice([0.1, 0.2, 0.3])
                 total = rule.add(
-                    total, rule.cost(Spend("", PureDP(price), price, 0.0, False, "", ""))
+                    total, rule.cost(Charge("", PureDP(price), price, 0.0, False, "", ""))
                 )
             totals.append(total)
         for affected in range(1, 9):
@@ -341,5 +341,5 @@ def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
 
     monkeypatch.setattr(_composition, "_joined", counted)
     rule = Terms(1.0, 0.0, "auto").rule
-    two = [rule.cost(Spend("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
+    two = [rule.cost(Charge("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
     assert len(rule.worst(two * 20, 20)) == 21

@@ -35,8 +35,8 @@ class NoisySum(BaseEstimator):
     def fit(self, X, y):
         with PrivateFit(self) as fit:
             X, y = fit.read(X, y)
-            neighbors = fit.guarantee.neighbours
-            sensitivity = neighbors.rows_moved * self.l1_norm
+            neighbors = fit.guarantee.neighbors
+            sensitivity = neighbors.sensitivity_factor * self.l1_norm
             planned = LaplaceMechanism(self.epsilon, neighbors.max_rows * sensitivity)
             source = fit.charge(planned, size=X.shape[1] + 1)
             values = self.values(X, np.asarray(y, dtype=float))

@@ -312,7 +312,7 @@ def test_clones_keep_the_relation_of_the_accountant():
     accountant = PrivacyAccountant(1e6, 0.5, relation="replace_one")
     pipe = make_pipeline(DPStandardScaler(bounds=(-1, 1), accountant=accountant))
     fitted = without_accountant(pipe).fit(np.eye(20))
-    assert fitted[0].privacy_.relation == "replace_one" and not accountant.spends
+    assert fitted[0].privacy_.relation == "replace_one" and not accountant.charges
     pickle.loads(pickle.dumps(fitted))
 
 
@@ -326,7 +326,7 @@ def test_an_accountant_in_a_grid_is_not_charged(grid):
     assert relation_in(search) == "replace_one"
     X, y = unit_rows(20)
     fitted = without_accountant(search).fit(X, y)
-    assert fitted.best_estimator_.privacy_.relation == "replace_one" and not accountant.spends
+    assert fitted.best_estimator_.privacy_.relation == "replace_one" and not accountant.charges
 
 
 def test_what_a_removal_and_an_addition_certify():
@@ -391,7 +391,7 @@ def test_bad_options(options):
 
 
 def test_a_canary_of_a_label_that_only_its_world_has_is_refused():
-    """A classifier takes the labels of y to be public, so that such worlds are no neighbours."""
+    """A classifier takes the labels of y to be public, so that such worlds are no neighbors."""
     X, y = np.random.default_rng(0).uniform(size=(60, 2)), np.arange(60) % 2
     model, row = DPLogisticRegression(epsilon=0.1, **OUTPUT), [0.0, 1.0]
     options = {"method": "two_worlds", "n_fits": 20, "epsilon": 0.1, "delta": 1e-6}

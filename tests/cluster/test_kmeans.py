@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from skdp import DPKMeans, PrivacyAccountant
-from skdp.accounting import Guarantee, Neighbours, get_epsilon
+from skdp.accounting import Guarantee, Neighbors, get_epsilon
 from skdp.cluster import _kmeans
 from skdp.cluster._kmeans import Cells, KMeansPlan
 from skdp.mechanisms import (
@@ -27,7 +27,7 @@ CENTERS = np.array([[-0.5, 0.0], [0.5, 0.1], [0.0, 0.8]])
 
 
 def plan(*, relation="add_remove", delta=0.0, n_rows=1, n_columns=2, epsilon=1.0, k=3):
-    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=Neighbours(relation=relation))
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=Neighbors(relation=relation))
     ones = np.ones(n_columns)
     return KMeansPlan(low=-ones, high=ones, guarantee=guarantee, n_rows=n_rows, n_clusters=k)
 
@@ -95,7 +95,7 @@ def test_the_sensitivity_pays_for_the_rounding_of_sums():
     ]
     exact = plan(n_rows=0).step_sensitivity
     assert np.linalg.norm(off) <= (planned.step_sensitivity - exact) / 2
-    # A sum goes through so many additions, for each of two neighbours.
+    # A sum goes through so many additions, for each of two neighbors.
     assert plan(n_rows=2**30).step_sensitivity - exact > 2.0**30 * 4096 * 2.0**-52
 
 
@@ -197,7 +197,7 @@ def test_bounds_are_found_within_the_budget():
     X, y = make_blobs(20_000, 2, centers=[[-4, -4], [4, 4]], random_state=0)
     account = PrivacyAccountant(1.0, 1e-6, relation="replace_one")
     model = DPKMeans(delta=1e-6, n_clusters=2, accountant=account).fit(X)
-    assert [(spend.epsilon, spend.delta) for spend in account.spends] == [(1.0, 1e-6)]
+    assert [(spend.epsilon, spend.delta) for spend in account.charges] == [(1.0, 1e-6)]
     assert adjusted_rand_score(y, model.predict(X)) > 0.95
     assert (model.bounds_[1] < 20).all()
 

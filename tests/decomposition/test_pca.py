@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
 from skdp import DPPCA, PrivacyAccountant
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
 from tests._private import (
@@ -33,8 +33,8 @@ def accountant(relation):
 
 
 def plan(shape, *, with_mean=True, relation="add_remove", epsilon=1.0, delta=1e-6):
-    neighbours = Neighbours(relation=relation)
-    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    neighbors = Neighbors(relation=relation)
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
     n_rows, n_columns = shape
     constant = MEAN_WEIGHT if with_mean else 0.0
     return SecondMoment(guarantee=guarantee, n_rows=n_rows, n_columns=n_columns, constant=constant)
@@ -68,7 +68,7 @@ def test_the_norm_can_be_found():
     X = make_table(n=20_000)
     account = accountant("replace_one")
     found = DPPCA(data_norm="auto", accountant=account).fit(X)
-    assert [(s.epsilon, s.delta) for s in account.spends] == [(1.0, 1e-6)]
+    assert [(s.epsilon, s.delta) for s in account.charges] == [(1.0, 1e-6)]
     assert np.mean(np.linalg.norm(X, axis=1) <= found.data_norm_) > 0.95
     assert found.data_norm_ < 4 * np.linalg.norm(X, axis=1).max()
     cosine = abs(found.components_[0] @ PCA().fit(X).components_[0])
@@ -76,7 +76,7 @@ def test_the_norm_can_be_found():
 
 
 def largest_move(relation, with_mean, step=15):
-    """The largest distance of neighbours' statistics, over rows of the plane (and beyond)."""
+    """The largest distance of neighbors' statistics, over rows of the plane (and beyond)."""
     angles = np.radians(np.arange(0, 360, step))
     rows = [r * np.array([np.cos(a), np.sin(a)]) for r in (0.3, 0.7, 1.0, 3.0) for a in angles]
     vectors = [plan((1, 2), with_mean=with_mean).statistics(row[None]) for row in rows]
@@ -215,7 +215,7 @@ def test_bad_parameters_are_refused_and_not_charged(params):
     account = accountant("add_remove")
     with pytest.raises(ValueError):
         DPPCA(**({"accountant": account} | params)).fit(make_table(n=20))
-    assert account.spends == []
+    assert account.charges == []
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, "word"])
@@ -225,7 +225,7 @@ def test_bad_values_are_refused_and_not_charged(bad):
     X[3, 1] = bad
     with pytest.raises(ValueError):
         DPPCA(accountant=account).fit(X)
-    assert account.spends == []
+    assert account.charges == []
 
 
 def largest_computed_move(n=2**18):

@@ -14,7 +14,7 @@ def test_what_it_shows_is_what_the_ledger_says():
         accountant.charge(Gaussian(20.0), label="weekly mean")
     accountant.charge(PureDP(0.1))
     display = BudgetDisplay.from_accountant(accountant).plot()
-    prices = [spend.epsilon for spend in accountant.spends]
+    prices = [spend.epsilon for spend in accountant.charges]
     assert display.epsilons == {"weekly mean": sum(prices[:4]), "unlabelled": prices[4]}
     assert display.spent == accountant.epsilon_spent < sum(prices)
     by_label, spent, left = display.bars_

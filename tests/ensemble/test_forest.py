@@ -152,7 +152,7 @@ def test_all_gaussian_noise_together_is_the_event(relation, monkeypatch):
         model.set_params(accountant=accountant)
         noises = drawn_noises(monkeypatch, lambda m=model: m.fit(X, X[:, 0] > 0))
         assert len(noises) == n_releases
-        (spend,) = accountant.spends
+        (spend,) = accountant.charges
         total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
         assert 0.999999 < total * spend.event.noise_multiplier**2 <= 1.0
         assert gaussian_delta(spend.event.noise_multiplier, 2.0) <= 1e-6

@@ -239,7 +239,7 @@ def test_pairs_of_labels_and_with_delta_0():
         accountant = PrivacyAccountant(10.0, 1e-3)
         with pytest.raises(ValueError):
             model.set_params(interactions=interactions, accountant=accountant).fit(X, y)
-        assert accountant.spends == []
+        assert accountant.charges == []
     with pytest.raises(ValueError, match="monotonic_cst"):
         classifier(interactions=[(0, 1)], monotonic_cst={0: 1}).fit(X, y)
     assert len(classifier(interactions="auto").fit(X, y).shape_functions_) == 3

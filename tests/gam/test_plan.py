@@ -423,7 +423,7 @@ def test_all_noise_together_is_the_event(monkeypatch, epsilon, declared, relatio
     assert len(noises) in ((4,) if declared else (6, 7))
     # The budget of a refinement that was not needed is charged all the same.
     unused = 0.05 * SEARCH_SHARE if len(noises) == 6 else 0.0
-    event = accountant.spends[0].event
+    event = accountant.charges[0].event
     parts = event.events if hasattr(event, "events") else (event,)
     (gaussian,) = [part for part in parts if isinstance(part, Gaussian)]
     total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
@@ -457,7 +457,7 @@ def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
     # The variance of the targets is one of them.
     assert len(noises) == (7 if interactions == 3 else 5)
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
     assert 0.999999 < total * spend.event.noise_multiplier**2 <= 1.0
 
@@ -504,7 +504,7 @@ def test_a_plan_knows_its_price_before_it_sees_a_table():
     accountant = PrivacyAccountant(1.0, 1e-5)
     X = np.random.default_rng(0).uniform(-1, 1, size=(100, 3))
     model.set_params(accountant=accountant).fit(X, X[:, 0] > 0)
-    assert accountant.spends[0].event == plan.event
+    assert accountant.charges[0].event == plan.event
     assert (plan.epsilon, plan.delta) == (0.5, 1e-6)
 
 
@@ -516,9 +516,9 @@ def test_categories_are_not_found_without_delta_nor_charged_where_they_cannot_be
     model = DPAdditiveClassifier(bounds=BOUNDS, categories={2: "auto"}, accountant=accountant)
     with pytest.raises(ValueError):
         model.fit(X, y)
-    assert accountant.spends == [] and not hasattr(model, "privacy_")
+    assert accountant.charges == [] and not hasattr(model, "privacy_")
     model.set_params(categories=CATEGORIES).fit(X, y)
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
 
 
 TARGETS = {"target_bounds": (0, 1)}
@@ -561,12 +561,12 @@ def test_bounds_are_refused_before_the_charge_or_fitted(kind, more, delta, epsil
     assert len(accepted) > 3 and len(refused) > 3
     with pytest.raises(ValueError, match="bounds"):
         kind(bounds=refused[0], **known).fit(y[:, None], y)
-    assert accountant.spends == []
+    assert accountant.charges == []
     low, high = np.transpose(accepted)
     rows = np.where(np.random.default_rng(0).integers(0, 2, (60, len(low))), low, high)
     model = kind(bounds=(low, high), **known).fit(rows, y)
     found = model.transform(rows) if kind is DPTableVectorizer else model.predict(rows)
-    assert len(accountant.spends) == 1 and np.isfinite(found.sum())
+    assert len(accountant.charges) == 1 and np.isfinite(found.sum())
 
 
 @pytest.mark.parametrize("epsilon", [1e-100, 1e-20])
@@ -577,7 +577,7 @@ def test_what_cannot_be_drawn_is_refused_before_the_charge(epsilon):
     try:
         model.fit(X, X[:, 0] > 0)
     except ValueError:
-        assert accountant.spends == []
+        assert accountant.charges == []
 
 
 def test_the_noise_of_a_long_list_of_categories_is_refused_before_the_charge():
@@ -587,7 +587,7 @@ def test_the_noise_of_a_long_list_of_categories_is_refused_before_the_charge():
     DPTableVectorizer(categories={0: range(100)}, **terms).fit(rows)
     with pytest.raises(ValueError, match="is too small for"):
         DPTableVectorizer(categories={0: range(9000)}, **terms).fit(rows)
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
 
 
 class ToldOnce:
@@ -741,7 +741,7 @@ def test_brute_force_l1_sensitivity_and_a_certified_minimum(task):
     assert strengths == 1.0 and np.abs(again - found).max() < 1e-6
 
 
-def test_ties_are_a_penalty_of_neighbours():
+def test_ties_are_a_penalty_of_neighbors():
     """The gradient of half the squared rises of bins; the gap's cell and labels have none."""
     _, layout, _ = objective_of()
     rng, matrix = np.random.default_rng(0), layout.ties(np.eye(layout.size))

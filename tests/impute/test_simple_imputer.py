@@ -227,7 +227,7 @@ def test_bad_parameters_are_refused_and_not_charged(params):
     account = accountant()
     with pytest.raises(ValueError):
         DPSimpleImputer(**({"accountant": account} | params)).fit(make_table(n=20))
-    assert account.spends == []
+    assert account.charges == []
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, "word"])
@@ -242,7 +242,7 @@ def test_bad_values_are_refused_and_not_charged(bad, strategy):
     infinite[3, 1] = np.inf
     with pytest.raises(ValueError):
         DPSimpleImputer(strategy="constant", accountant=account).fit(infinite)
-    assert account.spends == []
+    assert account.charges == []
 
 
 def test_many_columns_and_one_row():

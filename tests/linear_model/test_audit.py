@@ -1,4 +1,4 @@
-"""Attacks on the worst neighbours certify an epsilon near the claim, and never above it.
+"""Attacks on the worst neighbors certify an epsilon near the claim, and never above it.
 
 Many short rows push the weight to one side and hardly curve the objective; one long row has the
 other label. With it or without it the minimiser is nearly as far apart as the sensitivity
@@ -94,7 +94,7 @@ def mu_bound(first, second, cut, confidence):
     return norm.ppf(low) - norm.ppf(high)
 
 
-def test_the_neighbours_move_the_minimiser_by_nine_tenths_of_the_bound():
+def test_the_neighbors_move_the_minimiser_by_nine_tenths_of_the_bound():
     one, other, C = worlds("output")
     weights = [
         minimise(LinearObjective(LOSS, BoundedRows(X, 1.0, 0.0), y, C), 1e-9)
@@ -103,7 +103,7 @@ def test_the_neighbours_move_the_minimiser_by_nine_tenths_of_the_bound():
     assert abs(weights[0] - weights[1])[0] >= 0.9 * C * LOSS.slope_bound
 
 
-def test_the_neighbours_gradients_stay_nearly_as_far_apart_as_the_sensitivity():
+def test_the_neighbors_gradients_stay_nearly_as_far_apart_as_the_sensitivity():
     one, other, C = worlds("gradient")
     plan = plan_weights("gradient", of_rows(LOSS, 101, 1, 1.0), C, meet(EPSILON, 1e-5))
     means = [np.mean(world) for world in released("gradient", 1e-5, 30, 0)]

@@ -40,7 +40,7 @@ def test_a_forked_process_begins_a_partition_of_its_own():
 def test_a_statement_is_finite_where_the_rule_of_the_last_ledger_has_no_finite_price():
     first = PrivacyAccountant(300.0, 1e-3)
     second = PrivacyAccountant(300.0, 1e-3, composition="zcdp")
-    second.change_cap(300.0, 0.0, reason="delta is no longer accepted")
+    second.change_limit(300.0, 0.0, reason="delta is no longer accepted")
     model = DPSGDClassifier(1.0, delta=0.0, max_iter=1, accountant=first, random_state=0)
     model.partial_fit(X, y, classes=[0, 1])
     model.set_params(accountant=second).partial_fit(X, y)

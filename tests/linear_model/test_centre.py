@@ -13,7 +13,7 @@ from skdp import (
     DPSGDRegressor,
     PrivacyAccountant,
 )
-from skdp.accounting import Neighbours, get_epsilon
+from skdp.accounting import Neighbors, get_epsilon
 from skdp.base import TableShape
 from skdp.linear_model._centre import LARGEST_SHARE
 from skdp.mechanisms import LaplaceMechanism
@@ -46,7 +46,7 @@ def centre_of(model, classes, relation="add_remove", n_rows=9, epsilon=1.0):
 
 
 def moved(name, relation, monkeypatch):
-    """Return how far what is counted or summed moves between neighbours, over the sensitivity.
+    """Return how far what is counted or summed moves between neighbors, over the sensitivity.
 
     A row that is removed leaves a null record, which counts nowhere; the number of rows is public.
     """
@@ -68,13 +68,13 @@ def moved(name, relation, monkeypatch):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", TARGETS)
-def test_neighbours_reach_the_sensitivity_and_no_more(name, relation, monkeypatch):
+def test_neighbors_reach_the_sensitivity_and_no_more(name, relation, monkeypatch):
     assert 0.999 < moved(name, relation, monkeypatch) <= 1.0
 
 
 @pytest.mark.parametrize("name", ["several", "hinge", "descent", "mean", "counts"])
 def test_a_replaced_row_priced_as_a_removed_one_is_caught(name, monkeypatch):
-    monkeypatch.setattr(Neighbours, "rows_moved", 1)
+    monkeypatch.setattr(Neighbors, "sensitivity_factor", 1)
     assert moved(name, "replace_one", monkeypatch) > 1.5
 
 
@@ -85,7 +85,7 @@ def test_the_centre_is_in_the_one_charge_of_the_fit(make, relation, delta):
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 3
     accountant = PrivacyAccountant(1.0, 1e-6, relation=relation)
     model = make(1.0, delta=delta, accountant=accountant).fit(X, y)
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     assert (spend.epsilon, spend.delta) == (1.0, delta)
     assert get_epsilon(spend.event, delta, relation=relation) <= 1.0
     assert "Laplace" in model.privacy_.mechanism.split(", then ")[0]
@@ -109,7 +109,7 @@ def test_counts_that_no_noise_can_be_drawn_for_are_refused_before_the_charge(mak
     model = make(1e-13, delta=0.0, mechanism="output", accountant=accountant)
     with pytest.raises(ValueError, match=r"too small for 60 value"):
         model.fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_a_call_that_goes_on_releases_no_centre():
@@ -117,7 +117,7 @@ def test_a_call_that_goes_on_releases_no_centre():
     accountant = PrivacyAccountant(2.0, 2e-6)
     model = DPSGDClassifier(accountant=accountant, classes=[0, 1])
     model.partial_fit(X, y).partial_fit(X, y)
-    assert ["Composed" in repr(spend.event) for spend in accountant.spends] == [True, False]
+    assert ["Composed" in repr(spend.event) for spend in accountant.charges] == [True, False]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

@@ -61,7 +61,7 @@ CLASSIFIERS = (
 
 
 def moved(regressor, relation, delta, seed):
-    """Return how far neighbours' clipped sums are apart, over what a step allows for."""
+    """Return how far neighbors' clipped sums are apart, over what a step allows for."""
     rng = np.random.default_rng(seed)
     kind = int if regressor in CLASSIFIERS else float
     X, y = 10.0 * rng.normal(size=(12, 2)), rng.choice([0, 1], 12).astype(kind)
@@ -79,7 +79,7 @@ def moved(regressor, relation, delta, seed):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("regressor", REGRESSORS + CLASSIFIERS)
-def test_neighbours_sums_come_near_the_sensitivity_and_stay_within(regressor, relation, delta):
+def test_neighbors_sums_come_near_the_sensitivity_and_stay_within(regressor, relation, delta):
     ratios = [moved(regressor, relation, delta, seed) for seed in range(200)]
     assert 0.9 < max(ratios) <= 1.0
 
@@ -92,7 +92,7 @@ def test_all_steps_are_one_charge_of_the_budget(regressor, relation, delta):
     accountant = PrivacyAccountant(1.0, 1e-6, relation=relation)
     y = y > 0 if regressor in CLASSIFIERS else np.abs(y)
     model = clone(regressor).set_params(accountant=accountant, delta=delta).fit(X, y)
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     # Beside the steps, the centre and the check of classes are composed by the sum of their
     # epsilons, which is no tight bound.
     assert 0.8 < get_epsilon(spend.event, delta, relation=relation) <= 1.0
@@ -118,7 +118,7 @@ def test_the_search_for_a_norm_is_paid_from_the_same_budget(regressor):
     accountant = PrivacyAccountant(1.0, 1e-6)
     model = clone(regressor).set_params(data_norm="auto", accountant=accountant, delta=1e-6)
     model.fit(X, np.abs(y))
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     assert get_epsilon(spend.event, 1e-6) <= 1.0
 
 

@@ -105,7 +105,7 @@ def test_bad_chunks_are_refused_and_not_charged(estimator):
         with pytest.raises(ValueError):
             model.fit(ChunkedArray([table[:200], table[200:]]), targets)
         assert not [name for name in vars(model) if name.endswith("_")]
-    assert accountant.spends == []
+    assert accountant.charges == []
     model.fit(ChunkedArray([X]), y)
     with pytest.raises(ValueError, match="5 features"):
         model.predict(ChunkedArray([X[:, :5]]))

@@ -234,7 +234,7 @@ def test_a_callback_that_fails_leaves_the_ledger_right():
         model = DPSGDClassifier(max_iter=3, accountant=accountant).set_callbacks(Failing(place))
         with pytest.raises(RuntimeError):
             model.fit(X, y)
-        assert len(accountant.spends) == charges
+        assert len(accountant.charges) == charges
         assert not [name for name in vars(model) if name.endswith("_")]
 
 
@@ -283,7 +283,7 @@ def test_bad_settings_charge_nothing(settings):
         model.fit(X, y)
     with pytest.raises(ValueError):
         model.partial_fit(X, y, classes=settings.get("classes", [0, 1]))
-    assert not accountant.spends and not [n for n in vars(model) if n.endswith("_")]
+    assert not accountant.charges and not [n for n in vars(model) if n.endswith("_")]
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
@@ -317,7 +317,7 @@ def test_interrupt_midway(sampling, monkeypatch):
     X, y = make_table(200)
     accountant = PrivacyAccountant(10.0, 0.1)
     model = DPSGDClassifier(1.0, sampling=sampling, accountant=accountant).fit(X, y)
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
 
     def interrupt(taken):
         if taken == 3:
@@ -329,11 +329,11 @@ def test_interrupt_midway(sampling, monkeypatch):
         model.partial_fit(X, y)
     # What was released stays; the run that was interrupted is charged.
     np.testing.assert_array_equal(weights_of(model), before)
-    assert len(accountant.spends) == 2 and accountant.epsilon_spent == 2.0
+    assert len(accountant.charges) == 2 and accountant.epsilon_spent == 2.0
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert not [name for name in vars(model) if name.endswith("_")]
-    assert len(accountant.spends) == 3 and accountant.epsilon_spent == 3.0
+    assert len(accountant.charges) == 3 and accountant.epsilon_spent == 3.0
     assert accountant.verify()
 
 
@@ -365,7 +365,7 @@ def test_partial_fit_checks_values_whatever_the_setting():
     released = weights_of(model)
     with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.where(X == X[3], np.nan, X), y)
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
     np.testing.assert_array_equal(weights_of(model), released)
 
 
@@ -378,7 +378,7 @@ def test_partial_fit_needs_classes_that_agree():
     declared = DPSGDClassifier(classes=[0, 1], accountant=accountant)
     with pytest.raises(ValueError, match="differ"):
         declared.partial_fit(X, y, classes=[0, 1, 2])
-    assert not accountant.spends
+    assert not accountant.charges
     model.partial_fit(X, y, classes=[1, 0])
     released = weights_of(model)
     for arguments, match in (
@@ -389,7 +389,7 @@ def test_partial_fit_needs_classes_that_agree():
         with pytest.raises(ValueError, match=match):
             model.partial_fit(*arguments)
     np.testing.assert_array_equal(weights_of(model), released)
-    assert len(accountant.spends) == 1 and model.n_features_in_ == 5
+    assert len(accountant.charges) == 1 and model.n_features_in_ == 5
 
 
 def test_calls_on_any_rows_add_up():
@@ -403,7 +403,7 @@ def test_calls_on_any_rows_add_up():
     with pytest.raises(BudgetExceededError):
         model.partial_fit(X, y)
     np.testing.assert_array_equal(weights_of(model), released)
-    assert model.n_partial_fits_ == 2 and len(accountant.spends) == 2
+    assert model.n_partial_fits_ == 2 and len(accountant.charges) == 2
 
 
 @pytest.mark.parametrize(("relation", "worst"), [("add_remove", 0.75), ("replace_one", 1.5)])
@@ -417,7 +417,7 @@ def test_calls_on_disjoint_rows_are_parts(relation, worst):
         model.partial_fit(X[part::3], y[part::3])
         assert model.accountant is accountant
     assert accountant.epsilon_spent == worst
-    assert [spend.part.index for spend in accountant.spends] == [0, 1, 2]
+    assert [spend.part.index for spend in accountant.charges] == [0, 1, 2]
     assert "declared disjoint" in model.privacy_.sampler
 
 
@@ -433,7 +433,7 @@ def test_a_copy_starts_a_partition_of_its_own(copied):
     model.set_params(epsilon=1.0).partial_fit(X[100:200], y[100:200])
     other.set_params(epsilon=2.0).partial_fit(X[200:], y[200:])
     model.set_params(epsilon=2.0).partial_fit(X[200:], y[200:])
-    names = {spend.part.partition for spend in accountant.spends}
+    names = {spend.part.partition for spend in accountant.charges}
     assert len(names) == 2
     # Rows from 200 on were used by both, for 2 each.
     assert accountant.epsilon_spent >= 4.0

@@ -117,7 +117,7 @@ def test_bad_settings_charge_nothing(settings):
     for fit in (model.fit, model.partial_fit):
         with pytest.raises(ValueError):
             fit(X, y)
-    assert not accountant.spends and not [n for n in vars(model) if n.endswith("_")]
+    assert not accountant.charges and not [n for n in vars(model) if n.endswith("_")]
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
@@ -140,4 +140,4 @@ def test_targets_must_be_numbers(dtype):
     model = DPSGDRegressor(target_bounds=(0, 10), accountant=accountant)
     with pytest.raises(ValueError):
         model.fit(X, np.ones(40, dtype=int).astype(dtype))
-    assert not accountant.spends and not [n for n in vars(model) if n.endswith("_")]
+    assert not accountant.charges and not [n for n in vars(model) if n.endswith("_")]

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPRidge
-from skdp.accounting import Neighbours, gaussian_noise_multiplier
+from skdp.accounting import Neighbors, gaussian_noise_multiplier
 from skdp.linear_model import _adassp
 from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
@@ -51,7 +51,7 @@ def targets(rng, name, n):
     return 20.0 * rng.normal(size=n)
 
 
-def random_neighbours(rng, name, relation):
+def random_neighbors(rng, name, relation):
     n, d = rng.integers(3, 30), rng.integers(1, 5)
     X, y = rng.normal(scale=3.0, size=(n, d)), targets(rng, name, n)
     if relation == "replace_one":
@@ -64,8 +64,8 @@ def removed(X, y, row=-1):
     return (X, y), (np.delete(X, row, axis=0), np.delete(y, row))
 
 
-def worst_neighbours(name, relation):
-    """Return neighbours that move the release by nearly as much as is claimed."""
+def worst_neighbors(name, relation):
+    """Return neighbors that move the release by nearly as much as is claimed."""
     if name == "svc":
         return worst_for_two_classes(relation)
     if name == "svc of three":
@@ -121,13 +121,13 @@ STRENGTH = {"svc": 0.01, "svc of three": 0.1, "poisson": 1e-4}
 def check_random(monkeypatch, name, relation, pairs=30):
     rng = np.random.default_rng(0)
     for _ in range(pairs):
-        tables = random_neighbours(rng, name, relation)
+        tables = random_neighbors(rng, name, relation)
         estimators = with_strength(name, 10.0 ** rng.uniform(-3, 1), tables)
         assert moved_over_claimed(monkeypatch, estimators, tables, relation) <= 1.0
 
 
 def worst_ratio(monkeypatch, name, relation):
-    tables = worst_neighbours(name, relation)
+    tables = worst_neighbors(name, relation)
     estimators = with_strength(name, STRENGTH.get(name), tables)
     if name == "svc of three":
         estimators = [estimator.set_params(fit_intercept=False) for estimator in estimators]
@@ -187,7 +187,7 @@ class TestMutations:
 
     @pytest.mark.parametrize("name", ["svc", "svc of three", "poisson"])
     def test_replacement_priced_as_removal(self, name, monkeypatch):
-        monkeypatch.setattr(Neighbours, "rows_moved", 1)
+        monkeypatch.setattr(Neighbors, "sensitivity_factor", 1)
         assert caught(monkeypatch, name, "replace_one")
 
     def test_statistics_replacement_priced_as_removal(self, monkeypatch):
@@ -274,12 +274,12 @@ class TestMutations:
 
 
 def audited_epsilon(name, epsilon, fits):
-    """Return an epsilon that the coefficients' distributions for worst neighbours certify.
+    """Return an epsilon that the coefficients' distributions for worst neighbors certify.
 
     A threshold is chosen on one half of the fits and its exact binomial limits are taken on the
     other; they hold together with probability 1 - 1e-6.
     """
-    tables = worst_neighbours(name, "add_remove")
+    tables = worst_neighbors(name, "add_remove")
     worlds = []
     for estimator, table in zip(
         with_strength(name, STRENGTH.get(name), tables), tables, strict=True

@@ -183,7 +183,7 @@ def test_bad_parameters_are_refused_and_not_charged(params, words):
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError, match=words):
         DPLogisticRegression(accountant=accountant, **params).fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_one_class_is_refused_unless_others_are_declared():
@@ -191,7 +191,7 @@ def test_one_class_is_refused_unless_others_are_declared():
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError, match="one class"):
         DPLogisticRegression(accountant=accountant).fit(X, np.zeros(50))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize("data_norm", [1e-50, 1e-9, 1e9, 1e50])

@@ -119,7 +119,7 @@ def test_bad_parameters_are_refused_and_not_charged(params, words):
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError, match=words):
         DPLogisticRegression(accountant=accountant, **params).fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_noise_of_output_perturbation_has_a_standard_error():

@@ -1,4 +1,4 @@
-"""The density of a perturbed minimiser never tells neighbours apart by more than is claimed."""
+"""The density of a perturbed minimiser never tells neighbors apart by more than is claimed."""
 
 from dataclasses import replace
 
@@ -142,7 +142,7 @@ def log_density(table, plan, points):
 ANGLES = {"row": [85.0], "person": [85.0, 20.0, -85.0, 85.0]}
 
 
-def neighbours(relation, sharp, C, unit="row"):
+def neighbors(relation, sharp, C, unit="row"):
     """Return two tables, and a point near which both minimisers are.
 
     In the sharp ones many short rows push the minimiser far along the first axis and hardly
@@ -170,7 +170,7 @@ def densities(relation, epsilon, delta, C, sharp, width, unit="row"):
     if C == "auto":
         C, quadratic = automatic_C(problem, 10.0, guarantee), 1.0
     plan = plan_objective_perturbation(problem, C, guarantee, quadratic)
-    one, other, centre = neighbours(relation, sharp, C, unit)
+    one, other, centre = neighbors(relation, sharp, C, unit)
     half = (width * plan.noise.scale + 2 * C) / plan.quadratic
     axis = np.linspace(-half, half, 401)
     grid = centre / plan.quadratic + np.stack(np.meshgrid(axis, axis), axis=-1)
@@ -179,7 +179,7 @@ def densities(relation, epsilon, delta, C, sharp, width, unit="row"):
 
 
 def exact_deltas(relation, epsilon, delta, C, unit="row"):
-    """Return exact hockey-stick divergences of pairs of neighbours, in both directions."""
+    """Return exact hockey-stick divergences of pairs of neighbors, in both directions."""
     found = []
     for sharp in (False, True):
         (one, other), cell = densities(relation, epsilon, delta, C, sharp, 9.0, unit)
@@ -191,7 +191,7 @@ def exact_deltas(relation, epsilon, delta, C, unit="row"):
 
 
 def exact_losses(relation, epsilon, C, unit="row"):
-    """Return the largest privacy losses of pairs of neighbours."""
+    """Return the largest privacy losses of pairs of neighbors."""
     pairs = [densities(relation, epsilon, 0.0, C, sharp, 20.0, unit)[0] for sharp in (False, True)]
     return np.array([np.abs(one - other).max() for one, other in pairs])
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp.accounting import Neighbours, gaussian_noise_multiplier
+from skdp.accounting import Neighbors, gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
 from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._newton import _accelerated_descent, minimise
@@ -31,7 +31,7 @@ def optimum(loss, X, y, C, data_norm, constant):
     return minimise(LinearObjective(loss, rows, y, C), 1e-9 * C)
 
 
-def random_neighbours(rng, n_classes, relation):
+def random_neighbors(rng, n_classes, relation):
     n, d = rng.integers(3, 30), rng.integers(1, 5)
     X, y = rng.normal(scale=3.0, size=(n, d)), rng.integers(n_classes, size=n)
     one, other = (np.delete(X, 0, axis=0), np.delete(y, 0)), (X, y)
@@ -40,8 +40,8 @@ def random_neighbours(rng, n_classes, relation):
     return one, other, 10.0 ** rng.uniform(-3, 1)
 
 
-def worst_neighbours(n_classes, relation):
-    """Return neighbours whose optima are nearly as far apart as the bound allows.
+def worst_neighbors(n_classes, relation):
+    """Return neighbors whose optima are nearly as far apart as the bound allows.
 
     Many short rows push the weights far along the first axis and curve the objective little;
     the rows that differ are long, hardly along that axis, and on the wrong side of it.
@@ -71,9 +71,9 @@ def moved_over_claimed(loss, pair, C, relation, constant):
 def test_brute_force_sensitivity(relation, n_classes, constant):
     rng, loss = np.random.default_rng(0), LOSSES[n_classes]
     for _ in range(40):
-        *pair, C = random_neighbours(rng, n_classes, relation)
+        *pair, C = random_neighbors(rng, n_classes, relation)
         assert moved_over_claimed(loss, pair, C, relation, constant) <= 1.0
-    *pair, C = worst_neighbours(n_classes, relation)
+    *pair, C = worst_neighbors(n_classes, relation)
     ratio = moved_over_claimed(loss, pair, C, relation, constant)
     # Nine tenths of the claim are reached: a smaller claim would be found out.
     assert 0.9 <= ratio <= 1.0
@@ -81,7 +81,7 @@ def test_brute_force_sensitivity(relation, n_classes, constant):
 
 def check_estimator_sensitivity(intercept_scaling):
     """One seed's noise cancels in a difference of fits, which leaves how far the optima are."""
-    one, other, C = worst_neighbours(2, "replace_one")
+    one, other, C = worst_neighbors(2, "replace_one")
     accountant = PrivacyAccountant(100.0, 0.5, relation="replace_one")
     model = DPLogisticRegression(
         mechanism="output",
@@ -183,7 +183,7 @@ class TestMutations:
             check_planned_norm(monkeypatch)
 
     def test_replacement_priced_as_removal(self, monkeypatch):
-        monkeypatch.setattr(Neighbours, "rows_moved", 1)
+        monkeypatch.setattr(Neighbors, "sensitivity_factor", 1)
         with pytest.raises(AssertionError):
             test_brute_force_sensitivity("replace_one", 2, 0.0)
 
@@ -277,9 +277,9 @@ def weighted_ratios(relation, n_classes=2):
     weights = WEIGHTS[relation] + (1.0,) * (n_classes - 2)
     loss, rng = ClassWeightedLoss(LOSSES[n_classes], weights), np.random.default_rng(0)
     for _ in range(10):
-        *pair, C = random_neighbours(rng, n_classes, relation)
+        *pair, C = random_neighbors(rng, n_classes, relation)
         yield moved_over_claimed(loss, pair, C, relation, 0.0)
-    *pair, C = worst_neighbours(n_classes, relation)
+    *pair, C = worst_neighbors(n_classes, relation)
     yield moved_over_claimed(loss, pair, C, relation, 0.0)
 
 
@@ -301,7 +301,7 @@ def test_class_weights_forgotten_in_the_sensitivity_are_caught(relation, monkeyp
 
 def test_an_estimators_weights_move_no_more_than_stated_for_its_class_weights():
     """The row that differs is of the class that counts most."""
-    one, other, C = worst_neighbours(2, "add_remove")
+    one, other, C = worst_neighbors(2, "add_remove")
     model = DPLogisticRegression(
         mechanism="output",
         C=C,

@@ -106,4 +106,4 @@ def test_bad_parameters_are_refused_and_not_charged(params, words):
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError, match=words):
         DPPoissonRegressor(accountant=accountant, **{"target_bounds": (0, 9)} | params).fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []

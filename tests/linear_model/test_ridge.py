@@ -138,7 +138,7 @@ def test_one_fit_is_one_charge():
     X, y = make_table()
     accountant = PrivacyAccountant(1.0, 1e-6)
     model = DPRidge(target_bounds=(-2, 6), accountant=accountant).fit(X, y)
-    assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, 1e-6)]
+    assert [(s.epsilon, s.delta) for s in accountant.charges] == [(1.0, 1e-6)]
     assert "target_bounds" in model.privacy_.public
 
 
@@ -166,4 +166,4 @@ def test_bad_parameters_are_refused_and_not_charged(params, words):
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError, match=words):
         DPRidge(accountant=accountant, **{"target_bounds": (0, 1)} | params).fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []

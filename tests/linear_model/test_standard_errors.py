@@ -78,7 +78,7 @@ def test_both_releases_together_cost_what_is_charged_at_any_guarantee():
 
 
 def moved(name, tables, relation, weights):
-    """Return how far neighbours' Hessians are apart, over the stated sensitivity."""
+    """Return how far neighbors' Hessians are apart, over the stated sensitivity."""
     loss, norm = LOSSES[name], 2.0
     vectors = []
     for X, y in tables:
@@ -105,14 +105,14 @@ def worst_case(name, relation):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", LOSSES)
-def test_neighbours_hessians_reach_the_sensitivity_and_no_more(name, relation):
+def test_neighbors_hessians_reach_the_sensitivity_and_no_more(name, relation):
     tables, weights = worst_case(name, relation)
     assert 0.98 < moved(name, tables, relation, weights) <= 1.0
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", LOSSES)
-def test_random_neighbours_stay_within_the_sensitivity(name, relation):
+def test_random_neighbors_stay_within_the_sensitivity(name, relation):
     rng = np.random.default_rng(1)
     for _ in range(50):
         X, y = make_rows(12, 3, seed=rng.integers(2**31), norm=4.0), rng.integers(2, size=12)
@@ -142,7 +142,7 @@ def test_both_releases_cost_the_budget(mechanism, epsilon, delta):
             standard_errors="total",
             accountant=accountant,
         ).fit(X, y)
-        (spend,) = accountant.spends
+        (spend,) = accountant.charges
         assert get_epsilon(spend.event, delta, relation=relation) <= epsilon * (1 + 1e-9)
         assert (spend.epsilon, spend.delta) == (epsilon, delta)
         assert "Hessian" in model.privacy_.mechanism
@@ -327,4 +327,4 @@ def test_bad_parameters_are_refused_and_not_charged(params, shape, words):
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError, match=words):
         DPLogisticRegression(accountant=accountant, **params).fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []

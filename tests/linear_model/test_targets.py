@@ -26,7 +26,7 @@ def test_targets_must_be_numbers(regressor, table, dtype):
     model = regressor(target_bounds=(0, 10), accountant=accountant)
     with pytest.raises(ValueError):
         model.fit(table, np.ones(40, dtype=int).astype(dtype))
-    assert accountant.spends == []
+    assert accountant.charges == []
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
@@ -46,7 +46,7 @@ def test_a_strength_that_overflows_is_refused(alpha):
         DPPoissonRegressor(target_bounds=(0, 10), alpha=alpha, accountant=accountant).fit(
             X, X[:, 0]
         )
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 HUGE = 1.7e308 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [1, 0], [0, 0]])

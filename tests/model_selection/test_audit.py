@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skdp.accounting import Neighbours
+from skdp.accounting import Neighbors
 from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
 from skdp.model_selection._candidates import Rows
@@ -55,7 +55,7 @@ def certified(first, second, confidence=1.0 - 1e-6):
     return epsilon_lower_bound(counts[0], size, counts[1], size, confidence=confidence)
 
 
-def neighbours(made, role):
+def neighbors(made, role):
     """Return two label vectors that differ in one record, trained on or scored."""
     splits = made.layout.splits
     row = (splits.train[0] if role == "train" else splits.test[0])[0]
@@ -67,11 +67,11 @@ def neighbours(made, role):
 
 def audit(strategy, role, n_runs=300, mutate=None):
     task = make_task((np.zeros((N, 1)), np.arange(N) % 2), m=2, epsilon=EPSILON, delta=0.0)
-    changed = Neighbours(relation="replace_one")
-    task = replace(task, guarantee=replace(task.guarantee, neighbours=changed))
+    changed = Neighbors(relation="replace_one")
+    task = replace(task, guarantee=replace(task.guarantee, neighbors=changed))
     made = plan(task, strategy, mean_runs=2 if strategy == "random_stopping" else None)
     made = made if mutate is None else mutate(made)
-    tables = neighbours(made, role)
+    tables = neighbors(made, role)
     return certified(*(outputs(made, y, n_runs) for y in tables))
 
 

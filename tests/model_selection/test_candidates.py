@@ -41,14 +41,14 @@ def test_an_accountant_that_would_not_be_charged_is_refused(table, accountant, a
     ):
         with pytest.raises(ValueError, match="accountant of its own"):
             release()
-    assert not accountant.spends and (own is None or not own.spends)
+    assert not accountant.charges and (own is None or not own.charges)
 
 
 def test_the_accountant_of_the_search_may_stand_in_it_too(table, accountant):
     inner = DPGridSearchCV(NoisyVote(accountant=accountant), GRID, accountant=accountant)
     given = {"delta": 1e-5, "accountant": accountant, "strategy": "holdout"}
     found = DPGridSearchCV(inner, {"refit": [True]}, **given).fit(*table)
-    assert len(accountant.spends) == 1 and accountant.epsilon_spent == 1.0
+    assert len(accountant.charges) == 1 and accountant.epsilon_spent == 1.0
     later = clone(found.best_estimator_)
     assert later.accountant is accountant and later.estimator.accountant is None
 

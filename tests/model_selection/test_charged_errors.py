@@ -378,7 +378,7 @@ def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container, tmp_p
     accountant = PrivacyAccountant(9.0, 0.5, ledger="memory://")
     with pytest.raises((TypeError, ValueError)):
         search(DPLogisticRegression(classes=[0, 1], data_norm=2.0), X, y, accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_a_cell_that_cannot_be_sent_to_workers_costs_nothing():
@@ -389,7 +389,7 @@ def test_a_cell_that_cannot_be_sent_to_workers_costs_nothing():
     search = DPGridSearchCV(pipe, {}, cv=2, n_jobs=2, accountant=accountant, **BUDGET)
     with pytest.raises((PicklingError, ValueError)):
         search.fit(X, table()[1])
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize("strategy", ["holdout", "random_stopping"])
@@ -520,7 +520,7 @@ def test_a_model_behind_a_table_of_unknown_width_refuses_before_the_charge(model
     pipe = make_pipeline(DPTableVectorizer(), model)
     with pytest.raises(ValueError, match="C must be|y must hold numbers"):
         by_grid(pipe, MIXED, y, accountant)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 def test_a_charge_that_is_not_as_planned_is_refused_before_the_search_is_charged():
@@ -529,7 +529,7 @@ def test_a_charge_that_is_not_as_planned_is_refused_before_the_search_is_charged
     pipe = make_pipeline(FunctionTransformer(), DPAdditiveClassifier())
     with pytest.raises(ValueError, match="what was not planned"):
         by_grid(pipe, MIXED, np.arange(N) % 2, accountant)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 def beside(encoder):
@@ -553,4 +553,4 @@ def test_what_stands_beside_a_private_step_and_fails_costs_nothing(encoder):
     accountant = PrivacyAccountant(9.0, 0.5)
     with pytest.raises(ValueError):
         by_folds(beside(encoder), X, np.tile([0, 1], N // 2), accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []

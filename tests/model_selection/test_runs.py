@@ -104,4 +104,4 @@ def test_scores_that_cannot_be_released_are_not_charged(table):
         found.fit(*table)
     with pytest.raises(ValueError, match="too small for 5"):
         dp_cross_val_score(NoisyVote(), *table, **(tiny | {"epsilon": 2.5e-14}))
-    assert not accountant.spends
+    assert not accountant.charges

@@ -74,7 +74,7 @@ class OwnPrivate(ClassifierMixin, BaseEstimator):
 
 
 RAW = {
-    "neighbours": KNeighborsClassifier(1),
+    "neighbors": KNeighborsClassifier(1),
     "logistic regression": LogisticRegression(),
     "forest": RandomForestClassifier(3),
     "most frequent label": DummyClassifier(),
@@ -142,7 +142,7 @@ def test_a_cross_validation_of_a_raw_model_is_warned_of_once(function):
     assert sum(issubclass(w.category, RawDataWarning) for w in caught) == 1
 
 
-@pytest.mark.parametrize("raw", ["neighbours", "logistic regression", "raw last step"])
+@pytest.mark.parametrize("raw", ["neighbors", "logistic regression", "raw last step"])
 def test_a_raw_candidate_is_named(raw):
     accountant = budget()
     pipe = Pipeline([("model", classifier(accountant))])

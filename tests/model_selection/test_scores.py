@@ -244,7 +244,7 @@ def test_a_target_that_cannot_be_scored_is_refused_before_the_charge(score, numb
     try:
         scorer(Oracle(), X, labels)
     except Exception:
-        assert accountant.spends == []
+        assert accountant.charges == []
 
 
 def test_a_row_is_of_one_class():

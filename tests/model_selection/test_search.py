@@ -69,7 +69,7 @@ def test_one_charge_pays_for_everything(table, accountant, strategy, delta, sele
     search = make_search(accountant, strategy, delta=delta, selection=selection)
     assert search.cost() == (1.0, delta)
     search.fit(*table)
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     assert (spend.epsilon, spend.delta) == search.cost() == (1.0, delta)
     assert search.privacy_.record == spend.hash
     assert search.best_params_ == {"shift": GRID["shift"][search.best_index_]}
@@ -86,7 +86,7 @@ def test_a_search_that_cannot_be_paid_makes_no_fit(table, strategy, monkeypatch)
     search = make_search(accountant, strategy)
     with pytest.raises(BudgetExceededError):
         search.fit(*table)
-    assert not accountant.spends and not hasattr(search, "privacy_")
+    assert not accountant.charges and not hasattr(search, "privacy_")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -104,17 +104,17 @@ def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit,
     make_search(accountant, strategy, refit=refit).fit(*table)
     assert allowances and all(a.drawn == 1 for a in allowances)
     assert rehearsed and not any(a.drawn for a in rehearsed)
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
 
 
 class Recorded:
     """An allowance that counts what is drawn on it."""
 
     def __init__(self, *args, **terms):
-        from skdp.accounting import Allowance
+        from skdp.ledger import Allowance
 
         self.inner, self.drawn = Allowance(*args, **terms), 0
-        self.terms = self.inner.terms
+        self.config = self.inner.config
 
     def charge(self, *args, **kwargs):
         self.drawn += 1
@@ -139,7 +139,7 @@ def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
     accountant = PrivacyAccountant(10.0, 1e-3)
     monkeypatch.setattr(FitPlan, "fitted", on_the_accountant)
     make_search(accountant).fit(*table)
-    assert len(accountant.spends) > 1
+    assert len(accountant.charges) > 1
     monkeypatch.setattr(FitPlan, "fitted", without_any)
     with pytest.raises(AssertionError):
         test_every_inner_fit_draws_on_its_own_allowance_once(table, "holdout", True, monkeypatch)
@@ -150,7 +150,7 @@ def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
 def test_the_search_sets_budgets_itself(table, accountant, key):
     with pytest.raises(ValueError, match="cannot be searched over"):
         make_search(accountant).set_params(param_grid={key: [1.0]}).fit(*table)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 @pytest.mark.parametrize("step", [StandardScaler(), OneHotEncoder()])
@@ -161,7 +161,7 @@ def test_steps_that_learn_for_free_are_refused(accountant, step):
     search = DPGridSearchCV(pipe, {}, delta=1e-6, accountant=accountant, strategy="holdout")
     with pytest.raises(ValueError, match=name):
         search.fit(X, y)
-    assert not accountant.spends
+    assert not accountant.charges
     for names in ((name,), iter([name])):
         search.set_params(public_steps=names, accountant=None).fit(X, y)
         assert f"step {name!r}" in search.privacy_.public
@@ -215,7 +215,7 @@ def test_what_cannot_be_done_is_refused_before_the_charge(table, accountant, par
     search = make_search(accountant).set_params(**params)
     with pytest.raises(ValueError):
         search.fit(*table)
-    assert not accountant.spends and not [n for n in vars(search) if n.endswith("_")]
+    assert not accountant.charges and not [n for n in vars(search) if n.endswith("_")]
 
 
 def test_y_is_checked_before_the_charge(table, accountant):
@@ -223,7 +223,7 @@ def test_y_is_checked_before_the_charge(table, accountant):
     for bad in (None, np.zeros(120), y[:5], np.r_[np.nan, y[1:]]):
         with pytest.raises(ValueError):
             make_search(accountant).fit(X, bad)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -258,7 +258,7 @@ def test_an_interrupt_midway_leaves_the_charge_and_nothing_else(
     search = make_search(accountant, strategy)
     with pytest.raises(KeyboardInterrupt):
         search.fit(*table)
-    assert len(accountant.spends) == 1 and accountant.epsilon_spent == 1.0
+    assert len(accountant.charges) == 1 and accountant.epsilon_spent == 1.0
     accountant.verify()
     assert not [name for name in vars(search) if name.endswith("_")]
 
@@ -276,7 +276,7 @@ def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, m
     monkeypatch.setattr(FitPlan, "fitted", emptied)
     search = make_search(accountant, strategy).fit(*table)
     assert len(calls) > 1 and accountant.epsilon_remaining == 0.0
-    assert search.cost() == (1.0, 1e-5) and len(accountant.spends) == 2
+    assert search.cost() == (1.0, 1e-5) and len(accountant.charges) == 2
 
 
 @pytest.mark.parametrize("front", [[], [DPTableVectorizer(bounds=(-1, 1), categories={})]])
@@ -288,7 +288,7 @@ def test_training_sets_that_are_too_small_are_refused_before_the_charge(table, a
     search = DPGridSearchCV(make_pipeline(*front, model), grid, **options)
     with pytest.raises(ValueError, match="batch_size"):
         search.fit(*table)
-    assert not accountant.spends
+    assert not accountant.charges
     search.set_params(strategy="holdout").fit(*table)
 
 
@@ -317,7 +317,7 @@ def test_workers_change_neither_the_cost_nor_the_independence_of_noise(table, ba
     search = make_search(accountant, strategy, n_jobs=2)
     with joblib.parallel_config(backend=backend):
         scores = [search.fit(*table).best_score_ for _ in range(2)]
-    assert len(accountant.spends) == 2 and accountant.epsilon_spent == 2.0
+    assert len(accountant.charges) == 2 and accountant.epsilon_spent == 2.0
     assert scores[0] != scores[1]
 
 
@@ -341,7 +341,7 @@ def test_dask_workers(table, processes):
             search = make_search(accountant, "cv", n_jobs=2).fit(*table)
             models = [model for _, model in run.fit(list(run.plan.runs), keep=True)]
     assert search.privacy_.epsilon == accountant.epsilon_spent == 1.0
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
@@ -432,7 +432,7 @@ def test_inside_cross_validation_and_pipelines(table):
     accountant = PrivacyAccountant(10.0, 1e-4)
     pipe = make_pipeline(Normalizer(), make_search(accountant))
     cross_val_score(pipe, *table, cv=KFold(2, shuffle=True, random_state=0), error_score="raise")
-    assert accountant.epsilon_spent == 2.0 and len(accountant.spends) == 2
+    assert accountant.epsilon_spent == 2.0 and len(accountant.charges) == 2
 
 
 def test_without_a_refit_cross_validation_publishes_no_model(table):
@@ -532,11 +532,11 @@ def test_an_accountant_that_cannot_price_a_strategy_refuses_it(table, compositio
     search = make_search(accountant, strategy)
     if strategy in ("auto", *able):
         assert search.fit(*table).strategy_ in able
-        assert len(accountant.spends) == 1
+        assert len(accountant.charges) == 1
         return
     with pytest.raises((ValueError, BudgetExceededError)):
         search.fit(*table)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 def test_nothing_but_parameters_and_releases_is_kept(table):
@@ -566,7 +566,7 @@ def test_scores_of_cross_validation_cost_one_charge(table, delta):
     assert curve.scores_.shape == (2, 3) and curve.mean_.shape == (2,)
     values = {"param_name": "shift", "param_range": [0.0, 1.0]}
     assert dp_validation_curve(NoisyVote(), *table, **values, **given).scores_.shape == (2, 3)
-    assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, delta)] * 3
+    assert [(s.epsilon, s.delta) for s in accountant.charges] == [(1.0, delta)] * 3
     with pytest.raises(BudgetExceededError):
         dp_cross_val_score(NoisyVote(), *table, **given)
 
@@ -583,4 +583,4 @@ def test_cross_validation_refuses_before_the_charge(table, bad):
     accountant = PrivacyAccountant(1.0, 1e-5)
     with pytest.raises(ValueError):
         dp_cross_val_score(NoisyVote(), *table, accountant=accountant, **bad)
-    assert not accountant.spends
+    assert not accountant.charges

@@ -38,9 +38,9 @@ class NoisyVote(ClassifierMixin, BaseEstimator):
 
     def plan_fit(self, shape, guarantee):
         if guarantee.delta:
-            moved = float(guarantee.neighbours.rows_moved)
+            moved = float(guarantee.neighbors.sensitivity_factor)
             return GaussianMechanism(guarantee.epsilon, guarantee.delta, moved)
-        return LaplaceMechanism(guarantee.epsilon, float(guarantee.neighbours.rows_moved))
+        return LaplaceMechanism(guarantee.epsilon, float(guarantee.neighbors.sensitivity_factor))
 
     def predict(self, X):
         return np.full(X.shape[0], self.classes_[int(self.coef_[0] + self.shift > 0)])

@@ -55,7 +55,7 @@ def exact_counts(plan, X, y, monkeypatch):
     return seen[0]
 
 
-def neighbours():
+def neighbors():
     """A row in any cell, of any class: at the ends, outside, missing, undeclared."""
     for a in (-1.0, 1.0, None):
         for colour in ("red", "other", None):
@@ -69,7 +69,7 @@ def test_brute_force_sensitivity_of_the_counts(relation, delta, monkeypatch):
     X, y = make_rows()
     found = [
         exact_counts(plan, np.vstack([X, [row]]), np.append(y, label), monkeypatch)
-        for row, label in neighbours()
+        for row, label in neighbors()
     ]
     others = found if relation == "replace_one" else [exact_counts(plan, X, y, monkeypatch)]
     moves = [np.linalg.norm(np.ravel(a - b), order) for a in found for b in others]
@@ -94,7 +94,7 @@ def test_brute_force_sensitivity_of_the_losses(relation):
                 return sum_over(cells, _add_losses, np.zeros(5), *known, along=(y, None))
 
             found = [
-                losses(np.vstack([X, [row]]), np.append(y, label)) for row, label in neighbours()
+                losses(np.vstack([X, [row]]), np.append(y, label)) for row, label in neighbors()
             ]
             others = found if relation == "replace_one" else [losses(X, y)]
             moves = [np.linalg.norm(a - b, order) for a in found for b in others]

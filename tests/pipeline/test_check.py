@@ -136,7 +136,7 @@ def test_costs_are_those_of_the_fits():
     assert (result.epsilon, result.delta) == pytest.approx((1.0, 1e-5))
     X = np.random.default_rng(0).uniform(size=(200, 3))
     pipe.fit(X, X[:, 0] > 0.5)
-    assert [step.event for step in result.steps] == [s.event for s in accountant.spends]
+    assert [step.event for step in result.steps] == [s.event for s in accountant.charges]
     assert result.epsilon == pytest.approx(accountant.epsilon_spent)
     assert result.joint_epsilon == pytest.approx(accountant.recompose(delta=1e-5))
     assert result.joint_epsilon < 0.9

@@ -101,7 +101,7 @@ def test_a_bad_cell_is_refused_before_the_charge(pipe, bad):
         accountant, _, fit = fitted(PIPES[pipe](), held, y)
         with pytest.raises((ValueError, TypeError)):
             fit()
-        assert accountant.spends == []
+        assert accountant.charges == []
 
 
 def test_a_bad_cell_in_any_container_is_refused_before_the_charge():
@@ -117,7 +117,7 @@ def test_a_bad_cell_in_any_container_is_refused_before_the_charge():
         accountant, _, fit = fitted(make_pipeline(numbers, model()), held, y)
         with pytest.raises(ValueError, match="NaN"):
             fit()
-        assert accountant.spends == []
+        assert accountant.charges == []
 
 
 @pytest.mark.parametrize("pipe", PIPES)
@@ -129,7 +129,7 @@ def test_a_trial_leaves_no_trace_in_a_fit(pipe, monkeypatch):
             monkeypatch.setattr("skdp.pipeline._checked_fits.read_raw_cells", lambda *given: None)
         accountant, split, fit = fitted(PIPES[pipe](), frame, y)
         fit()
-        assert len(accountant.spends) == 1 and accountant.epsilon_spent == 1.0
+        assert len(accountant.charges) == 1 and accountant.epsilon_spent == 1.0
         models.append(split)
     answers = [
         getattr(each, "predict" if hasattr(each, "predict") else "transform")(frame)
@@ -168,12 +168,12 @@ def test_lists_of_rows_are_tried_cell_by_cell():
     pipe = make_pipeline(columns(scaler()), model())
     accountant, split, fit = fitted(pipe, rows, y)
     fit()
-    assert len(accountant.spends) == 1 and len(split.predict(rows)) == N
+    assert len(accountant.charges) == 1 and len(split.predict(rows)) == N
     rows[5][1] = float("nan")
     accountant, _, fit = fitted(pipe, rows, y)
     with pytest.raises(ValueError, match="NaN"):
         fit()
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_persons_reach_the_trial_and_another_accountant_is_not_charged_by_it():
@@ -187,15 +187,15 @@ def test_persons_reach_the_trial_and_another_accountant_is_not_charged_by_it():
         split = split_budget(pipe, 1.0, 1e-4, accountant)
         with pytest.raises(ValueError, match="NaN"):
             split.fit(bad, y, groups=groups)
-        assert accountant.spends == []
+        assert accountant.charges == []
         split.fit(frame.to_numpy(object), y, groups=groups)
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
     other, accountant = PrivacyAccountant(9.0, 1e-3), PrivacyAccountant(9.0, 1e-3)
     split = split_budget(pipe, 1.0, 1e-4, accountant)
     split.set_params(columntransformer__income__accountant=other)
     with pytest.raises(ValueError, match="NaN"):
         split.fit(bad, y)
-    assert other.spends == accountant.spends == []
+    assert other.charges == accountant.charges == []
 
 
 def test_a_chain_of_private_steps_is_not_tried(monkeypatch):

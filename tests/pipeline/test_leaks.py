@@ -379,7 +379,7 @@ LEAKS = {
     # Make several rows of one, or of several.
     "numbers that collide": lambda: then(FeatureHasher(2), Binarizer()),
     "patches of all images, some at random": lambda: then(PatchExtractor(max_patches=3)),
-    "neighbours": lambda: make_pipeline(LocalOutlierFactor(novelty=True)),
+    "neighbors": lambda: make_pipeline(LocalOutlierFactor(novelty=True)),
     # Have the words of what is private, not the deed.
     "the parameters alone": lambda: then(OnlyNames()),
     "a kind that was inherited": lambda: then(InheritsItsKind()),
@@ -568,7 +568,7 @@ LEAKS = {
     "a frozen function": lambda: then(frozen(FunctionTransformer(demean))),
     "a frozen function deeper": lambda: then(frozen(make_pipeline(FunctionTransformer(demean)))),
     # A product of the rows that have gaps alone, which rounds differently for other ones.
-    "frozen neighbours of rows with gaps": lambda: then(frozen(KNNImputer().fit(ROWS))),
+    "frozen neighbors of rows with gaps": lambda: then(frozen(KNNImputer().fit(ROWS))),
     "frozen patches": lambda: then(frozen(PatchExtractor())),
     "frozen factors of all rows together": lambda: then(frozen(NMF())),
     "a frozen class that is not known": lambda: then(frozen(LearningStep())),
@@ -959,7 +959,7 @@ def test_why_a_memory_tells_of_each_row(tmp_path):
         steps = [("s", scaler(accountant=accountant)), ("n", Normalizer())]
         for rows, _ in KFold(6).split(table):
             Pipeline(steps, memory=str(tmp_path / name)).fit(table[rows])
-        charges.append(len(accountant.spends))
+        charges.append(len(accountant.charges))
     assert charges == [1, 3]
 
 
@@ -1023,7 +1023,7 @@ def test_nothing_is_charged_or_fitted():
         for made in (plan_pipeline, partial(split_budget, epsilon=1.0)):
             with pytest.raises(ValueError, match="each row's transform"):
                 made(pipe)
-    assert accountant.verify() == before and not accountant.spends
+    assert accountant.verify() == before and not accountant.charges
 
 
 def sparse_frame(n_ones):

@@ -67,7 +67,7 @@ def test_wrappers_cost_what_is_said_or_more(name):
     model = DPLogisticRegression(1.0, delta=0.0, accountant=accountant)
     wrapper, y, said = wrappers(model)[name]
     result = check_pipeline(wrapper)
-    assert not accountant.spends and result.exact is result.to_dict()["exact"] is False
+    assert not accountant.charges and result.exact is result.to_dict()["exact"] is False
     assert result.epsilon == said
     inside = next(step for step in result.steps if step.estimator == "DPLogisticRegression")
     assert (inside.fits, inside.exact, inside.epsilon) == (0, False, 1.0)
@@ -212,7 +212,7 @@ def test_prices_are_those_of_the_ledger(name):
     accountant = PrivacyAccountant(1e4, 0.9)
     estimator = make(accountant)
     result = check_pipeline(estimator)
-    assert not accountant.spends
+    assert not accountant.charges
     assert result.epsilon == pytest.approx(said, rel=1e-12)
     assert result.exact is exact and ("at least" in result._totals()) is not exact
     table, y = {"local, alone": BITS, "chosen columns": pd.DataFrame(X)}.get(name, X), TWO

@@ -116,7 +116,7 @@ def test_plans_and_searches_refuse_it_before_the_charge():
     with pytest.raises(ValueError, match="'rbfsampler' may round a row"):
         split_budget(pipe, 1.0, 1e-6, accountant=accountant)
     with pytest.raises(ValueError, match="'rbfsampler' may round a row"):
-        plan_pipeline(pipe, terms=accountant.terms)
+        plan_pipeline(pipe, terms=accountant.config)
     search = DPGridSearchCV(pipe, {"dplogisticregression__C": [0.1, 1.0]}, accountant=accountant)
     assert not check_pipeline(search).accepted
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2

@@ -18,18 +18,10 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
-from skdp.accounting import (
-    Allowance,
-    ApproximateDP,
-    Gaussian,
-    Laplace,
-    PureDP,
-    get_epsilon,
-    plan_event,
-    to_dp_accounting,
-)
+from skdp.accounting import ApproximateDP, Gaussian, Laplace, PureDP, get_epsilon, to_dp_accounting
 from skdp.base import PrivateFit, TableShape, terms_of
 from skdp.exceptions import BudgetExceededError
+from skdp.ledger import Allowance, plan_event
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.pipeline import check_pipeline, joint_scale, plan_pipeline, planned_charge, split_budget
 from tests.test_contract import ESTIMATORS
@@ -80,12 +72,12 @@ def unfitted(pipe):
 def test_a_fit_is_one_charge_of_the_total():
     accountant = accountant_of(2)
     pipe = split_budget(two_steps(), 1.0, 1e-5, accountant)
-    assert not accountant.spends
+    assert not accountant.charges
     pipe.fit(X, Y)
-    assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, 1e-5)]
-    assert len(accountant.draws) == 1
+    assert [(s.epsilon, s.delta) for s in accountant.charges] == [(1.0, 1e-5)]
+    assert len(accountant.reuses) == 1
     statements = [step.privacy_ for _, step in pipe.steps]
-    assert {s.record for s in statements} == {accountant.spends[0].hash}
+    assert {s.record for s in statements} == {accountant.charges[0].hash}
     assert all("part of a plan of 2" in s.composition for s in statements)
     assert [(s.epsilon, s.delta) for s in statements] == [
         (step.epsilon, step.delta) for _, step in pipe.steps
@@ -116,7 +108,7 @@ def test_the_joint_cost_is_that_of_an_independent_composition(mechanism, relatio
         two_steps(mechanism=mechanism), 1.0, 1e-5, accountant, n_samples=N, n_features=D
     )
     pipe.fit(X, Y)
-    event = accountant.spends[0].event
+    event = accountant.charges[0].event
     assert all(not isinstance(e, ApproximateDP | PureDP) for e in event.events)
     theirs = dp_accounting.pld.PLDAccountant(
         dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=1e-4
@@ -148,8 +140,8 @@ def test_cross_validation_charges_each_fold_once():
     accountant = accountant_of(4)
     pipe = split_budget(two_steps(), 1.0, 1e-5, accountant)
     cross_val_score(pipe, X, Y, cv=FOLDS, error_score="raise")
-    assert (accountant.epsilon_spent, len(accountant.spends)) == (4.0, 4)
-    assert len(accountant.draws) == 4
+    assert (accountant.epsilon_spent, len(accountant.charges)) == (4.0, 4)
+    assert len(accountant.reuses) == 4
     accountant.verify()
 
 
@@ -161,12 +153,12 @@ def test_a_search_in_worker_processes_charges_each_fit_once(composition):
         pipe, {"model__C": [0.1, 1.0, 10.0]}, cv=FOLDS, n_jobs=2, error_score="raise"
     )
     search.fit(X, Y)
-    assert len(accountant.spends) == 13 == len(accountant.draws)
+    assert len(accountant.charges) == 13 == len(accountant.reuses)
     if composition == "basic":
         assert accountant.epsilon_spent == 13.0
     else:
         assert accountant.epsilon_spent < 6.0
-    assert search.best_estimator_["model"].privacy_.record in {s.hash for s in accountant.spends}
+    assert search.best_estimator_["model"].privacy_.record in {s.hash for s in accountant.charges}
 
 
 def test_clones_copies_and_pickles_are_of_one_reservation():
@@ -199,7 +191,7 @@ def test_bad_input_charges_nothing():
     bad[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         pipe.fit(bad, Y)
-    assert unfitted(pipe) and not accountant.spends
+    assert unfitted(pipe) and not accountant.charges
 
 
 @pytest.mark.parametrize("change", [{"model__epsilon": 1.5}, {"model__delta": 1e-3}])
@@ -290,7 +282,7 @@ def test_nested_steps_are_found_and_set():
     epsilons = [params[f"{name}__epsilon"] for name in names]
     assert epsilons[0] == epsilons[1] == epsilons[2] < epsilons[3]
     pipe.fit(X, Y)
-    assert (accountant.epsilon_spent, len(accountant.draws)) == (1.0, 3)
+    assert (accountant.epsilon_spent, len(accountant.reuses)) == (1.0, 3)
 
 
 @pytest.mark.parametrize("remainder", [DPStandardScaler(bounds=(0, 1)), StandardScaler()])
@@ -391,7 +383,7 @@ def test_disjoint_columns_do_not_compose_in_parallel():
 
 
 def test_a_row_shows_in_every_column():
-    """Neighbours differ in all columns of a row: both halves together tell more than one."""
+    """Neighbors differ in all columns of a row: both halves together tell more than one."""
     budget = split_budget(
         ColumnTransformer(
             [(str(j), DPStandardScaler(bounds=(0, 1), with_std=False), [j]) for j in range(2)]
@@ -413,11 +405,11 @@ def test_planned_charges_are_what_fits_charge():
     ]
     for estimator, relation in itertools.product(estimators, ("add_remove", "replace_one")):
         accountant = PrivacyAccountant(10.0, 0.1, relation=relation)
-        planned = planned_charge(estimator, N, D, terms=accountant.terms)
+        planned = planned_charge(estimator, N, D, terms=accountant.config)
         labels = np.array(["no", "yes"])[Y] if estimator.get_params().get("classes") else Y
         clone(estimator).set_params(accountant=accountant).fit(X, labels)
-        assert planned.event == accountant.spends[0].event
-        price = (accountant.spends[0].epsilon, accountant.spends[0].delta)
+        assert planned.event == accountant.charges[0].event
+        price = (accountant.charges[0].epsilon, accountant.charges[0].delta)
         assert (planned.epsilon, planned.delta) == price
 
 
@@ -450,7 +442,7 @@ def test_a_plan_fits_nothing(estimator, monkeypatch):
     accountant = PrivacyAccountant(100.0, 0.1)
     planned_charge(clone(estimator).set_params(accountant=accountant), 10**6, 3)
     check_pipeline(clone(estimator).set_params(accountant=accountant), n_features=3)
-    assert not accountant.spends and not hasattr(estimator, "privacy_")
+    assert not accountant.charges and not hasattr(estimator, "privacy_")
 
 
 def test_a_plan_can_be_run_on_allowances():
@@ -465,7 +457,7 @@ def test_a_plan_can_be_run_on_allowances():
         pipe = plan.with_budget(scale, 1e-5, handles).fit(X, Y)
         with pytest.raises(BudgetExceededError):
             clone(pipe).fit(X, Y)
-    assert accountant.epsilon_spent == 1.0 and len(accountant.spends) == 1
+    assert accountant.epsilon_spent == 1.0 and len(accountant.charges) == 1
     assert sum(charge.epsilon for charge in charges) > 1 / 3
 
 

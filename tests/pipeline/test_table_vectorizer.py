@@ -59,7 +59,7 @@ def test_scaled_numbers_and_cells_stand_where_their_names_say():
     accountant = PrivacyAccountant(1.0, 1e-6)
     params = {"bounds": BOUNDS, "categories": CATEGORIES, "accountant": accountant}
     front = DPTableVectorizer(numbers="scaled", **params).fit(frame)
-    assert accountant.spends == [] and front.privacy_.epsilon == 0.0
+    assert accountant.charges == [] and front.privacy_.epsilon == 0.0
     # Half of the norm for each of four columns.
     rows = 2.0 * front.transform(frame).toarray()
     names = front.get_feature_names_out()
@@ -105,7 +105,7 @@ def test_the_price_is_known_without_a_table(bounds, epsilon):
     front = DPTableVectorizer(epsilon, bounds=bounds, accountant=accountant)
     planned = planned_charge(front)
     front.fit(frame)
-    assert planned.exact and accountant.spends[0].event == planned.event
+    assert planned.exact and accountant.charges[0].event == planned.event
 
 
 def test_scaling_learns_nothing_of_a_declared_table_and_refuses_a_column_that_is_not():
@@ -116,7 +116,7 @@ def test_scaling_learns_nothing_of_a_declared_table_and_refuses_a_column_that_is
         front.fit(make_frame())
     front.set_params(categories={"job": "auto"})
     assert planned_charge(front).event != Composed(())
-    assert accountant.spends == [] and front.fit(make_frame()).kinds_[2] == "label"
+    assert accountant.charges == [] and front.fit(make_frame()).kinds_[2] == "label"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_what_cannot_be_read_is_refused_before_the_charge(frame, message):
         DPTableVectorizer(accountant=accountant).fit(make_frame(), np.zeros(3))
     with pytest.raises(ValueError, match="y contains NaN"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(3), [1.0, np.nan, 0.0])
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_a_row_is_encoded_by_itself():
@@ -159,11 +159,11 @@ def test_labels_that_are_missing_cost_nothing(missing):
     y = np.array(["a", "b", missing, "a"] * 100, dtype=object)
     with pytest.raises(ValueError, match=r"y contains|contains NaN"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(), y)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 def test_labels_of_several_kinds_cost_nothing():
     accountant = PrivacyAccountant(epsilon=10.0, delta=1e-4)
     with pytest.raises(ValueError, match="several kinds"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(), ["a", "b", 1, "a"] * 100)
-    assert not accountant.spends
+    assert not accountant.charges

@@ -62,7 +62,7 @@ def test_a_fit_is_one_charge_of_the_budget(estimator, declared):
     assert checked.accepted and not list(checked)
     assert (checked.epsilon, checked.delta) == pytest.approx((1.0, 1e-5))
     pipe.fit(frame, target_of(estimator, frame))
-    assert (accountant.epsilon_spent, len(accountant.spends)) == (1.0, 1)
+    assert (accountant.epsilon_spent, len(accountant.charges)) == (1.0, 1)
     assert pipe.predict(frame).shape == (400,)
 
 

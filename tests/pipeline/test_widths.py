@@ -257,7 +257,7 @@ def test_impossible_shapes(name, n_features):
     for call in (check_pipeline, plan_pipeline, lambda p, **k: split_budget(p, 1.0, 1e-6, **k)):
         with pytest.raises(ValueError, match=name):
             call(pipe, **{name: n_features})
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 @pytest.mark.parametrize("columns", [[2], [-3], 5, [True], [False, True, True]])

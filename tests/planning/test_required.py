@@ -75,7 +75,7 @@ def test_the_answer_and_every_larger_epsilon_suffice(model):
 
 @each_model
 def test_no_expected_loss_falls_faster_than_the_search_supposes(model):
-    """All pairs of a smaller and a larger number, of neighbours and on a coarse grid."""
+    """All pairs of a smaller and a larger number, of neighbors and on a coarse grid."""
     rows = np.unique(np.append(np.geomspace(30, 1e5, 20), np.arange(300, 310)).astype(int))
     epsilons = np.geomspace(0.02, 10.0, 16)
     by_rows = [model.expected_excess_loss(n, **SHAPE) for n in rows]

@@ -10,7 +10,7 @@ from pyarrow import parquet
 from scipy import stats
 from sklearn.base import BaseEstimator
 
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.noise import RandomSource
 from skdp.preprocessing import _categories
 from skdp.preprocessing._categories import (
@@ -78,7 +78,7 @@ def divergence(first, second, epsilon, scale, threshold):
     )
 
 
-def neighbours(relation, d):
+def neighbors(relation, d):
     """Counts of the values that one row, or two rows, hold in d columns, around the threshold."""
     counts = [0, 1, 2, 5]
     for before in itertools.product(counts, repeat=d):
@@ -98,7 +98,7 @@ def test_the_exact_divergence_is_within_delta(relation, d):
     mechanism = StabilityThreshold(n_columns=d, guarantee=meet(epsilon, delta, relation))
     worst = max(
         divergence(one, other, epsilon, mechanism.scale, mechanism.threshold)
-        for one, other in neighbours(relation, d)
+        for one, other in neighbors(relation, d)
     )
     assert 0.2 * delta < worst <= delta
     # Mutations: a threshold lower by the scale of the noise, and noise for one column only.
@@ -108,7 +108,7 @@ def test_the_exact_divergence_is_within_delta(relation, d):
     ]:
         worst = max(
             divergence(one, other, epsilon, scale, threshold)
-            for one, other in neighbours(relation, d)
+            for one, other in neighbors(relation, d)
         )
         assert worst > delta
 
@@ -274,9 +274,9 @@ def test_brute_force_sensitivity_of_cell_weights(relation, d):
     rows = [np.concatenate(row) for row in itertools.product(cells, repeat=d)]
     others = rows if relation == "replace_one" else [np.zeros(4 * d)]
     moves = [a - b for a in rows for b in others]
-    neighbours = Neighbours(relation=relation)
+    neighbors = Neighbors(relation=relation)
     for delta, norm in ((0.0, 1), (1e-6, 2)):
-        guarantee = Guarantee(epsilon=1.0, delta=delta, neighbours=neighbours)
+        guarantee = Guarantee(epsilon=1.0, delta=delta, neighbors=neighbors)
         for whole in (True, False):
             claimed = plan_cell_weights(d, guarantee, whole=whole).sensitivity
             largest = max(np.linalg.norm(move, norm) for move in moves)

@@ -71,7 +71,7 @@ def test_another_column_or_a_blank_is_refused_before_the_charge(name, change, wo
     estimator = make(accountant=accountant, **params, **{what: change(ways(what)[0])})
     with pytest.raises(ValueError, match=words):
         estimator.fit(X, Y)
-    assert not accountant.spends and not hasattr(estimator, "n_features_in_")
+    assert not accountant.charges and not hasattr(estimator, "n_features_in_")
 
 
 @pytest.mark.parametrize("name", [name for name, made in MAKERS.items() if made[3] == "categories"])
@@ -86,7 +86,7 @@ def test_a_column_declared_by_name_has_a_list_of_categories(name, labels):
     for declared in ({"c": labels, "d": 2 * labels}, {**CATEGORIES, "c": labels}):
         with pytest.raises(ValueError, match=words):
             make(accountant=accountant, categories=declared, **params).fit(X, Y)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 @pytest.mark.parametrize("shape_is_known", [False, True])
@@ -122,7 +122,7 @@ def test_two_pairs_for_two_columns_are_refused_with_the_remedy(make, bounds):
         make(bounds=bounds, accountant=accountant).fit(NUMBERS)
     with pytest.raises(ValueError, match="ambiguous"):
         dp_mean(NUMBERS, bounds=bounds, axis=0, accountant=accountant)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_little_noise_gives_the_quantiles_and_the_encoding_of_sklearn():
     assert np.mean(ours.transform(X) != theirs.transform(X)) < 0.002
 
 
-def neighbours(relation):
+def neighbors(relation):
     """Pairs of small tables of two numeric columns and a categorical one."""
     rows = [[a, b, c] for a in (-9.0, 0.5, 2.0, 9.0) for b in (0.0, 3.0) for c in ("red", "blue")]
     null = [[None, None, "undeclared"]]
@@ -86,7 +86,7 @@ def counts_of(rows, bins):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity(relation):
     bins = column_bins({2: COLOURS}, None, EDGES, None, 3)
-    pairs = neighbours(relation)
+    pairs = neighbors(relation)
     moves = [counts_of(a, bins) - counts_of(b, bins) for a, b in pairs]
     laplace = module.counts_mechanism(3, 9, meet(1.0, 0.0, relation))
     gaussian = module.counts_mechanism(300, 900, meet(1.0, 1e-6, relation))
@@ -275,7 +275,7 @@ def test_automatic_bounds_quantiles_and_counts_are_one_charge(delta):
         transformer = mixed(bounds="auto", delta=delta, edges_share=share, accountant=accountant)
         fitted = transformer.fit(make_mixed())
         assert (fitted.counts_ is None) == (share == 1.0)
-        (spend,) = accountant.spends
+        (spend,) = accountant.charges
         assert (spend.epsilon, spend.delta) == (1.0, delta)
     assert accountant.epsilon_remaining == 0.0
 
@@ -377,7 +377,7 @@ def test_bad_parameters_are_refused_and_not_charged(params):
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError):
         mixed(**({"accountant": accountant} | params)).fit(make_mixed(50))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_bad_values_are_refused_and_not_charged(column, value):
         mixed(accountant=accountant).fit(X)
     with pytest.raises(ValueError):
         mixed(accountant=accountant).fit(X[:0])
-    assert accountant.spends == []
+    assert accountant.charges == []
     with pytest.raises(ValueError, match=f"column {column}"):
         mixed().fit(make_mixed(50)).transform(X)
 
@@ -402,7 +402,7 @@ def test_bounds_without_room_for_the_bins_are_refused_before_the_charge():
     bounds = (1.0, 1.0 + 2.0**-50)
     with pytest.raises(ValueError, match="at least 64 times"):
         DPHistogramTransformer(bounds=bounds, accountant=accountant).fit(np.ones((5, 2)))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_counts_beyond_the_last_digit_are_made_consistent():
@@ -449,7 +449,7 @@ def test_pairs_that_are_none_are_refused(pairs):
         mixed(interactions=pairs, accountant=accountant).fit(make_mixed(20))
     with pytest.raises(ValueError, match="onehot"):
         mixed(interactions=PAIRS, encode="ordinal", accountant=accountant).fit(make_mixed(20))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def bins_of(n_rows, epsilon, n_columns=5, **params):

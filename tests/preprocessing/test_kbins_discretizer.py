@@ -42,7 +42,7 @@ def test_uniform_bins_between_private_bounds():
     fitted = DPKBinsDiscretizer(
         1.0, strategy="uniform", n_bins=4, encode="ordinal", accountant=accountant
     ).fit(X)
-    assert accountant.spends[0].epsilon == 1.0 and fitted.n_bins_.tolist() == [4, 4]
+    assert accountant.charges[0].epsilon == 1.0 and fitted.n_bins_.tolist() == [4, 4]
     for edges, low, high in zip(fitted.bin_edges_, *BOUNDS, strict=True):
         np.testing.assert_allclose(np.diff(edges), (edges[-1] - edges[0]) / 4)
         assert edges[0] <= low + 0.5 * (high - low) and edges[-1] >= high - 0.5 * (high - low)
@@ -54,7 +54,7 @@ def test_quantiles_between_private_bounds_are_one_charge():
     X = make_table(50_000)
     accountant = PrivacyAccountant(1.0, 0.0)
     fitted = DPKBinsDiscretizer(1.0, n_bins=4, accountant=accountant).fit(X)
-    assert [spend.epsilon for spend in accountant.spends] == [1.0]
+    assert [spend.epsilon for spend in accountant.charges] == [1.0]
     shares = np.asarray(fitted.transform(X).sum(axis=0)).ravel() / len(X)
     assert np.abs(shares - 0.25).max() < 0.05
 
@@ -113,7 +113,7 @@ def test_bad_parameters_are_refused_and_not_charged(params):
         DPKBinsDiscretizer(**({"bounds": BOUNDS, "accountant": accountant} | params)).fit(
             make_table(50)
         )
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_a_table_of_another_width_is_not_inverted():

@@ -30,7 +30,7 @@ def only_choice(plan):
     return node, plan.main._rate((node,), node)
 
 
-def neighbours(rows, relation):
+def neighbors(rows, relation):
     for i in range(len(rows)):
         rest = rows[:i] + rows[i + 1 :]
         if relation == "add_remove":
@@ -62,7 +62,7 @@ def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):
     ranges = [
         np.ptp(log_law(rows) - log_law(other))
         for rows in product(VALUES, repeat=3)
-        for other in neighbours(rows, relation)
+        for other in neighbors(rows, relation)
     ]
     assert 0.5 < max(ranges) <= 1.0 + 1e-9
 

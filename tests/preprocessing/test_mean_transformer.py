@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from skdp import DPMeanTransformer, PrivacyAccountant
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
@@ -41,15 +41,15 @@ def test_little_noise_gives_the_answer_of_sklearn(params):
 
 
 def plan(mechanism, *, relation="add_remove", noisy=False, shape=(1, 2), delta=1e-6):
-    neighbours = Neighbours(relation=relation)
-    guarantee = Guarantee(epsilon=1.0, delta=delta, neighbours=neighbours)
+    neighbors = Neighbors(relation=relation)
+    guarantee = Guarantee(epsilon=1.0, delta=delta, neighbors=neighbors)
     low, high = -np.ones(shape[1]), np.ones(shape[1])
     terms = {"guarantee": guarantee, "noise": mechanism, "noisy_count": noisy}
     return MeanPlan(n_rows=shape[0], low=low, high=high, **terms)
 
 
 def largest_move(relation, noisy_count):
-    """The largest L1 and L2 distances of what is released, over neighbours in a grid."""
+    """The largest L1 and L2 distances of what is released, over neighbors in a grid."""
     grid = np.linspace(-1.3, 1.3, 27)
     # Two features; the corners are among the rows.
     rows = [np.array([[a, b]]) for a in grid for b in grid[::13]]
@@ -227,7 +227,7 @@ def test_automatic_bounds_cost_part_of_epsilon():
     X = make_table(20_000)
     accountant = PrivacyAccountant(1.0, 0.0)
     fitted = DPMeanTransformer(epsilon=1.0, accountant=accountant).fit(X)
-    assert len(accountant.spends) == 1 and accountant.spends[0].epsilon == 1.0
+    assert len(accountant.charges) == 1 and accountant.charges[0].epsilon == 1.0
     assert (np.abs(fitted.mean_ - X.mean(axis=0)) < 0.05 * (HIGH - LOW)).all()
     assert "bounds" not in " ".join(fitted.privacy_.public)
 
@@ -283,14 +283,14 @@ def test_bad_parameters_are_refused_and_not_charged(params):
     params = {"bounds": BOUNDS, "accountant": accountant} | params
     with pytest.raises(ValueError):
         DPMeanTransformer(**params).fit(make_table(100))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_a_noisy_count_is_refused_where_one_row_replaces_another():
     accountant = PrivacyAccountant(10.0, 0.0, relation="replace_one")
     with pytest.raises(ValueError, match="replaces"):
         DPMeanTransformer(bounds=BOUNDS, count="noisy", accountant=accountant).fit(make_table(9))
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_bad_tables_are_refused_and_not_charged(X):
     accountant = PrivacyAccountant(10.0, 0.0)
     with pytest.raises(ValueError):
         DPMeanTransformer(bounds=(0, 1), accountant=accountant).fit(X)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_the_expected_error_needs_bounds():

@@ -42,7 +42,7 @@ def test_huge_epsilon_equals_sklearn(params):
 def test_declared_categories_alone_cost_nothing():
     account = accountant()
     encoder = DPOneHotEncoder(categories=LABELS, accountant=account).fit(make_table())
-    assert account.spends == [] and encoder.privacy_.epsilon == 0.0 and encoder.counts_ is None
+    assert account.charges == [] and encoder.privacy_.epsilon == 0.0 and encoder.counts_ is None
     assert "nothing is computed" in str(encoder.privacy_)
 
 
@@ -156,4 +156,4 @@ def test_bad_parameters_are_refused_and_not_charged(params):
     account = accountant()
     with pytest.raises(ValueError):
         DPOneHotEncoder(**({"delta": 1e-6, "accountant": account} | params)).fit(make_table())
-    assert account.spends == []
+    assert account.charges == []

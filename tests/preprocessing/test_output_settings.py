@@ -74,7 +74,7 @@ def transformed(estimator, container, by):
             output = estimator.fit_transform(X, X[:, 0] > 0)
         except (ValueError, ImportError, AttributeError) as error:
             output = error
-    return output, len(accountant.spends)
+    return output, len(accountant.charges)
 
 
 @pytest.mark.parametrize("by", ["estimator", "configuration"])

@@ -12,7 +12,7 @@ from skdp import (
     DPRobustScaler,
     PrivacyAccountant,
 )
-from skdp.accounting import Guarantee, Neighbours
+from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from tests._attacks import attack_choices
 from tests._private import QuantilePlan
@@ -154,7 +154,7 @@ def test_the_number_of_quantiles_follows_from_public_sizes():
 def test_bounds_and_quantiles_are_one_charge(scaler):
     account = accountant()
     scaler(2.0, delta=1e-6, accountant=account).fit(make_table(n=500))
-    assert [(s.epsilon, s.delta) for s in account.spends] == [(2.0, 1e-6)]
+    assert [(s.epsilon, s.delta) for s in account.charges] == [(2.0, 1e-6)]
 
 
 def certified(n_fits=1500):
@@ -174,11 +174,11 @@ def test_a_distinguisher_finds_too_little_noise(monkeypatch):
 
 def test_bounds_are_searched_with_their_share_only():
     shape = TableShape(n_rows=100, n_columns=2)
-    replaced = Neighbours(relation="replace_one")
-    guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbours=replaced)
+    replaced = Neighbors(relation="replace_one")
+    guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbors=replaced)
     plan = DPRobustScaler(with_scaling=False).plan_fit(shape, guarantee)
     assert plan.search.epsilon == 0.2 and plan.main.epsilon <= 0.8
-    assert plan.search.guarantee.neighbours == plan.main.guarantee.neighbours == replaced
+    assert plan.search.guarantee.neighbors == plan.main.guarantee.neighbors == replaced
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
@@ -232,7 +232,7 @@ def test_bad_parameters_are_refused_and_not_charged(scaler, params):
     account = accountant()
     with pytest.raises(ValueError):
         scaler(**({"accountant": account, "bounds": BOUNDS} | params)).fit(make_table(n=20))
-    assert account.spends == []
+    assert account.charges == []
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
@@ -243,4 +243,4 @@ def test_bad_values_are_refused_and_not_charged(scaler, bad):
     X[3, 1] = bad
     with pytest.raises(ValueError):
         scaler(accountant=account).fit(X)
-    assert account.spends == []
+    assert account.charges == []

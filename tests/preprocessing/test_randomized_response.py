@@ -22,7 +22,7 @@ def test_transform_charges_and_fit_does_not():
         epsilon=1.0, categories=CATEGORIES, accountant=accountant
     )
     transformer.fit(make_table())
-    assert accountant.spends == []
+    assert accountant.charges == []
     before = dict(vars(transformer))
     reports = [transformer.transform(make_table()) for _ in range(3)]
     assert vars(transformer) == before
@@ -38,7 +38,7 @@ def test_columns_share_the_budget_of_a_row():
         epsilon=1.0, categories=[[0, 1]] * 7, accountant=accountant
     )
     transformer.fit_transform(np.zeros((10, 7)))
-    events = accountant.spends[0].event.events
+    events = accountant.charges[0].event.events
     assert len(events) == 7
     assert math.fsum(event.epsilon for event in events) <= 1.0
     assert all(isinstance(event, RandomizedResponse) for event in events)
@@ -128,7 +128,7 @@ def test_shares_never_exceed_the_whole(epsilon, n_columns):
     accountant = PrivacyAccountant(epsilon, 0.0)
     transformer = RandomizedResponseTransformer(epsilon, categories=[0, 1], accountant=accountant)
     transformer.fit_transform(np.zeros((5, n_columns)))
-    event = accountant.spends[0].event
+    event = accountant.charges[0].event
     assert sum(Fraction(e.epsilon) for e in event.events) <= Fraction(epsilon)
 
 

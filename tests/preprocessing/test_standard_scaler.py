@@ -129,4 +129,4 @@ def test_bad_parameters_are_refused_and_not_charged(params):
     params = {"bounds": BOUNDS, "accountant": accountant} | params
     with pytest.raises(ValueError):
         DPStandardScaler(**params).fit(make_table())
-    assert accountant.spends == []
+    assert accountant.charges == []

@@ -228,7 +228,7 @@ def test_bad_input_is_refused_and_not_charged(params, y):
     y = (score > 1.5).astype(int) if y is None else y
     with pytest.raises(ValueError):
         DPTargetEncoder(**({"categories": LABELS, "accountant": account} | params)).fit(X, y)
-    assert account.spends == []
+    assert account.charges == []
 
 
 def test_the_weights_of_one_class_are_held_at_a_time():

@@ -191,4 +191,4 @@ def test_a_search_with_part_of_delta_is_within_one_charge(transformer, relation)
     accountant = PrivacyAccountant(1.0, 1e-6, relation=relation)
     X = np.random.default_rng(0).uniform(size=(50, 12))
     transformer.set_params(epsilon=1.0, delta=1e-6, accountant=accountant).fit(X)
-    assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, 1e-6)]
+    assert [(s.epsilon, s.delta) for s in accountant.charges] == [(1.0, 1e-6)]

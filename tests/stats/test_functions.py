@@ -99,11 +99,11 @@ def test_shapes_are_those_of_numpy(relation):
 def test_one_charge_of_what_was_asked_for(name, delta, relation):
     accountant = PrivacyAccountant(1.0, 1e-5, relation=relation)
     calls(delta=delta, epsilon=0.6, accountant=accountant)[name]()
-    (spend,) = accountant.spends
+    (spend,) = accountant.charges
     assert (spend.label, spend.epsilon, spend.delta) == (name, 0.6, delta)
     with pytest.raises(BudgetExceededError):
         calls(delta=delta, epsilon=0.6, accountant=accountant)[name]()
-    assert len(accountant.spends) == 1
+    assert len(accountant.charges) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,7 +125,7 @@ def test_bad_input_is_refused_and_not_charged(name, bad):
     options |= {"epsilon": {"epsilon": -1.0}, "state": {"random_state": "x"}}.get(bad, {})
     with pytest.raises(ValueError):
         calls(a[:, 0] if bad == "empty" else a, **options)[name]()
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,7 +135,7 @@ def test_values_are_checked_whatever_the_setting(name):
     a[2] = np.nan
     with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
         calls(a, accountant=accountant)[name]()
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_bad_bounds_are_refused_and_not_charged(bounds):
         stats.dp_histogram(table(), range=bounds, **options)
     with pytest.raises(ValueError):
         stats.dp_histogram2d(*table().T, range=bounds, accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_bins_that_no_floats_can_tell_apart_are_refused_and_not_charged():
@@ -161,7 +161,7 @@ def test_bins_that_no_floats_can_tell_apart_are_refused_and_not_charged():
         stats.dp_histogram(table(), bins=200, range=narrow, axis=0, accountant=accountant)
     with pytest.raises(ValueError, match="too narrow"):
         stats.dp_histogram2d(*table().T, bins=200, range=((0, 1), narrow), accountant=accountant)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.filterwarnings("error")

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 
-from skdp.accounting import Neighbours, get_epsilon
+from skdp.accounting import Neighbors, get_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import _LAST, POSITIONS, QuantilePlan, _levels
@@ -86,13 +86,13 @@ def test_the_range_of_the_loss_of_one_choice_is_epsilon(relation, quantile):
     def logs(rows):
         return np.log(exact_law(np.array(rows), level[0], rate))
 
-    ranges = [np.ptp(logs(a) - logs(b)) for a, b in neighbours(relation)]
+    ranges = [np.ptp(logs(a) - logs(b)) for a, b in neighbors(relation)]
     assert max(ranges) <= 1.0 + 1e-9
     # The noise is not larger than it must be, but for the least and the largest row.
     assert max(ranges) > (0.99 if 0 < quantile < 1 else 0.49)
 
 
-def neighbours(relation):
+def neighbors(relation):
     for rows in TABLES:
         for i in range(len(rows)):
             rest = rows[:i] + rows[i + 1 :]
@@ -117,7 +117,7 @@ def test_the_range_of_the_loss_of_a_level_is_epsilon(relation):
         ]
         return np.add.outer(*laws)
 
-    ranges = [np.ptp(logs(a) - logs(b)) for a, b in neighbours(relation)]
+    ranges = [np.ptp(logs(a) - logs(b)) for a, b in neighbors(relation)]
     assert 0.8 * plan.level_epsilon < max(ranges) <= plan.level_epsilon * (1 + 1e-9)
 
 
@@ -290,7 +290,7 @@ def test_a_dropped_factor_of_replace_one_is_caught(monkeypatch):
     rate = QuantilePlan._rate
 
     def dropped(self, *node):
-        own = replace(self.guarantee, neighbours=Neighbours(relation="add_remove"))
+        own = replace(self.guarantee, neighbors=Neighbors(relation="add_remove"))
         return rate(replace(self, guarantee=own), *node)
 
     monkeypatch.setattr(QuantilePlan, "_rate", dropped)

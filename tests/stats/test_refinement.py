@@ -165,7 +165,7 @@ def test_scalers_follow_narrow_columns_within_one_charge(kind):
     accountant = PrivacyAccountant(2.0, 1e-6)
     X = START + np.random.default_rng(0).integers(0, 86_400, (50_000, 1)).astype(float)
     scaler = kind(2.0, accountant=accountant).fit(X)
-    assert len(accountant.spends) == 1 and accountant.epsilon_spent == 2.0
+    assert len(accountant.charges) == 1 and accountant.epsilon_spent == 2.0
     assert np.ptp(scaler.bounds_) < 4 * 86_400 + 2**30 / N_CELLS * 4
     assert 0.05 < np.std(scaler.transform(X)) < 3.0
 

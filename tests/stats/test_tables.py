@@ -254,14 +254,14 @@ def test_labels_cost_one_charge_of_what_was_asked_for(relation):
     lists = (["works"], [1.0, 2.0])
     stats.dp_crosstab(jobs, marks, 0.3, delta=1e-6, categories=lists, accountant=accountant)
     stats.dp_mode(jobs, 0.6, categories=lists[0], accountant=accountant)
-    booked = [(spend.label, spend.epsilon, spend.delta) for spend in accountant.spends]
+    booked = [(spend.label, spend.epsilon, spend.delta) for spend in accountant.charges]
     assert booked == [("dp_crosstab", 0.3, 1e-6), ("dp_mode", 0.6, 0.0)]
     with pytest.raises(BudgetExceededError):
         stats.dp_mode(jobs, 0.6, categories=lists[0], accountant=accountant)
     for wrong in ([], ["a", "a"]):
         with pytest.raises(ValueError, match="categories"):
             stats.dp_mode(jobs, 0.01, categories=wrong, accountant=accountant)
-    assert len(accountant.spends) == 2
+    assert len(accountant.charges) == 2
 
 
 def test_nearest_counts():
@@ -291,7 +291,7 @@ def test_the_mode_is_found():
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_law_of_the_mode_is_bounded(relation):
-    """The chances of each answer with two neighbours, by permute-and-flip's exact law."""
+    """The chances of each answer with two neighbors, by permute-and-flip's exact law."""
     epsilon = 1.0
     plan = ModePlan(n_categories=2, guarantee=meet(epsilon, 0.0, relation))
     codes, other = np.repeat([0, 1], [4, 3]), np.repeat([0, 1], [4, 4])

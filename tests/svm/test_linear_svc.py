@@ -64,7 +64,7 @@ def test_several_classes_are_one_charge():
     X, y = make_table(n_classes=3)
     accountant = PrivacyAccountant(1.0, 1e-5)
     DPLinearSVC(epsilon=1.0, delta=1e-5, accountant=accountant).fit(X, y)
-    assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, 1e-5)]
+    assert [(s.epsilon, s.delta) for s in accountant.charges] == [(1.0, 1e-5)]
 
 
 def test_declared_classes_need_no_rows():
@@ -112,4 +112,4 @@ def test_bad_parameters_are_refused_and_not_charged(params, words):
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(ValueError, match=words):
         DPLinearSVC(accountant=accountant, **params).fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []

@@ -462,7 +462,7 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         return ReadTable(rows=X, shape=self._shape_of(X))
 
     def plan_fit(self, shape, guarantee):
-        moved = float(guarantee.neighbours.rows_moved)
+        moved = float(guarantee.neighbors.sensitivity_factor)
         mechanism = LaplaceMechanism(guarantee.epsilon, moved * shape.n_columns)
         plan = SumOfColumns(mechanism=mechanism)
         plan.check_size(shape.n_columns)

@@ -39,7 +39,7 @@ BROKEN = {
     "check_relation": zoo.OneRelationMean(),
     "check_accuracy_rises": zoo.IdleMean(),
     "check_limit": zoo.CappedMean(),
-    "check_neighbours": zoo.QuietMean(),
+    "check_neighbors": zoo.QuietMean(),
     "check_persons": zoo.CrowdedMean(),
     "check_declared_bounds": zoo.FixedMean(),
     "check_no_sample_weight": zoo.WeightedMean(),
@@ -53,10 +53,10 @@ MORE = [
     ("check_exact_spend", zoo.ForgetfulMean()),
     ("check_no_raw_statistic", zoo.HoardingMean()),
     ("check_no_raw_statistic", zoo.RepeatingMean()),
-    ("check_neighbours", zoo.RepeatingMean()),
+    ("check_neighbors", zoo.RepeatingMean()),
     ("check_seeded_flag", zoo.HoardedNoiseMean()),
     ("check_limit", zoo.IdleMean()),
-    ("check_neighbours", zoo.UnclippedMean()),
+    ("check_neighbors", zoo.UnclippedMean()),
     ("check_declared_bounds", zoo.UnclippedMean()),
     ("check_declared_bounds", zoo.SearchingMean()),
     ("check_cost_of_mechanisms", zoo.UnchargedMean()),
@@ -220,7 +220,7 @@ def test_impossible_options_are_refused(estimator, options, error):
 
 
 def test_few_fits_are_refused():
-    check = next(c for c in dp_checks(n_fits=20) if c.__name__ == "check_neighbours")
+    check = next(c for c in dp_checks(n_fits=20) if c.__name__ == "check_neighbors")
     with pytest.raises(ValueError, match="n_fits"):
         check(zoo.PrivateMean())
 
@@ -239,7 +239,7 @@ def test_a_method_that_is_left_out_is_named_before_anything_is_charged(name):
     accountant = PrivacyAccountant(1.0, 0.0)
     with pytest.raises((AttributeError, NotImplementedError), match=f"Unfinished.*{name}"):
         kind(accountant=accountant).fit([[0.0], [1.0]])
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_what_takes_seconds_shows_its_planned_steps_whatever_the_rows(estimator,
         model.set_params(verbose=wrong, accountant=accountant)
         with pytest.raises(ValueError, match="verbose must be"):
             model.fit(X, X[:, 0])
-    assert not accountant.spends
+    assert not accountant.charges
     model.set_params(verbose=True, accountant=None).fit(X, X[:, 0])
     assert capsys.readouterr().out.startswith(first)
 

@@ -38,7 +38,7 @@ def test_a_refused_fit_leaves_nothing_fitted(estimator):
         with pytest.raises((TypeError, ValueError, BudgetExceededError)):
             refused(fitted, X, y)
         assert fitted_names(fitted) == [], name
-        assert accountant.spends == [], name
+        assert accountant.charges == [], name
 
 
 @pytest.mark.parametrize(

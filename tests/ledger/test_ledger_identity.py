@@ -10,11 +10,12 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPStandardScaler, LedgerError, PrivacyAccountant
-from skdp.accounting import PlannedCharge, PureDP, Reservation, _accountant
-from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._records import MemoryLedger, _kept
+from skdp.accounting import PureDP
+from skdp.ledger import PlannedCharge, Reservation, _accountant
+from skdp.ledger._file_lock import LOCK_SUFFIX
+from skdp.ledger._sql import MemoryLedger, _kept
 from skdp.pipeline import split_budget
-from tests.accounting._postgres_server import running_server
+from tests.ledger._postgres_server import running_server
 
 X = np.linspace(0.0, 1.0, 30)[:, None]
 
@@ -82,15 +83,15 @@ USES = {
         .steps[0]
         .charge(PureDP(0.125))
     ),
-    "a part of the rows": lambda accountant: accountant.partition("p", 2)[0].charge(PureDP(0.125)),
+    "a part of the rows": lambda accountant: accountant.disjoint("p", 2)[0].charge(PureDP(0.125)),
     "a user": lambda accountant: accountant.as_user("ann").charge(PureDP(0.125)),
     "a reservation": lambda accountant: accountant.reserve(0.125),
-    "a cap": lambda accountant: accountant.change_cap(2.0, 0.0, reason="more"),
+    "a cap": lambda accountant: accountant.change_limit(2.0, 0.0, reason="more"),
     "closing": lambda accountant: accountant.close(reason="over"),
     "what may be charged": lambda accountant: accountant.can_afford(PureDP(0.125)),
     "what was spent": lambda accountant: accountant.epsilon_spent,
-    "the charges": lambda accountant: accountant.spends,
-    "the draws": lambda accountant: accountant.draws,
+    "the charges": lambda accountant: accountant.charges,
+    "the draws": lambda accountant: accountant.reuses,
     "the report": lambda accountant: accountant.report(),
     "the chain": lambda accountant: accountant.verify(),
     "a method": lambda accountant: accountant.recompose(),

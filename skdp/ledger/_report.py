@@ -36,9 +36,9 @@ PRIVATE_SIZES = {
     "group": "the rows of a group, at most {max_rows}, are there or are not; the number of rows is "
     "private",
 }
-SUB_CAPS = (
-    "A cap inside the data set's cap bounds what its users release themselves, and nothing if they "
-    "see the results of others: the data set's cap alone is a guarantee."
+SUB_LIMITS = (
+    "A limit inside the data set's limit bounds what its users release themselves, and nothing if they "
+    "see the results of others: the data set's limit alone is a guarantee."
 )
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
@@ -91,7 +91,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
     ----------
     dataset : str
         The data set within the ledger.
-    cap, spent : tuple of (float, float)
+    limit, spent : tuple of (float, float)
         (epsilon, delta).
     relation, unit : str
         What is protected, and whose.
@@ -99,34 +99,34 @@ class BudgetReport(PrintedDocument, FrozenValue):
         How many rows a unit has at most.
     composition : str
         How charges add up.
-    spends : tuple of Spend
+    charges : tuple of Charge
         Every charge, oldest first.
     head_hash : str
         The hash of the ledger's last record; the chain was verified for this report.
-    draws : tuple of Draw
+    reuses : tuple of Reuse
         Every step of a plan that ran on a round charged before, oldest first; each is paid for
-        by a spend.
+        by a charge.
     missing_ids : str
         Whether rows without an id are declared to be of distinct persons.
     shares : tuple of dict
-        Of the data set, of each sub-cap, and of each user and purpose that was named: what they
-        `spent`, and the `cap` and what of it is `left` where there is one.
+        Of the data set, of each sub-limit, and of each user and purpose that was named: what they
+        `spent`, and the `limit` and what of it is `left` where there is one.
     closed : str or None
         Why the data set was closed, None if it is open.
     shown : str
-        Which charges `spends` and `draws` are, if not all; see `select`.
+        Which charges `charges` and `reuses` are, if not all; see `select`.
     """
 
     dataset: str
-    cap: tuple
+    limit: tuple
     spent: tuple
     relation: str
     unit: str
     max_rows: int
     composition: str
-    spends: tuple
+    charges: tuple
     head_hash: str
-    draws: tuple = ()
+    reuses: tuple = ()
     missing_ids: str = "error"
     shares: tuple = ()
     closed: str | None = None
@@ -149,10 +149,10 @@ class BudgetReport(PrintedDocument, FrozenValue):
         dict
         """
         values = dict(vars(self))
-        amounts = zip(("epsilon", "delta"), values.pop("cap"), values.pop("spent"), strict=True)
-        budget = {name: {"cap": cap, "spent": spent} for name, cap, spent in amounts}
+        amounts = zip(("epsilon", "delta"), values.pop("limit"), values.pop("spent"), strict=True)
+        budget = {name: {"limit": limit, "spent": spent} for name, limit, spent in amounts}
         text = json.dumps(values | budget | {"notes": self.notes}, default=_as_json)
-        # JSON has no infinity: what no epsilon bounds at the cap's delta is null.
+        # JSON has no infinity: what no epsilon bounds at the limit's delta is null.
         return json.loads(text, parse_constant=lambda word: None)
 
     def select(
@@ -178,9 +178,9 @@ class BudgetReport(PrintedDocument, FrozenValue):
             known = vars(entry) | {"since": min(since or "", entry.time)}
             return all(known[name] == value for name, value in asked.items())
 
-        spends, draws = (tuple(filter(is_asked, some)) for some in (self.spends, self.draws))
+        charges, reuses = (tuple(filter(is_asked, some)) for some in (self.charges, self.reuses))
         shown = ", ".join(f"{name} {value}" for name, value in asked.items())
-        return replace(self, spends=spends, draws=draws, shown=shown)
+        return replace(self, charges=charges, reuses=reuses, shown=shown)
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and words, without the charges.
@@ -191,8 +191,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
         """
         return [
             ("data set", self.dataset),
-            ("epsilon", f"{in_digits(self.spent[0])} spent of {self.cap[0]:.6g}"),
-            ("delta", f"{in_digits(self.spent[1])} spent of {self.cap[1]:.6g}"),
+            ("epsilon", f"{in_digits(self.spent[0])} spent of {self.limit[0]:.6g}"),
+            ("delta", f"{in_digits(self.spent[1])} spent of {self.limit[1]:.6g}"),
             ("relation", self.relation_in_words),
             ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
@@ -201,17 +201,17 @@ class BudgetReport(PrintedDocument, FrozenValue):
         ]
 
     def charges(self) -> list[tuple[str, ...]]:
-        """Return the charges and draws as rows of words, oldest first.
+        """Return the charges and reuses as rows of words, oldest first.
 
         Returns
         -------
         list of tuple of str
             Number, time, release, epsilon and delta, as `columns` names them.
         """
-        numbers = {spend.sequence: str(i) for i, spend in enumerate(self.spends, start=1)}
-        largest = max((spend.epsilon for spend in self.spends), default=0.0)
+        numbers = {charge.sequence: str(i) for i, charge in enumerate(self.charges, start=1)}
+        largest = max((charge.epsilon for charge in self.charges), default=0.0)
         rows: list[tuple[str, ...]] = []
-        for entry in sorted((*self.spends, *self.draws), key=lambda entry: entry.sequence):
+        for entry in sorted((*self.charges, *self.reuses), key=lambda entry: entry.sequence):
             number, words = numbers.get(entry.sequence), [entry.label]
             if number is None:
                 words.append("[already charged]")
@@ -237,12 +237,14 @@ class BudgetReport(PrintedDocument, FrozenValue):
         -------
         Section
         """
-        rows = [("epsilon, delta of", "spent", "cap", "left")]
+        rows = [("epsilon, delta of", "spent", "limit", "left")]
         for share in self.shares:
-            caps = (in_digits(*share[name]) if name in share else "-" for name in ("cap", "left"))
-            (epsilon, delta), (cap, _) = share["spent"], share.get("cap", self.cap)
-            rows.append((share["of"], barred(in_digits(epsilon, delta), epsilon, cap), *caps))
+            limits = (
+                in_digits(*share[name]) if name in share else "-" for name in ("limit", "left")
+            )
+            (epsilon, delta), (limit, _) = share["spent"], share.get("limit", self.limit)
+            rows.append((share["of"], barred(in_digits(epsilon, delta), epsilon, limit), *limits))
         tables = rows, (self.columns, *self.charges())
-        notes = (*self.notes, *[SUB_CAPS] * any("cap" in share for share in self.shares[1:]))
+        notes = (*self.notes, *[SUB_LIMITS] * any("limit" in share for share in self.shares[1:]))
         notes = (*notes, f"Head hash if not edited: {self.head_hash}")
         return Section(heading, tuple(self.summary()), tables, notes)

@@ -32,7 +32,7 @@ def test_what_cannot_be_paid_is_not_reserved():
     for asked in ((1.5, 0.0), (0.5, 1e-6)):
         with pytest.raises(BudgetExceededError):
             accountant.reserve(*asked)
-    assert accountant.spends == []
+    assert accountant.charges == []
 
 
 def test_a_reserved_part_keeps_its_cap_in_every_handle(tmp_path):
@@ -41,8 +41,8 @@ def test_a_reserved_part_keeps_its_cap_in_every_handle(tmp_path):
     again = PrivacyAccountant(1.0, 0.0, ledger=tmp_path / "budget.db", dataset=part.dataset)
     for handle in (part, pickle.loads(pickle.dumps(part)), again):
         with pytest.raises(ValueError, match="keeps its cap"):
-            handle.change_cap(9.0, 0.0, reason="more")
-    assert [spend.label for spend in accountant.spends] == ["a plan"]
+            handle.change_limit(9.0, 0.0, reason="more")
+    assert [spend.label for spend in accountant.charges] == ["a plan"]
     # A second one is a part of its own.
     assert accountant.reserve(1.0).dataset != part.dataset
     assert accountant.epsilon_remaining == 0.0
@@ -60,4 +60,4 @@ def test_terms_under_which_a_sum_is_no_price_are_refused(terms):
     accountant = PrivacyAccountant(1.0, 1e-5, **terms)
     with pytest.raises(ValueError, match="composition='basic'"):
         accountant.reserve(0.5)
-    assert accountant.spends == []
+    assert accountant.charges == []

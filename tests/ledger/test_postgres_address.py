@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
-from skdp.accounting import _accountant
-from skdp.accounting._postgres_ledger import _KEYWORDS, PostgreSQLLedger
+from skdp.ledger import _accountant
+from skdp.ledger._postgres import _KEYWORDS, PostgreSQLLedger
 
 SECRETS = [
     "postgresql://u:s3cret@h/db",

@@ -60,13 +60,13 @@ def test_a_refused_charge_changes_nothing():
     with pytest.raises(BudgetExceededError) as refusal:
         accountant.charge(PureDP(0.5))
     assert refusal.value.asked == (0.5, 0.0)
-    assert refusal.value.left == (0.25, 1e-5)
+    assert refusal.value.remaining == (0.25, 1e-5)
     assert refusal.value.total == (1.0, 1e-5)
     for amount in ("0.5", "0.25", "1e-05", "epsilon=1"):
         assert amount in str(refusal.value)
     assert accountant.verify() == head
-    assert [spend.label for spend in accountant.spends] == ["first"]
-    assert pickle.loads(pickle.dumps(refusal.value)).left == (0.25, 1e-5)
+    assert [spend.label for spend in accountant.charges] == ["first"]
+    assert pickle.loads(pickle.dumps(refusal.value)).remaining == (0.25, 1e-5)
 
 
 def test_basic_composition_adds_deltas():
@@ -84,7 +84,7 @@ def test_basic_composition_prices_a_gaussian_at_half_of_the_delta_left():
     accountant = PrivacyAccountant(10.0, 1e-5)
     accountant.charge(Gaussian(4.0))
     accountant.charge(Gaussian(4.0))
-    assert [spend.delta for spend in accountant.spends] == [5e-6, 2.5e-6]
+    assert [spend.delta for spend in accountant.charges] == [5e-6, 2.5e-6]
     expected = get_epsilon(Gaussian(4.0), 5e-6) + get_epsilon(Gaussian(4.0), 2.5e-6)
     assert accountant.epsilon_spent == pytest.approx(expected, rel=1e-12)
 
@@ -103,7 +103,7 @@ def test_a_claim_is_checked():
         accountant.charge(PureDP(1.0), epsilon=0.9)
     with pytest.raises(ValueError, match="not"):
         accountant.charge(Gaussian(1.0), epsilon=1.0, delta=1e-5)
-    assert accountant.spends == []
+    assert accountant.charges == []
     accountant.charge(PureDP(1.0), epsilon=1.0)
 
 
@@ -127,10 +127,10 @@ def test_copies_clones_and_pickles_are_the_handle(path):
 def test_a_loader_that_knows_no_pickles_makes_a_handle_of_the_same_state(path):
     """As skops does: it makes an empty object of the class, and then sets its state."""
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
-    for handle in (accountant, accountant.partition("clinic", 2)[1]):
+    for handle in (accountant, accountant.disjoint("clinic", 2)[1]):
         loaded = type(handle).__new__(type(handle))
         loaded.__setstate__(handle.__getstate__())
-        assert (loaded.part, loaded.terms) == (handle.part, handle.terms)
+        assert (loaded.part, loaded.config) == (handle.part, handle.config)
         assert vars(loaded) is vars(handle)
         assert pickle.loads(pickle.dumps(loaded)) is handle
     loaded.charge(PureDP(0.5))
@@ -152,7 +152,7 @@ def test_an_accountant_whose_ledger_is_elsewhere_opens_nothing(path):
     assert "gone" in repr(handle)
     for use in (
         lambda: handle.epsilon_spent,
-        lambda: handle.spends,
+        lambda: handle.charges,
         lambda: handle.can_afford(PureDP(0.1)),
         lambda: handle.charge(PureDP(0.1)),
         lambda: handle.report(),
@@ -169,7 +169,7 @@ def test_an_accountant_whose_ledger_is_elsewhere_opens_nothing(path):
 def test_terms_cannot_differ(path, other):
     terms = {"epsilon": 1.0, "delta": 1e-5, "ledger": path}
     accountant = PrivacyAccountant(**terms)
-    with pytest.raises(LedgerError, match="other terms"):
+    with pytest.raises(LedgerError, match="another configuration"):
         PrivacyAccountant(**(terms | other))
     assert accountant.can_afford(PureDP(1.0))
 
@@ -187,11 +187,11 @@ def test_the_cap_can_be_changed_with_a_reason(path):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     accountant.charge(PureDP(1.0))
     with pytest.raises(ValueError, match="reason"):
-        accountant.change_cap(2.0, 0.0, reason=" ")
-    accountant.change_cap(2.0, 0.0, reason="agreed by the data board")
+        accountant.change_limit(2.0, 0.0, reason=" ")
+    accountant.change_limit(2.0, 0.0, reason="agreed by the data board")
     accountant.charge(PureDP(0.5))
     assert (accountant.epsilon, accountant.epsilon_remaining) == (2.0, 0.5)
-    accountant.change_cap(1.0, 0.0, reason="withdrawn")
+    accountant.change_limit(1.0, 0.0, reason="withdrawn")
     assert accountant.epsilon_remaining == 0.0
     assert not accountant.can_afford(PureDP(1e-9))
     accountant.verify()
@@ -209,7 +209,7 @@ def test_the_cap_can_be_changed_with_a_reason(path):
         {"delta": 1.0},
         {"delta": -1e-9},
         {"delta": "small"},
-        {"relation": "neighbours"},
+        {"relation": "neighbors"},
         {"composition": "best"},
         {"unit": "family"},
         {"dataset": ""},
@@ -234,8 +234,8 @@ def test_the_report_says_everything(path):
         assert words in text
     assert "mean of &lt;age&gt;" in html and "<age>" not in html
     values = json.loads(json.dumps(report.to_dict()))
-    assert values["epsilon"] == {"cap": 1.0, "spent": 0.25}
-    assert values["spends"][0]["seeded"] is True
+    assert values["epsilon"] == {"limit": 1.0, "spent": 0.25}
+    assert values["charges"][0]["seeded"] is True
 
 
 def _charge_many(path, times):
@@ -257,7 +257,7 @@ def test_racing_processes_never_pass_the_cap(path, method):
     with multiprocessing.get_context(method).Pool(4) as pool:
         done = pool.starmap(_charge_many, [(path, 200)] * 4)
     accountant = PrivacyAccountant(400.0, 0.0, ledger=path)
-    assert sum(done) == 400 == len(accountant.spends)
+    assert sum(done) == 400 == len(accountant.charges)
     assert accountant.epsilon_spent == 400.0
     accountant.verify()
 

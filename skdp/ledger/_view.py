@@ -4,10 +4,10 @@ from operator import attrgetter
 
 from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._events import Composed
-from skdp.accounting._ledger import one_address, open_ledger
-from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import LedgerError
+from skdp.ledger._registry import one_address, open_ledger
+from skdp.ledger._report import BudgetReport
+from skdp.ledger._state import Charge, LedgerConfig, NotCopied, Part, Reuse, State, read_entries
 from skdp.utils._documents import html_text
 
 
@@ -18,12 +18,12 @@ class LedgerView(NotCopied):
     part: Part | None = property(attrgetter("_part"))
     user: str = property(attrgetter("_user"))
     purpose: str = property(attrgetter("_purpose"))
-    epsilon: float = property(attrgetter("terms.epsilon"))
-    delta: float = property(attrgetter("terms.delta"))
-    relation: str = property(attrgetter("terms.relation"))
-    composition: str = property(attrgetter("terms.composition"))
-    unit: str = property(attrgetter("terms.unit"))
-    max_rows: int = property(attrgetter("terms.max_rows"))
+    epsilon: float = property(attrgetter("config.epsilon"))
+    delta: float = property(attrgetter("config.delta"))
+    relation: str = property(attrgetter("config.relation"))
+    composition: str = property(attrgetter("config.composition"))
+    unit: str = property(attrgetter("config.unit"))
+    max_rows: int = property(attrgetter("config.max_rows"))
 
     @property
     def identity(self) -> str:
@@ -35,13 +35,13 @@ class LedgerView(NotCopied):
         return self._known.identity or self._now().identity
 
     @property
-    def terms(self) -> Terms:
-        """Cap, relation, composition and unit, as one value."""
-        return self._now().terms
+    def config(self) -> LedgerConfig:
+        """BudgetLimit, relation, composition and unit, as one value."""
+        return self._now().config
 
     @property
     def epsilon_spent(self) -> float:
-        """The epsilon that everything charged costs together, at the cap's delta."""
+        """The epsilon that everything charged costs together, at the limit's delta."""
         return self._now().spent[0]
 
     @property
@@ -51,18 +51,18 @@ class LedgerView(NotCopied):
 
     @property
     def epsilon_remaining(self) -> float:
-        """The cap on epsilon minus `epsilon_spent`; less where a sub-cap leaves `user` less."""
+        """The limit on epsilon minus `epsilon_spent`; less where a sub-limit leaves `user` less."""
         return self._now().left(self._user, self._purpose)[0]
 
     @property
-    def spends(self) -> list[Spend]:
-        """Every charge, oldest first, as a list of `Spend`."""
+    def charges(self) -> list[Charge]:
+        """Every charge, oldest first, as a list of `Charge`."""
         return list(read_entries(self._records(), "charge"))
 
     @property
-    def draws(self) -> list[Draw]:
-        """Every step that ran on a round charged before, oldest first, as a list of `Draw`."""
-        return list(read_entries(self._records(), "draw"))
+    def reuses(self) -> list[Reuse]:
+        """Every step that ran on a round charged before, oldest first, as a list of `Reuse`."""
+        return list(read_entries(self._records(), "reuse"))
 
     def recompose(self, method: str = "auto", delta: float | None = None) -> float:
         """Return what everything charged costs by another method.
@@ -75,16 +75,16 @@ class LedgerView(NotCopied):
         method : str, default="auto"
             A method of `skdp.accounting.get_epsilon`.
         delta : float, default=None
-            At which epsilon is stated; None takes the cap's.
+            At which epsilon is stated; None takes the limit's.
 
         Returns
         -------
         float
         """
-        terms = self._now().terms
-        event = Composed(tuple(spend.event for spend in self.spends))
-        delta = terms.delta if delta is None else delta
-        return get_epsilon(event, delta, method=method, **terms.options)
+        config = self._now().config
+        event = Composed(tuple(charge.event for charge in self.charges))
+        delta = config.delta if delta is None else delta
+        return get_epsilon(event, delta, method=method, **config.options)
 
     def verify(self) -> str:
         """Check the ledger's hash chain and return the hash of its last record.
@@ -114,15 +114,15 @@ class LedgerView(NotCopied):
         """
         records = self._records()
         state = self._with_parent(self._check_opened(State().after(records)))
-        shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
+        shown = ("limit", "relation", "unit", "max_rows", "missing_ids", "composition")
         return BudgetReport(
-            **{name: getattr(state.terms, name) for name in shown},
+            **{name: getattr(state.config, name) for name in shown},
             dataset=self._dataset,
             spent=state.spent,
             shares=state.shares(),
             closed=state.closed,
-            spends=read_entries(records, "charge"),
-            draws=read_entries(records, "draw"),
+            charges=read_entries(records, "charge"),
+            reuses=read_entries(records, "reuse"),
             head_hash=self.verify(),
         )
 

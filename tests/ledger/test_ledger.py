@@ -10,8 +10,9 @@ import time
 
 import pytest
 
-from skdp.accounting import PrivacyAccountant, PureDP, chain_end, open_ledger
+from skdp.accounting import PureDP
 from skdp.exceptions import LedgerError
+from skdp.ledger import PrivacyAccountant, chain_end, open_ledger
 from tests._processes import Child
 
 pytestmark = pytest.mark.usefixtures("any_system")
@@ -38,7 +39,7 @@ def edit(path, statement):
 
 def test_verify_returns_the_last_hash(path):
     accountant = charged(path)
-    assert accountant.verify() == accountant.spends[-1].hash
+    assert accountant.verify() == accountant.charges[-1].hash
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
 
 
 def test_a_locked_ledger_is_refused(path, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.05)
     accountant = charged(path)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -156,7 +157,7 @@ def test_a_locked_ledger_is_refused(path, monkeypatch):
         accountant.charge(PureDP(0.5))
     blocker.execute("ROLLBACK")
     blocker.close()
-    assert len(accountant.spends) == 3
+    assert len(accountant.charges) == 3
     accountant.charge(PureDP(0.5))
 
 
@@ -234,10 +235,10 @@ def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("skdp.accounting._records.insert_row", interrupted)
+        patch.setattr("skdp.ledger._sql.insert_row", interrupted)
         with pytest.raises(KeyboardInterrupt):
             accountant.charge(PureDP(0.5))
-    assert len(accountant.spends) == 3
+    assert len(accountant.charges) == 3
     accountant.charge(PureDP(0.5))
     accountant.verify()
 
@@ -290,7 +291,7 @@ def test_children_forked_while_others_charge_can_charge(path):
         for thread in threads:
             thread.join()
     accountant.verify()
-    spends = accountant.spends
+    spends = accountant.charges
     assert sum(spend.label == "child" for spend in spends) == 8
     assert accountant.epsilon_spent == len(spends)
 
@@ -337,6 +338,6 @@ def test_kill_loses_no_release_and_breaks_no_chain(path):
         accountant = PrivacyAccountant(1e6, 0.0, ledger=path)
         accountant.verify()
         # A child may die between the commit and its word of it, once each.
-        assert released <= len(accountant.spends)
-    assert len(accountant.spends) <= released + 20
+        assert released <= len(accountant.charges)
+    assert len(accountant.charges) <= released + 20
     assert released >= 20

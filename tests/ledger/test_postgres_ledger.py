@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, _records, chain_end, open_ledger
+from skdp.accounting import PureDP
+from skdp.ledger import _sql, chain_end, open_ledger
 from tests._processes import Child
-from tests.accounting._ledger_contract import race_users
-from tests.accounting._postgres_server import running_server
+from tests.ledger._ledger_contract import race_users
+from tests.ledger._postgres_server import running_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
@@ -103,7 +104,7 @@ def test_what_was_checked_is_not_read_again(address, monkeypatch):
         read.append(len(rows))
         return chain_end(rows, *start)
 
-    monkeypatch.setattr(_records, "chain_end", counted)
+    monkeypatch.setattr(_sql, "chain_end", counted)
     for _ in range(3):
         accountant.charge(PureDP(0.5))
     assert max(read) <= 1
@@ -146,7 +147,7 @@ def test_a_missing_newer_or_foreign_ledger_is_refused(address):
 
 
 def test_a_locked_ledger_is_refused(address, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._postgres_ledger.LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._postgres.LOCK_TIMEOUT_SECONDS", 0.05)
     accountant = charged(address)
     with psycopg.connect(address) as blocker:
         blocker.execute("LOCK TABLE skdp.records IN EXCLUSIVE MODE")
@@ -266,7 +267,7 @@ def test_racing_processes_never_pass_the_cap(address, method):
     with multiprocessing.get_context(method).Pool(4) as pool:
         done = pool.starmap(_charge_many, [(address, 20, 40.0)] * 4)
     accountant = PrivacyAccountant(40.0, 0.0, ledger=address)
-    assert sum(done) == 40 == len(accountant.spends)
+    assert sum(done) == 40 == len(accountant.charges)
     assert accountant.epsilon_spent == 40.0
     accountant.verify()
 
@@ -315,7 +316,7 @@ def check_killed_clients(address, kills):
     accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
     accountant.verify()
     # The server may still commit what a client sent before it died.
-    assert released <= len(accountant.spends) <= released + kills
+    assert released <= len(accountant.charges) <= released + kills
 
 
 def test_killed_clients_lose_no_release(address):
@@ -339,7 +340,7 @@ def check_crashes(server, address, crashes):
         server.start()
         accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
         accountant.verify()
-        assert released <= len(accountant.spends)
+        assert released <= len(accountant.charges)
 
 
 def test_a_crash_of_the_server_loses_no_release(server, address):
@@ -387,7 +388,7 @@ def test_children_forked_while_others_charge_can_charge(address):
         for thread in threads:
             thread.join()
     accountant.verify()
-    assert sum(spend.label == "child" for spend in accountant.spends) == 4
+    assert sum(spend.label == "child" for spend in accountant.charges) == 4
 
 
 def _charge_in_spite_of_crashes(address, notes, name, times):
@@ -419,7 +420,7 @@ def _charge_while_the_server_is_killed(server, address, notes, processes, times)
     for child in running:
         child.join()
     accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
-    there = [f"{spend.label} {spend.hash}" for spend in accountant.spends]
+    there = [f"{spend.label} {spend.hash}" for spend in accountant.charges]
     told = notes.read_text().splitlines()
     assert len(told) == len(set(told)) == processes * times
     assert set(told) <= set(there)

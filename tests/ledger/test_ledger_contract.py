@@ -12,18 +12,19 @@ import uuid
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, open_ledger, register_ledger
-from skdp.accounting._records import MemoryLedger, _kept
+from skdp.accounting import PureDP
+from skdp.ledger import open_ledger, register_ledger
+from skdp.ledger._sql import MemoryLedger, _kept
 from tests._processes import Child
-from tests.accounting._ledger_contract import DAMAGES, LEDGER_CHECKS, check_damage
-from tests.accounting._postgres_server import running_server
+from tests.ledger._ledger_contract import DAMAGES, LEDGER_CHECKS, check_damage
+from tests.ledger._postgres_server import running_server
 
 
 @pytest.fixture(autouse=True)
 def short_waits_for_what_never_comes(request, monkeypatch):
     if "inside_a_charge" in request.node.name:
-        monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.2)
-        monkeypatch.setattr("skdp.accounting._postgres_ledger.LOCK_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr("skdp.ledger._postgres.LOCK_TIMEOUT_SECONDS", 0.2)
 
 
 BY_NAME = pytest.mark.parametrize("check", LEDGER_CHECKS, ids=lambda check: check.__name__)

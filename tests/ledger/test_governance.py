@@ -18,18 +18,11 @@ from skdp import (
     LedgerError,
     PrivacyAccountant,
 )
-from skdp.accounting import (
-    ApproximateDP,
-    Gaussian,
-    PlannedCharge,
-    PureDP,
-    Reservation,
-    get_epsilon,
-    open_ledger,
-)
-from skdp.accounting._accountant import attach, ledger_reports
-from skdp.accounting._state import State
-from tests.accounting._ledger_contract import race_users
+from skdp.accounting import ApproximateDP, Gaussian, PureDP, get_epsilon
+from skdp.ledger import PlannedCharge, Reservation, open_ledger
+from skdp.ledger._accountant import attach, ledger_reports
+from skdp.ledger._state import State
+from tests.ledger._ledger_contract import race_users
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
 y = np.arange(60) % 2
@@ -70,11 +63,11 @@ def test_copies_clones_and_parts_are_the_same_users(accountant):
     scaler = DPStandardScaler(0.5, bounds=(0, 1), accountant=ann)
     assert clone(scaler).accountant is ann
     clone(scaler).fit(X)
-    for part in ann.partition("sites", 2):
+    for part in ann.disjoint("sites", 2):
         part.charge(PureDP(0.25))
     whole = ann.reserve(0.5)
     whole.charge(PureDP(0.25))
-    assert {(s.user, s.purpose) for s in (*ann.spends, *whole.spends)} == {("ann", "report")}
+    assert {(s.user, s.purpose) for s in (*ann.charges, *whole.charges)} == {("ann", "report")}
     for name in ("bob", None):
         with pytest.raises(ValueError, match="reserved part"):
             whole.as_user(name, purpose="trial")
@@ -91,27 +84,27 @@ def test_a_user_goes_into_workers(accountant, monkeypatch):
         Parallel(2, backend="multiprocessing")(delayed(_fit)(clone(scaler)) for _ in range(3))
         == ["ann"] * 3
     )
-    assert [spend.user for spend in accountant.spends] == ["ann"] * 3
+    assert [spend.user for spend in accountant.charges] == ["ann"] * 3
 
 
 def test_a_search_and_its_plan_keep_a_sub_cap(accountant):
-    accountant.sub_cap("ann", 1.0, 1e-6, users=["ann"], reason="the board")
+    accountant.sub_limit("ann", 1.0, 1e-6, users=["ann"], reason="the board")
     ann = accountant.as_user("ann")
     search = DPGridSearchCV(
         DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.5, delta=1e-6, accountant=ann
     )
-    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+    with pytest.raises(BudgetExceededError, match="the limit 'ann'"):
         search.fit(X, y)
-    assert accountant.spends == []
+    assert accountant.charges == []
     search.set_params(epsilon=1.0).fit(X, y)
     plan = (PlannedCharge("a", PureDP(0.25), 0.25), PlannedCharge("b", PureDP(0.25), 0.25))
-    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+    with pytest.raises(BudgetExceededError, match="the limit 'ann'"):
         Reservation(ann, plan, 0.5, 0.0).steps[0].charge(PureDP(0.25))
-    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+    with pytest.raises(BudgetExceededError, match="the limit 'ann'"):
         ann.reserve(0.25)
     steps = Reservation(accountant.as_user("bob"), plan, 0.5, 0.0).steps
     used = [step.charge(PureDP(0.25)) for step in steps]
-    assert {one.user for one in (*used, *accountant.draws)} == {"bob"}
+    assert {one.user for one in (*used, *accountant.reuses)} == {"bob"}
 
 
 COMPOSITIONS = [
@@ -128,7 +121,7 @@ def test_a_sub_cap_is_spent_as_a_ledger_of_its_own(terms):
     """By the same rule: it pays for as many releases, and has as much left after each."""
     whole = PrivacyAccountant(50.0, 1e-5, ledger="memory://", **terms)
     alone = PrivacyAccountant(2.0, 1e-6, ledger="memory://", **terms)
-    whole.sub_cap("ann", 2.0, 1e-6, users=["ann"], reason="the board")
+    whole.sub_limit("ann", 2.0, 1e-6, users=["ann"], reason="the board")
     ann, others = whole.as_user("ann"), whole.as_user("bob")
     while True:
         others.charge(Gaussian(8.0), delta=1e-7)
@@ -139,16 +132,16 @@ def test_a_sub_cap_is_spent_as_a_ledger_of_its_own(terms):
         (share,) = (share for share in whole.report().shares if "ann" in share["of"][:3])
         assert share["spent"] == (alone.epsilon_spent, alone.delta_spent)
         assert ann.epsilon_remaining == pytest.approx(alone.epsilon_remaining, abs=1e-15)
-    assert len(ann.spends) > 5
-    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+    assert len(ann.charges) > 5
+    with pytest.raises(BudgetExceededError, match="the limit 'ann'"):
         ann.charge(Gaussian(10.0), delta=1e-7)
 
 
 def test_parts_compose_in_parallel_within_a_sub_cap():
     accountant = PrivacyAccountant(4.0, 0.0)
-    accountant.sub_cap("ann", 1.0, 0.0, users=["ann"], reason="the board")
+    accountant.sub_limit("ann", 1.0, 0.0, users=["ann"], reason="the board")
     for handle in (accountant.as_user("ann"), accountant.as_user("bob")):
-        for part in handle.partition("sites", 3):
+        for part in handle.disjoint("sites", 3):
             part.charge(PureDP(0.75))
     assert accountant.epsilon_spent == 1.5
     assert accountant.as_user("ann").epsilon_remaining == 0.25
@@ -157,8 +150,8 @@ def test_parts_compose_in_parallel_within_a_sub_cap():
 
 def test_a_gaussian_is_booked_at_a_delta_that_all_caps_can_pay():
     accountant = PrivacyAccountant(9.0, 1e-5)
-    accountant.sub_cap("small delta", 9.0, 1e-7, users=["ann"], reason="the board")
-    accountant.sub_cap("small epsilon", 1.0, 1e-6, purposes=["trial"], reason="the board")
+    accountant.sub_limit("small delta", 9.0, 1e-7, users=["ann"], reason="the board")
+    accountant.sub_limit("small epsilon", 1.0, 1e-6, purposes=["trial"], reason="the board")
     ann = accountant.as_user("ann", purpose="trial")
     assert ann.charge(Gaussian(8.0)).delta == 5e-8
     assert accountant.as_user("bob").charge(Gaussian(8.0)).delta == pytest.approx(5e-6, rel=0.02)
@@ -187,7 +180,7 @@ def test_bad_sub_caps_are_refused(accountant, terms):
     head = accountant.verify()
     terms = {"name": "a", "epsilon": 1.0, "delta": 0.0, "reason": "the board"} | terms
     with pytest.raises(ValueError):
-        accountant.sub_cap(**terms)
+        accountant.sub_limit(**terms)
     assert accountant.verify() == head
 
 
@@ -198,7 +191,7 @@ def test_a_name_is_a_name(accountant):
         with pytest.raises(ValueError, match="must be a name"):
             accountant.as_user(purpose=name)
     with pytest.raises(ValueError, match="keeps its cap"):
-        accountant.reserve(1.0).sub_cap("a", 1.0, 0.0, users=["ann"], reason="the board")
+        accountant.reserve(1.0).sub_limit("a", 1.0, 0.0, users=["ann"], reason="the board")
     with pytest.raises(ValueError, match="who decided"):
         accountant.close(reason="")
 
@@ -225,10 +218,10 @@ def _plan(*epsilons):
     [
         lambda part: part.charge(PureDP(0.25)),
         lambda part: part.reserve(0.25),
-        lambda part: part.partition("sites", 2)[0].charge(PureDP(0.25)),
+        lambda part: part.disjoint("sites", 2)[0].charge(PureDP(0.25)),
         lambda part: Reservation(part, _plan(0.25), 0.25, 0.0).steps[0].charge(PureDP(0.25)),
     ],
-    ids=["charge", "reserve", "partition", "draw"],
+    ids=["charge", "reserve", "partition", "reuse"],
 )
 def test_a_part_is_refused_whose_data_set_is_closed_while_it_writes(accountant, use):
     """After every check before the writing, and before it."""
@@ -264,7 +257,7 @@ def test_a_reservation_that_failed_leaves_nothing_that_can_be_spent(accountant, 
     accountant.close(reason="over")
     monkeypatch.delenv("SKDP_USER")
     assert [record.kind for record in open_ledger(accountant._address).records()][-1] == "close"
-    place = f"{whole.dataset} (reserved at {whole.spends[0].sequence})"
+    place = f"{whole.dataset} (reserved at {whole.charges[0].sequence})"
     with pytest.raises(LedgerError, match="no data set"):
         attach(accountant._address, place).charge(PureDP(0.25))
     # By its name alone it is a data set like any other.
@@ -281,7 +274,7 @@ def test_a_data_set_is_no_part_because_of_its_name(accountant):
     accountant.close(reason="over")
     for other in others:
         assert other.as_user("ann").charge(PureDP(0.5)).user == "ann"
-        other.change_cap(2.0, 0.0, reason="the board")
+        other.change_limit(2.0, 0.0, reason="the board")
     nested = others[0].reserve(0.25)
     nested.charge(PureDP(0.125))
     others[0].close(reason="moved")
@@ -308,7 +301,7 @@ def test_a_reserved_part_whose_payment_is_not_there_is_refused(accountant):
     record = open_ledger(accountant._address).records()[-1]
     assert record.body["reserved_from"] == {
         "dataset": accountant.dataset,
-        "hash": accountant.spends[-1].hash,
+        "hash": accountant.charges[-1].hash,
     }
     forged = dict(record.body, reserved_from={"dataset": accountant.dataset, "hash": "f" * 64})
     ledger = open_ledger(accountant._address)
@@ -319,7 +312,7 @@ def test_a_reserved_part_whose_payment_is_not_there_is_refused(accountant):
 
 
 def test_rounds_of_one_user_are_not_drawn_by_another(accountant):
-    accountant.sub_cap("bob", 0.125, 0.0, users=["bob"], reason="the board")
+    accountant.sub_limit("bob", 0.125, 0.0, users=["bob"], reason="the board")
     plan = _plan(0.0625, 1.0)
 
     def steps(user, purpose):
@@ -327,15 +320,15 @@ def test_rounds_of_one_user_are_not_drawn_by_another(accountant):
         return Reservation(handle, plan, 1.0625, 0.0, name="n").steps
 
     steps("ann", "trial")[0].charge(PureDP(0.0625))
-    with pytest.raises(BudgetExceededError, match="the cap 'bob'"):
+    with pytest.raises(BudgetExceededError, match="the limit 'bob'"):
         steps("bob", "trial")[1].charge(PureDP(1.0))
     assert steps("ann", "trial")[1].charge(PureDP(1.0)).user == "ann"
     steps("ann", "report")[1].charge(PureDP(1.0))
-    assert (len(accountant.draws), len(accountant.spends)) == (1, 2)
+    assert (len(accountant.reuses), len(accountant.charges)) == (1, 2)
 
 
 def test_a_reserved_part_is_spent_by_whoever_reserved_it(accountant, monkeypatch):
-    accountant.sub_cap("bob", 0.125, 0.0, users=["bob"], reason="the board")
+    accountant.sub_limit("bob", 0.125, 0.0, users=["bob"], reason="the board")
     part = accountant.as_user("ann", purpose="trial").reserve(1.0)
     monkeypatch.setenv("SKDP_USER", "bob")
     opened = PrivacyAccountant(1.0, 0.0, ledger=accountant._address, dataset=part.dataset)
@@ -344,10 +337,10 @@ def test_a_reserved_part_is_spent_by_whoever_reserved_it(accountant, monkeypatch
 
 
 def test_names_have_one_spelling(accountant):
-    accountant.sub_cap("u", 0.125, 0.0, users=["A\u0308nn "], reason="the board")
+    accountant.sub_limit("u", 0.125, 0.0, users=["A\u0308nn "], reason="the board")
     for name in ("\u00c4nn", "A\u0308nn", " \u00c4nn "):
         assert accountant.as_user(name).user == "\u00c4nn"
-        with pytest.raises(BudgetExceededError, match="the cap 'u'"):
+        with pytest.raises(BudgetExceededError, match="the limit 'u'"):
             accountant.as_user(name).charge(PureDP(0.25))
     with pytest.raises(ValueError, match="must be a name"):
         accountant.as_user(" ")
@@ -355,7 +348,7 @@ def test_names_have_one_spelling(accountant):
 
 def test_a_bad_environment_breaks_no_reading(accountant, monkeypatch):
     monkeypatch.setenv("SKDP_USER", "line\nbreak")
-    assert [report.cap for report in ledger_reports(accountant._address)] == [(4.0, 1e-5)]
+    assert [report.limit for report in ledger_reports(accountant._address)] == [(4.0, 1e-5)]
     made, (address, dataset, part, *_) = accountant.__reduce__()
     assert made(address, dataset, part).charge(PureDP(0.25)).user == ""
     pickle.loads(pickle.dumps(accountant)).charge(PureDP(0.25))
@@ -369,7 +362,7 @@ def _append(accountant, kind, **body):
 
 def test_records_of_another_version_are_refused_and_not_half_read(accountant):
     cap = {"epsilon": 1.0, "delta": 0.0, "name": "n", "users": ["ann"], "purposes": []}
-    _append(accountant, "sub_cap", **cap, reason="the board", time="", unless=["report"])
+    _append(accountant, "sub_limit", **cap, reason="the board", time="", unless=["report"])
     with pytest.raises(LedgerError, match="unless"):
         accountant.charge(PureDP(0.25))
 
@@ -383,8 +376,8 @@ def test_a_closing_without_a_reason_closes(accountant):
 @pytest.mark.parametrize("composition", ["basic", "zcdp"])
 def test_a_refusal_names_the_cap_that_makes_a_release_too_dear(composition):
     accountant = PrivacyAccountant(9.0, 1e-5, composition=composition)
-    accountant.sub_cap("no delta", 9.0, 0.0, users=["ann"], reason="the board")
-    with pytest.raises(BudgetExceededError, match="the cap 'no delta'"):
+    accountant.sub_limit("no delta", 9.0, 0.0, users=["ann"], reason="the board")
+    with pytest.raises(BudgetExceededError, match="the limit 'no delta'"):
         accountant.as_user("ann").charge(Gaussian(8.0))
     accountant.as_user("bob").charge(Gaussian(8.0))
 
@@ -393,7 +386,7 @@ def test_a_refusal_names_the_cap_that_makes_a_release_too_dear(composition):
 def test_what_has_no_finite_price_is_null_in_json(composition):
     accountant = PrivacyAccountant(9.0, 1e-5, composition=composition)
     accountant.as_user("ann").charge(Gaussian(8.0), delta=1e-7)
-    accountant.change_cap(9.0, 0.0, reason="the board")
+    accountant.change_limit(9.0, 0.0, reason="the board")
     report = accountant.report()
     assert (report.spent[0] == np.inf) == (composition == "zcdp")
     spent = json.loads(json.dumps(report.to_dict(), allow_nan=False))["epsilon"]["spent"]
@@ -431,10 +424,10 @@ def test_handles_know_what_others_of_the_data_set_have_read(accountant, monkeypa
 
 
 def test_users_cut_a_partition_into_the_same_parts(accountant):
-    accountant.as_user("ann").partition("sites", 2)[0].charge(PureDP(0.25))
+    accountant.as_user("ann").disjoint("sites", 2)[0].charge(PureDP(0.25))
     for other in (
-        accountant.as_user("bob").partition("sites", 3)[0],
-        accountant.as_user("ann", purpose="trial").partition("sites", 2, by_index=True)[1],
+        accountant.as_user("bob").disjoint("sites", 3)[0],
+        accountant.as_user("ann", purpose="trial").disjoint("sites", 2, by_index=True)[1],
     ):
         with pytest.raises(ValueError, match="other parts before"):
             other.charge(PureDP(0.25))
@@ -477,9 +470,9 @@ OLD_RECORDS = [
     ),
     ("charge", {"label": "a", "epsilon": 0.25, "delta": 0.0, "part": None}),
     ("charge", {"label": "b", "epsilon": 0.25, "delta": 0.0, "part": OLD_PART}),
-    ("change_cap", {"epsilon": 3.0, "delta": 1e-5, "reason": "the board", "time": ""}),
+    ("change_limit", {"epsilon": 3.0, "delta": 1e-5, "reason": "the board", "time": ""}),
     ("charge", {"label": "c", "epsilon": 0.5, "delta": 0.0, "part": None, "reservation": OLD_PLAN}),
-    ("draw", {"label": "d", "reservation": OLD_PLAN | {"step": 1}}),
+    ("reuse", {"label": "d", "reservation": OLD_PLAN | {"step": 1}}),
 ]
 
 
@@ -492,7 +485,7 @@ def old_ledger(tmp_path):
     connection.execute(OLD_TABLE)
     connection.execute("CREATE INDEX records_of_dataset ON records (dataset, sequence)")
     for sequence, (kind, body) in enumerate(OLD_RECORDS, start=1):
-        if kind in ("charge", "draw"):
+        if kind in ("charge", "reuse"):
             body = body | OLD_SPEND | {"event": OLD_EVENT}
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         chained = json.dumps([digest, sequence, "old", kind, text], separators=(",", ":"))
@@ -509,12 +502,16 @@ def test_a_ledger_of_the_first_version_opens_and_goes_on(old_ledger):
     path, head = old_ledger
     accountant = PrivacyAccountant(3.0, 1e-5, ledger=path, dataset="old")
     assert accountant.verify() == head
-    assert (accountant.epsilon_spent, len(accountant.spends), len(accountant.draws)) == (1.0, 3, 1)
-    assert {(one.user, one.purpose) for one in accountant.spends} == {("", "")}
+    assert (accountant.epsilon_spent, len(accountant.charges), len(accountant.reuses)) == (
+        1.0,
+        3,
+        1,
+    )
+    assert {(one.user, one.purpose) for one in accountant.charges} == {("", "")}
     before = open_ledger(str(path)).records()
-    accountant.sub_cap("ann", 0.5, 0.0, users=["ann"], reason="the board")
+    accountant.sub_limit("ann", 0.5, 0.0, users=["ann"], reason="the board")
     accountant.as_user("ann").charge(PureDP(0.5))
-    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+    with pytest.raises(BudgetExceededError, match="the limit 'ann'"):
         accountant.as_user("ann").charge(PureDP(0.25))
     accountant.charge(ApproximateDP(0.5, 1e-6), epsilon=0.5, delta=1e-6)
     accountant.close(reason="over")

@@ -17,12 +17,13 @@ from unittest import mock
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, open_ledger
-from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
-from skdp.accounting._records import connections
-from skdp.accounting._sqlite_ledger import SQLiteLedger
+from skdp.accounting import PureDP
+from skdp.ledger import open_ledger
+from skdp.ledger._file_lock import LOCK_SUFFIX, LockFile, locked
+from skdp.ledger._sql import connections
+from skdp.ledger._sqlite import SQLiteLedger
 from tests._processes import Child
-from tests.accounting._windows import simulate_windows, windows_path
+from tests.ledger._windows import simulate_windows, windows_path
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_a_file_that_is_read_during_a_charge_lets_nobody_in(path):
     assert accountant.charge(PureDP(0.6)).sequence == 2
     other.join()
     assert told.read_text() == "refused"
-    assert [spend.epsilon for spend in accountant.spends] == [0.6]
+    assert [spend.epsilon for spend in accountant.charges] == [0.6]
     accountant.verify()
 
 
@@ -145,7 +146,7 @@ def test_whoever_waited_for_a_lock_that_was_removed_takes_the_new_one(path, monk
 
 def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
-    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.05)
     with open(lock_of(path)) as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="locked"):
@@ -171,7 +172,7 @@ def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charge
             os.utime(path, ns=(number, number))
         return number == 50 and take(lock)
 
-    monkeypatch.setattr("skdp.accounting._file_lock.time", clock)
+    monkeypatch.setattr("skdp.ledger._file_lock.time", clock)
     monkeypatch.setattr(LockFile, "take", held)
     if is_charged:
         assert locked(path, 10.0, LockFile.is_at_its_path)
@@ -335,7 +336,7 @@ def test_a_ledger_works_with_the_locks_of_windows(path, windows, monkeypatch):
     accountant.charge(PureDP(0.5))
     assert lock_of(path).read_text().endswith(f" {accountant.verify()}\n")
     assert lock_of(path).stat().st_size < 1 << 20
-    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.ledger._sqlite.BUSY_TIMEOUT_SECONDS", 0.05)
     with open(lock_of(path)) as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="locked"):
@@ -383,7 +384,7 @@ def test_macos_is_told_to_write_through_the_cache_of_the_disk(path, monkeypatch)
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **o: connect(*a, **o, factory=Connection))
     for system, expected in (("linux", 0), ("darwin", 1)):
-        monkeypatch.setattr("skdp.accounting._sqlite_ledger.sys", SimpleNamespace(platform=system))
+        monkeypatch.setattr("skdp.ledger._sqlite.sys", SimpleNamespace(platform=system))
         accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
         statements.clear()
         accountant.charge(PureDP(0.25))
@@ -397,8 +398,8 @@ def test_macos_is_told_to_write_through_the_cache_of_the_disk(path, monkeypatch)
 
 
 def test_a_system_without_file_locks_is_told_so(path, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
-    monkeypatch.setattr("skdp.accounting._file_lock.msvcrt", None)
+    monkeypatch.setattr("skdp.ledger._file_lock.fcntl", None)
+    monkeypatch.setattr("skdp.ledger._file_lock.msvcrt", None)
     with pytest.raises(LedgerError, match="needs the file locks of POSIX"):
         PrivacyAccountant(1.0, 0.0, ledger=path)
 
@@ -452,7 +453,7 @@ def run_together(path, processes, times, pause):
     for child in running:
         child.join()
     accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
-    there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
+    there = {f"{spend.label} {spend.hash}" for spend in accountant.charges}
     told = acknowledged.read_text().splitlines()
     assert len(told) == len(there) == processes * times
     assert set(told) == there
@@ -509,7 +510,7 @@ def kill_chargers(path, kills, at_once):
         running += [begin_to_charge(path, name) for name in itertools.islice(names, 1)]
     accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
     accountant.charge(PureDP(1.0))
-    there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
+    there = {f"{spend.label} {spend.hash}" for spend in accountant.charges}
     assert told
     assert set(told) <= there
     # A process may die between a commit and its word of it, once each.
@@ -539,7 +540,7 @@ def test_an_interrupt_while_a_lock_is_taken_does_not_close_the_ledger(tmp_path, 
     accountant = PrivacyAccountant(2.0, 0.0, ledger=str(path))
     accountant.charge(PureDP(0.5), label="before")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("skdp.accounting._file_lock._held", held := _Interrupted())
+        patched.setattr("skdp.ledger._file_lock._held", held := _Interrupted())
         accountant.charge(PureDP(0.5), label="interrupted")
     assert not held
     accountant.charge(PureDP(0.5), label="after")

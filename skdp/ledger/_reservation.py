@@ -19,8 +19,8 @@ from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._composition import claimed_price, is_proved
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._laws import group_event
-from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
+from skdp.ledger._state import Charge, LedgerConfig, NotCopied
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked
@@ -41,7 +41,8 @@ class PlannedCharge(FrozenValue):
 
     Examples
     --------
-    >>> from skdp.accounting import Gaussian, PlannedCharge
+    >>> from skdp.accounting import Gaussian
+    >>> from skdp.ledger import PlannedCharge
     >>> planned = PlannedCharge("model", Gaussian(2.0), 2.0, 1e-5)
     >>> planned.covers(Gaussian(3.0), "add_remove"), planned.covers(Gaussian(1.0), "add_remove")
     (True, False)
@@ -86,9 +87,9 @@ class PlannedCharge(FrozenValue):
         return not self.exact and is_proved(event, self.event.epsilon, delta, relation)
 
     def price(
-        self, event: Event, epsilon: float | None, delta: float | None, terms: Terms
+        self, event: Event, epsilon: float | None, delta: float | None, config: LedgerConfig
     ) -> tuple[float, float]:
-        """Return what a covered release costs by itself, for the unit of the terms.
+        """Return what a covered release costs by itself, for the unit of the config.
 
         Parameters
         ----------
@@ -96,7 +97,7 @@ class PlannedCharge(FrozenValue):
             What is to be released.
         epsilon, delta : float or None
             What the release is calibrated to; None takes what was planned.
-        terms : Terms
+        config : LedgerConfig
             Of the accountant.
 
         Returns
@@ -109,7 +110,7 @@ class PlannedCharge(FrozenValue):
         ValueError
             If it is not covered, or costs more than it says.
         """
-        if not self.covers(event, terms.relation):
+        if not self.covers(event, config.relation):
             raise ValueError(
                 f"step {self.name!r} would release what was not planned: {event} instead "
                 f"of {self.event}; a parameter or the table's shape has changed since the plan "
@@ -118,12 +119,12 @@ class PlannedCharge(FrozenValue):
         if epsilon is None:
             epsilon, delta = self.epsilon, self.delta if delta is None else delta
         delta = 0.0 if delta is None else delta
-        price = claimed_price(event, epsilon, delta, terms.relation)
-        if terms.max_rows == 1:
+        price = claimed_price(event, epsilon, delta, config.relation)
+        if config.max_rows == 1:
             return price
-        cost = get_epsilon(event, delta, **terms.options)
+        cost = get_epsilon(event, delta, **config.options)
         # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
-        group = group_event(ApproximateDP(*price), terms.max_rows)
+        group = group_event(ApproximateDP(*price), config.max_rows)
         return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)
 
 
@@ -172,7 +173,8 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
 
     Examples
     --------
-    >>> from skdp.accounting import Gaussian, PlannedCharge, get_epsilon, plan_event
+    >>> from skdp.accounting import Gaussian, get_epsilon
+    >>> from skdp.ledger import PlannedCharge, plan_event
     >>> plan = [PlannedCharge(name, Gaussian(4.0), 2.0, 1e-5) for name in ("scaler", "model")]
     >>> round(get_epsilon(plan_event(plan), 1e-5), 2)
     1.36
@@ -191,7 +193,7 @@ def _words(steps, charge):
 class _PlannedRelease(NotCopied):
     """One release of a plan, in the place of an estimator's accountant.
 
-    A subclass has what is `planned`, the `terms`, and `_paid(price, event, label, seeded)`, which
+    A subclass has what is `planned`, the `config`, and `_paid(price, event, label, seeded)`, which
     returns the charge that pays for it.
     """
 
@@ -203,7 +205,7 @@ class _PlannedRelease(NotCopied):
         epsilon: float | None = None,
         delta: float | None = None,
         seeded: bool = False,
-    ) -> Spend:
+    ) -> Charge:
         """Make the release; the parameters are those of `PrivacyAccountant.charge`.
 
         Parameters
@@ -219,7 +221,7 @@ class _PlannedRelease(NotCopied):
 
         Returns
         -------
-        Spend
+        Charge
             This release and its own price, with the position and hash of the charge that pays.
 
         Raises
@@ -231,7 +233,7 @@ class _PlannedRelease(NotCopied):
         LedgerError
             If another round must be charged and the ledger cannot be used.
         """
-        price = self.planned.price(event, epsilon, delta, self.terms)
+        price = self.planned.price(event, epsilon, delta, self.config)
         spend = self._paid(price, event, label, seeded)
         return replace(spend, label=label, event=event, epsilon=price[0], delta=price[1])
 
@@ -247,16 +249,16 @@ class Allowance(_PlannedRelease):
     ----------
     planned : PlannedCharge
         The release.
-    terms : Terms
+    config : LedgerConfig
         What the accountant protects that was charged; see `skdp.base.terms_of`.
-    spend : Spend or None
+    spend : Charge or None
         The charge that covers the plan, None if nothing was charged.
     steps : int, default=1
         How many releases the plan has.
     """
 
-    def __init__(self, planned: PlannedCharge, terms: Terms, spend: Spend, steps: int = 1):
-        self.planned, self.terms, self.spend, self.steps = planned, terms, spend, steps
+    def __init__(self, planned: PlannedCharge, config: LedgerConfig, spend: Charge, steps: int = 1):
+        self.planned, self.config, self.spend, self.steps = planned, config, spend, steps
         # Taking the last element is atomic: of two threads one finds the list empty.
         self._left = [True]
 
@@ -271,7 +273,7 @@ class Allowance(_PlannedRelease):
         except IndexError:
             total = (self.planned.epsilon, self.planned.delta)
             raise BudgetExceededError(price, (0.0, 0.0), total) from None
-        spend = self.spend or Spend(label, event, *price, seeded, "", "")
+        spend = self.spend or Charge(label, event, *price, seeded, "", "")
         return replace(spend, seeded=bool(seeded), version=__version__)
 
     def __repr__(self):
@@ -379,9 +381,9 @@ class ReservedStep(_PlannedRelease, FrozenValue):
     # What the step is planned to release.
     planned = property(lambda self: self.reservation.planned[self.index])
 
-    terms = property(attrgetter("reservation.accountant.terms"))
+    config = property(attrgetter("reservation.accountant.config"))
     dataset = property(attrgetter("reservation.accountant.dataset"))
-    _open_terms = property(attrgetter("reservation.accountant._open_terms"))
+    _open_config = property(attrgetter("reservation.accountant._open_config"))
 
     # What the plan costs, in words.
     plan = property(lambda self: _words(len(self.reservation.planned), self.reservation))

@@ -1,14 +1,14 @@
-"""What the records of a data set add up to: terms, totals and the price of a next charge."""
+"""What the records of a data set add up to: config, totals and the price of a next charge."""
 
 import math
 from dataclasses import field, replace
 from functools import lru_cache
 
-from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import RULES, claimed_price, is_proved
 from skdp.accounting._events import cached_event_from_json
-from skdp.accounting._guarantee import Amounts, Guarantee, Neighbours
+from skdp.accounting._guarantee import Guarantee, Neighbors, PrivacyParams
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.ledger._chain import NOTHING
 from skdp.utils._validation import check_choice, check_name, check_within
 from skdp.utils._values import FrozenValue, checked
 
@@ -22,15 +22,15 @@ class NotCopied:
     __copy__ = __deepcopy__ = __sklearn_clone__
 
 
-class Terms(Amounts, Neighbours):
-    """What a data set's budget was opened with; only the cap can change."""
+class LedgerConfig(PrivacyParams, Neighbors):
+    """What a data set's budget was opened with; only the limit can change."""
 
     composition: str = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
     on_raw_data: str = checked(check_choice, default="warn", choices=("warn", "raise"))
 
-    cap = Amounts.amounts
+    limit = PrivacyParams.params
 
     def __post_init__(self):
         super().__post_init__()
@@ -40,9 +40,9 @@ class Terms(Amounts, Neighbours):
             raise ValueError("give rdp_order with composition='rdp', and with no other composition")
 
     @property
-    def neighbours(self):
+    def neighbors(self):
         """Who may change between two tables."""
-        return Neighbours(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
+        return Neighbors(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
 
     def holds_for_group(self, event, epsilon, delta):
         """Say whether what is known to be a row's price is proved to be that of a group of rows.
@@ -51,7 +51,7 @@ class Terms(Amounts, Neighbours):
         """
         if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
             return True
-        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours).of_rows
+        row = Guarantee(epsilon=epsilon, delta=delta, neighbors=self.neighbors).per_row
         return is_proved(event, row.epsilon, row.delta, row.relation)
 
     @property
@@ -62,8 +62,8 @@ class Terms(Amounts, Neighbours):
 
 # Not a `cached_property`: it has a lock, for which a child would wait that is forked meanwhile.
 @lru_cache
-def _rule_of(terms):
-    return RULES[terms.composition](terms)
+def _rule_of(config):
+    return RULES[config.composition](config)
 
 
 class Part(FrozenValue):
@@ -87,7 +87,7 @@ class Part(FrozenValue):
     by_index: bool
 
 
-class Spend(FrozenValue):
+class Charge(FrozenValue):
     """One charge in the ledger.
 
     Parameters
@@ -128,7 +128,7 @@ class Spend(FrozenValue):
     purpose: str = ""
 
 
-class Draw(Spend):
+class Reuse(Charge):
     """One step of a plan that ran on a round which was charged before; it costs nothing more.
 
     Parameters
@@ -155,30 +155,30 @@ class Draw(Spend):
 
 
 def read_entries(records, kind):
-    """Return the `Spend` or the `Draw` that each record of kind "charge" or "draw" holds."""
+    """Return the `Charge` or the `Reuse` that each record of kind "charge" or "reuse" holds."""
     return tuple(_read(_read_entry, record) for record in records if record.kind == kind)
 
 
-def composed_price(spends, terms):
-    """Return the (epsilon, delta) of some charges together, by the rule of a data set's terms.
+def composed_price(charges, config):
+    """Return the (epsilon, delta) of some charges together, by the rule of a data set's config.
 
     Parameters
     ----------
-    spends : sequence of Spend
+    charges : sequence of Charge
         At least one. A single charge has its own price.
-    terms : Terms
+    config : LedgerConfig
 
     Returns
     -------
     (float, float)
     """
-    if len(spends) == 1:
-        return spends[0].epsilon, spends[0].delta
-    rule, of_parts = terms.rule, {}
-    for spend in spends:
-        of_parts.setdefault(("", "", spend.part), []).append(rule.cost(spend))
+    if len(charges) == 1:
+        return charges[0].epsilon, charges[0].delta
+    rule, of_parts = config.rule, {}
+    for charge in charges:
+        of_parts.setdefault(("", "", charge.part), []).append(rule.cost(charge))
     totals = {key: rule.add(*costs) for key, costs in of_parts.items()}
-    return State(terms=terms, totals=totals).spent
+    return State(config=config, totals=totals).spent
 
 
 def _read(reader, record):
@@ -193,13 +193,13 @@ def _read_entry(record):
     known = {"sequence": record.sequence, "hash": record.hash}
     body = {name: value for name, value in record.body.items() if name != "reservation"}
     body["event"] = cached_event_from_json(body["event"])
-    if record.kind == "draw":
-        return Draw(**body, epsilon=0.0, delta=0.0, **known)
+    if record.kind == "reuse":
+        return Reuse(**body, epsilon=0.0, delta=0.0, **known)
     part = body.pop("part")
-    spend = Spend(**body, part=None if part is None else Part(**part), **known)
-    if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
-        raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
-    return spend
+    charge = Charge(**body, part=None if part is None else Part(**part), **known)
+    if not (0.0 <= charge.epsilon < math.inf and 0.0 <= charge.delta <= 1.0):
+        raise ValueError(f"its price is ({charge.epsilon}, {charge.delta})")
+    return charge
 
 
 def _check_names(names, what):
@@ -208,15 +208,15 @@ def _check_names(names, what):
     return tuple(check_name(name, what) for name in names)
 
 
-class Cap(Amounts):
-    """A cap on what some users charge, for some purposes; that of a data set is on everything.
+class BudgetLimit(PrivacyParams):
+    """A limit on what some users charge, for some purposes; that of a data set is on everything.
 
     Parameters
     ----------
     epsilon, delta : float
-        The cap.
+        The limit.
     name : str, default=""
-        Of a cap inside the data set's: of a user, a team or a purpose.
+        Of a limit inside the data set's: of a user, a team or a purpose.
     users, purposes : sequence of str, default=()
         Whose charges count, and for which purposes; none stands for all.
     """
@@ -236,8 +236,8 @@ class Cap(Amounts):
 
 
 @lru_cache
-def _data_set_cap(terms):
-    return Cap(*terms.cap)
+def _data_set_limit(config):
+    return BudgetLimit(*config.limit)
 
 
 class Rounds(FrozenValue):
@@ -273,16 +273,16 @@ class State(FrozenValue):
     """What the records of a data set up to a position in the ledger add up to.
 
     `totals` maps (user, purpose, part) to the total of what they charged, the part None for all
-    rows. `sub_caps` maps names to `Cap`, `reservations` a reservation's name to its `Rounds`.
+    rows. `sub_limits` maps names to `BudgetLimit`, `reservations` a reservation's name to its `Rounds`.
     `closed` is the reason why the data set was closed. `identity` is the hash of the record that
     opened it, None before. `reserved_from` is None for an ordinary data set; for a reserved part it
     has the `dataset` and the `hash` of the charge that pays for it.
     """
 
     position: tuple = NOTHING
-    terms: Terms | None = None
+    config: LedgerConfig | None = None
     totals: dict = field(default_factory=dict)
-    sub_caps: dict = field(default_factory=dict)
+    sub_limits: dict = field(default_factory=dict)
     reservations: dict = field(default_factory=dict)
     closed: str | None = None
     identity: str | None = None
@@ -306,23 +306,27 @@ class State(FrozenValue):
         self.check_not_closed()
         position = record.sequence, record.hash
         if record.kind == "open":
-            if self.terms is not None:
+            if self.config is not None:
                 raise ValueError("the data set was opened before")
             # A nonce that makes the record's hash unlike any other ledger's.
             about_ledger = ("nonce", "reserved_from")
-            terms = {name: v for name, v in record.body.items() if name not in about_ledger}
+            config = {name: v for name, v in record.body.items() if name not in about_ledger}
             paid = record.body.get("reserved_from")
             if paid is not None and set(paid) != {"dataset", "hash"}:
                 raise ValueError("it does not say which charge pays for it")
-            terms = Terms(**terms)
-            return State(position, terms, identity=record.hash, reserved_from=paid)
-        if record.kind == "change_cap":
-            cap = {name: record.body[name] for name in ("epsilon", "delta")}
-            return replace(self, position=position, terms=replace(self.terms, **cap))
-        if record.kind == "sub_cap":
+            config = LedgerConfig(**config)
+            return State(position, config, identity=record.hash, reserved_from=paid)
+        if record.kind == "change_limit":
+            limit = {name: record.body[name] for name in ("epsilon", "delta")}
+            return replace(self, position=position, config=replace(self.config, **limit))
+        if record.kind == "sub_limit":
             told = ("reason", "time")
-            cap = Cap(**{name: record.body[name] for name in record.body if name not in told})
-            return replace(self, position=position, sub_caps=self.sub_caps | {cap.name: cap})
+            limit = BudgetLimit(
+                **{name: record.body[name] for name in record.body if name not in told}
+            )
+            return replace(
+                self, position=position, sub_limits=self.sub_limits | {limit.name: limit}
+            )
         if record.kind == "close":
             reason = str(record.body["reason"]) or "no reason"
             return replace(self, position=position, closed=reason)
@@ -331,7 +335,7 @@ class State(FrozenValue):
             # A step of a reservation begins a new round.
             step = record.body.get("reservation")
             return state if step is None else state._with_step(step, position, position)
-        if record.kind == "draw":
+        if record.kind == "reuse":
             return self._with_step(record.body["reservation"], position, None)
         raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
 
@@ -340,16 +344,16 @@ class State(FrozenValue):
         if self.closed is not None:
             raise LedgerError(f"the data set was closed and accepts no charge: {self.closed}")
 
-    def with_spend(self, spend, position=NOTHING):
-        """Return the state with one more spend, which the record at a position holds."""
-        rule, part = self.terms.rule, spend.part
-        key = spend.user, spend.purpose, part
+    def with_spend(self, charge, position=NOTHING):
+        """Return the state with one more charge, which the record at a position holds."""
+        rule, part = self.config.rule, charge.part
+        key = charge.user, charge.purpose, part
         if part and key not in self.totals:
             same = (p for _, _, p in self.totals if p and p.partition == part.partition)
             if any(replace(p, index=part.index) != part for p in same):
                 name = part.partition
                 raise ValueError(f"partition {name!r} was charged with other parts before")
-        total = rule.add(self.totals.get(key, rule.zero), rule.cost(spend))
+        total = rule.add(self.totals.get(key, rule.zero), rule.cost(charge))
         return replace(self, position=position, totals=self.totals | {key: total})
 
     def rounds(self, name, steps):
@@ -376,7 +380,7 @@ class State(FrozenValue):
         counts : callable
             Says of a user and a purpose whether their charges count; all do by default.
         """
-        rule, partitions = self.terms.rule, {}
+        rule, partitions = self.config.rule, {}
         for (user, purpose, part), total in self.totals.items():
             if counts(user, purpose):
                 totals = partitions.setdefault(part and part.partition, {})
@@ -385,54 +389,59 @@ class State(FrozenValue):
         worst = []
         for totals in partitions.values():
             # One unit can be in so many parts of a partition, or move between them.
-            moves = self.terms.relation == "replace_one" and not next(iter(totals)).by_index
-            affected = self.terms.max_rows * (2 if moves else 1)
-            if self.terms.unit == "person":
+            moves = self.config.relation == "replace_one" and not next(iter(totals)).by_index
+            affected = self.config.max_rows * (2 if moves else 1)
+            if self.config.unit == "person":
                 # Any part may hold rows of a person.
                 affected = len(totals)
             worst.append(rule.worst(list(totals.values()), affected))
         return rule.add(whole, *worst) if worst else whole
 
     # The (epsilon, delta) spent so far.
-    spent = property(lambda self: self.terms.rule.spent(self.total(), self.terms.cap))
+    spent = property(lambda self: self.config.rule.spent(self.total(), self.config.limit))
 
-    def caps(self, user, purpose):
-        """Return every cap that a user's charge for a purpose must keep, the data set's first."""
-        inside = (cap for cap in self.sub_caps.values() if cap.counts(user, purpose))
-        return [_data_set_cap(self.terms), *inside]
+    def limits(self, user, purpose):
+        """Return every limit that a user's charge for a purpose must keep, the data set's first."""
+        inside = (limit for limit in self.sub_limits.values() if limit.counts(user, purpose))
+        return [_data_set_limit(self.config), *inside]
 
-    def left_of(self, cap):
-        """Return what a cap has left; nothing once the data set is closed."""
+    def remaining_of(self, limit):
+        """Return what a limit has left; nothing once the data set is closed."""
         if self.closed is not None:
             return 0.0, 0.0
-        return self.terms.rule.left(self.total(cap.counts), cap.amounts)
+        return self.config.rule.left(self.total(limit.counts), limit.params)
 
     def left(self, user="", purpose=""):
-        """Return what is left to a user for a purpose: the least of all caps."""
-        each = map(self.left_of, self.caps(user, purpose))
+        """Return what is left to a user for a purpose: the least of all limits."""
+        each = map(self.remaining_of, self.limits(user, purpose))
         return tuple(map(min, zip(*each, strict=True)))
 
     def shares(self):
-        """Return what counts towards each cap, and what each user and purpose named has spent."""
-        rule, shares = self.terms.rule, []
-        for cap in (Cap(*self.terms.cap, "data set"), *self.sub_caps.values()):
-            spent = rule.spent(self.total(cap.counts), cap.amounts)
-            known = {"of": str(cap), "spent": spent, "cap": cap.amounts, "left": self.left_of(cap)}
+        """Return what counts towards each limit, and what each user and purpose named has spent."""
+        rule, shares = self.config.rule, []
+        for limit in (BudgetLimit(*self.config.limit, "data set"), *self.sub_limits.values()):
+            spent = rule.spent(self.total(limit.counts), limit.params)
+            known = {
+                "of": str(limit),
+                "spent": spent,
+                "limit": limit.params,
+                "left": self.remaining_of(limit),
+            }
             shares.append(known)
         for place, what in enumerate(("user", "purpose")):
             names = {key[place] for key in self.totals}
             for name in sorted(names) if any(names) else ():
                 total = self.total(lambda *key, i=place, n=name: key[i] == n)
-                spent = rule.spent(total, self.terms.cap)
+                spent = rule.spent(total, self.config.limit)
                 shares.append({"of": f"{what} {name or 'not named'}", "spent": spent})
         return tuple(shares)
 
-    def priced(self, spend, epsilon=None, delta=None):
-        """Return a spend with its price, if all caps can pay for it.
+    def priced(self, charge, epsilon=None, delta=None):
+        """Return a charge with its price, if all limits can pay for it.
 
         Parameters
         ----------
-        spend : Spend
+        charge : Charge
             Its price is not read.
         epsilon, delta : float, default=None
             What the release was calibrated to; delta alone is where the event is priced, and so
@@ -441,24 +450,24 @@ class State(FrozenValue):
         Raises
         ------
         BudgetExceededError
-            If a cap cannot pay.
+            If a limit cannot pay.
         LedgerError
             If the data set was closed.
         """
         self.check_not_closed()
-        rule, caps = self.terms.rule, self.caps(spend.user, spend.purpose)
+        rule, limits = self.config.rule, self.limits(charge.user, charge.purpose)
         if epsilon is not None:
             claim = epsilon, 0.0 if delta is None else delta
-            price = claimed_price(spend.event, *claim, self.terms.relation)
-        if epsilon is None or not self.terms.holds_for_group(spend.event, *price):
-            budgets = [(self.total(cap.counts), cap.amounts) for cap in caps]
-            price = rule.price(spend.event, budgets, delta)
-        spend = replace(spend, epsilon=price[0], delta=price[1])
-        after = self.with_spend(spend) if price[0] < math.inf else None
+            price = claimed_price(charge.event, *claim, self.config.relation)
+        if epsilon is None or not self.config.holds_for_group(charge.event, *price):
+            budgets = [(self.total(limit.counts), limit.params) for limit in limits]
+            price = rule.price(charge.event, budgets, delta)
+        charge = replace(charge, epsilon=price[0], delta=price[1])
+        after = self.with_spend(charge) if price[0] < math.inf else None
         if after is None:
-            # It is priced at what the cap with the least delta has left of it.
-            caps.sort(key=lambda cap: self.left_of(cap)[1])
-        for cap in caps:
-            if after is None or not rule.within(after.total(cap.counts), cap.amounts):
-                raise BudgetExceededError(price, self.left_of(cap), cap.amounts, cap.name)
-        return spend
+            # It is priced at what the limit with the least delta has left of it.
+            limits.sort(key=lambda limit: self.remaining_of(limit)[1])
+        for limit in limits:
+            if after is None or not rule.within(after.total(limit.counts), limit.params):
+                raise BudgetExceededError(price, self.remaining_of(limit), limit.params, limit.name)
+        return charge

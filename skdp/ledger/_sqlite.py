@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from skdp.accounting import _records
-from skdp.accounting._chain import NOTHING
-from skdp.accounting._file_lock import LOCK_SUFFIX, locked
 from skdp.exceptions import LedgerError
+from skdp.ledger import _sql
+from skdp.ledger._chain import NOTHING
+from skdp.ledger._file_lock import LOCK_SUFFIX, locked
 
 APPLICATION_ID = 0x736B6470  # "skdp"
 BUSY_TIMEOUT_SECONDS = 30.0
@@ -20,24 +20,24 @@ BUSY_TIMEOUT_SECONDS = 30.0
 # Files of these names belong to another ledger: SQLite removes its journal, and we write its lock.
 _BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX)
 
-_TABLE = _records.TABLE.format("records", "INTEGER")
+_TABLE = _sql.TABLE.format("records", "INTEGER")
 # In the transaction that begins the ledger: a file whose maker was killed is empty, or becomes so
 # when it is next opened.
 _SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {_records.SCHEMA_VERSION}",
+    f"PRAGMA user_version = {_sql.SCHEMA_VERSION}",
     _TABLE,
 )
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 _SEAL = re.compile(r"skdp (\d+ \d+ \d+ \d+) (\d+) (\w+)")
 
 
-class SQLiteLedger(_records.TableLedger):
+class SQLiteLedger(_sql.TableLedger):
     """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
     A call opens one connection and begins one transaction, which reads, decides, writes, commits
     and reads back what it wrote. Every call holds a lock of skdp's own beside the file
-    (`skdp.accounting._file_lock`), so that reading, copying or backing up the file, in whatever
+    (`skdp.ledger._file_lock`), so that reading, copying or backing up the file, in whatever
     thread, loses nothing. Writes are durable when they return, and then stand in this one file
     (rollback journal, ``synchronous=EXTRA``). The file must be on a disk whose locks all its users
     share, and have one name: under a second one (a link) neither the lock nor the journal of a
@@ -132,13 +132,13 @@ class SQLiteLedger(_records.TableLedger):
     def _commit(self, transaction, row, end):
         """Write a row and commit it; it counts when it was read back from the file."""
         execute, lock = transaction.execute, transaction.lock
-        _records.insert_row(execute, row)
+        _sql.insert_row(execute, row)
         self._check_lock(lock)
         execute("COMMIT")
         # Without this SQLite would answer from the pages that it still has in memory.
         execute("PRAGMA shrink_memory")
         stamp = self._stamp()
-        _records.read_back(execute, row, end)
+        _sql.read_back(execute, row, end)
         self._check_lock(lock)
         self._checked = row[0], row[-1]
         lock.write_text(_seal(stamp, self._checked))
@@ -155,13 +155,13 @@ class SQLiteLedger(_records.TableLedger):
         execute, lock, sealed_end = transaction.execute, transaction.lock, transaction.sealed_end
         start, end = self._checked, None
         if not whole and transaction.is_sealed:
-            end, rows = _records.check_chain(execute, start)
+            end, rows = _sql.check_chain(execute, start)
         if end != sealed_end:
             start = NOTHING
-            end, rows = _records.check_chain(execute, start)
-            _records.check_position(execute, self._checked)
+            end, rows = _sql.check_chain(execute, start)
+            _sql.check_position(execute, self._checked)
             try:
-                _records.check_position(execute, sealed_end)
+                _sql.check_position(execute, sealed_end)
             except LedgerError as error:
                 restored = f"if you restored an older copy on purpose, remove {lock.name}"
                 raise LedgerError(f"{error}; {restored}") from None
@@ -206,7 +206,7 @@ class SQLiteLedger(_records.TableLedger):
         elif application != APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger of skdp")
         version = execute("PRAGMA user_version").fetchone()[0]
-        _records.check_version(version, self.path)
+        _sql.check_version(version, self.path)
         mode = execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
             raise LedgerError(

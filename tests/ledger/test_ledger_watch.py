@@ -14,21 +14,11 @@ from dataclasses import dataclass
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
-from skdp.accounting import (
-    Composed,
-    Event,
-    Gaussian,
-    PlannedCharge,
-    PureDP,
-    Repeated,
-    Reservation,
-    _accountant,
-    _records,
-    chain_end,
-)
+from skdp.accounting import Composed, Event, Gaussian, PureDP, Repeated
 from skdp.accounting._events import check_readable
-from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._sqlite_ledger import _BESIDE, _TABLE
+from skdp.ledger import PlannedCharge, Reservation, _accountant, _sql, chain_end
+from skdp.ledger._file_lock import LOCK_SUFFIX
+from skdp.ledger._sqlite import _BESIDE, _TABLE
 from tests._processes import Child
 
 pytestmark = pytest.mark.usefixtures("any_system")
@@ -61,7 +51,7 @@ EDITS = {
     "moved to another case": "UPDATE records SET dataset = 'Default' WHERE sequence = 3",
     "its data set no text": "UPDATE records SET dataset = CAST(dataset AS BLOB) WHERE sequence = 3",
     "edited": "UPDATE records SET body = replace(body, '0.5', '0.1') WHERE sequence = 3",
-    "of another kind": "UPDATE records SET kind = 'draw' WHERE sequence = 3",
+    "of another kind": "UPDATE records SET kind = 'reuse' WHERE sequence = 3",
     "taken away": "DELETE FROM records WHERE sequence = 3",
     "taken to the front": "UPDATE records SET sequence = -3 WHERE sequence = 3",
     "all renamed": "UPDATE records SET dataset = 'other'",
@@ -162,7 +152,7 @@ def test_what_was_checked_is_not_read_again(path, monkeypatch):
         read.append(len(rows))
         return chain_end(rows, *start)
 
-    monkeypatch.setattr(_records, "chain_end", counted)
+    monkeypatch.setattr(_sql, "chain_end", counted)
     for _ in range(3):
         accountant.charge(PureDP(0.5))
         other.charge(PureDP(0.5))
@@ -231,18 +221,18 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
         with pytest.raises(LedgerError, match="cannot be written"):
             ledger.append("default", chain_end([]), lambda records, body=body: ("charge", body))
     # Whatever an accountant decides is read as the next process will read it, before it is there.
-    monkeypatch.setattr("skdp.accounting._accountant._time", lambda: 0)
-    monkeypatch.setattr("skdp.accounting._accountant._body", lambda spend: {"event": "{}"})
+    monkeypatch.setattr("skdp.ledger._accountant._time", lambda: 0)
+    monkeypatch.setattr("skdp.ledger._accountant._body", lambda spend: {"event": "{}"})
     with pytest.raises(LedgerError, match="cannot be read"):
         accountant.charge(PureDP(0.5))
     monkeypatch.undo()
     accountant.charge(PureDP(0.5))
-    assert [json.loads(s.event.to_json())["type"] for s in accountant.spends] == ["PureDP"] * 5
+    assert [json.loads(s.event.to_json())["type"] for s in accountant.charges] == ["PureDP"] * 5
 
 
 @pytest.mark.parametrize("is_under_way", [False, True])
 def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, monkeypatch):
-    accountant, insert = charged(path), _records.insert_row
+    accountant, insert = charged(path), _sql.insert_row
     moved = path.with_name("moved.db")
 
     def move(*arguments):
@@ -251,7 +241,7 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
         return insert(*arguments) if arguments else None
 
     if is_under_way:
-        monkeypatch.setattr("skdp.accounting._records.insert_row", move)
+        monkeypatch.setattr("skdp.ledger._sql.insert_row", move)
     else:
         move()
     with pytest.raises(LedgerError, match="no regular file"):

@@ -5,7 +5,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 
 from skdp import LedgerError
-from skdp.accounting import Record, chain_end, next_record
+from skdp.ledger import Record, chain_end, next_record
 
 START = chain_end([])
 

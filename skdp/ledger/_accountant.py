@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._chain import Record
 from skdp.accounting._events import Event, check_readable
-from skdp.accounting._ledger import one_address, open_ledger
-from skdp.accounting._ledger_view import LedgerView, ledger_records
-from skdp.accounting._state import Cap, Part, Spend, State, Terms
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.ledger._chain import Record
+from skdp.ledger._registry import one_address, open_ledger
+from skdp.ledger._state import BudgetLimit, Charge, LedgerConfig, Part, State
+from skdp.ledger._view import LedgerView, ledger_records
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
 # The live handles, and the knowledge that handles of a data set share.
@@ -35,11 +35,11 @@ class PrivacyAccountant(LedgerView):
     Parameters
     ----------
     epsilon : float
-        The cap on epsilon, positive.
+        The limit on epsilon, positive.
     delta : float
-        The cap on delta, at least 0 and below 1.
+        The limit on delta, at least 0 and below 1.
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        Which data sets are neighbours. Every estimator that is given this accountant takes
+        Which data sets are neighbors. Every estimator that is given this accountant takes
         its sensitivities from here. Adding or removing a record is read as replacing it by a
         null record that contributes nothing, so that the number of rows is public.
     composition : str, default="basic"
@@ -68,10 +68,10 @@ class PrivacyAccountant(LedgerView):
         stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
         password (it is pickled with every estimator; libpq finds one in its password file); this
         needs ``skdp[postgres]``. ``memory://`` is a new ledger in this process alone, for tests,
-        and ``memory://name`` the one of that name. Others by `skdp.accounting.register_ledger`.
+        and ``memory://name`` the one of that name. Others by `skdp.ledger.register_ledger`.
         None is a temporary file that this process removes when it ends.
     dataset : str, default="default"
-        The data set within the ledger; each has terms and a cap of its own. Overlapping
+        The data set within the ledger; each has configuration and a limit of its own. Overlapping
         tables must share one.
 
     Attributes
@@ -86,7 +86,7 @@ class PrivacyAccountant(LedgerView):
     ValueError
         If a parameter is out of range.
     LedgerError
-        If the ledger cannot be used, or holds this data set with other terms.
+        If the ledger cannot be used, or holds this data set with another configuration.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class PrivacyAccountant(LedgerView):
     >>> from skdp import PrivacyAccountant
     >>> from skdp.accounting import PureDP
     >>> accountant = PrivacyAccountant(epsilon=1.0, delta=0.0)
-    >>> spend = accountant.charge(PureDP(0.25), label="a count")
+    >>> charge = accountant.charge(PureDP(0.25), label="a count")
     >>> accountant.epsilon_spent, accountant.epsilon_remaining
     (0.25, 0.75)
     >>> accountant.can_afford(PureDP(0.8))
@@ -126,26 +126,28 @@ class PrivacyAccountant(LedgerView):
             # Loaders that know no pickles make an empty object, and then set its state.
             return object.__new__(cls)
         whose = {"relation": relation, "unit": unit, "max_rows": max_rows}
-        terms = Terms(epsilon, delta, composition, rdp_order, missing_ids, on_raw_data, **whose)
+        config = LedgerConfig(
+            epsilon, delta, composition, rdp_order, missing_ids, on_raw_data, **whose
+        )
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         who = [os.environ.get(name, "") for name in ("SKDP_USER", "SKDP_PURPOSE")]
         handle = attach(one_address(ledger), dataset, None, *who)
-        handle._open(terms)
+        handle._open(config)
         # A reserved part is spent by whoever reserved it.
         owner = handle._parent() or handle
         return attach(handle._address, dataset, None, owner._user, owner._purpose)
 
     def __init__(self, *_, **__):
         if not vars(self):
-            raise TypeError("PrivacyAccountant needs a cap: epsilon and delta")
+            raise TypeError("PrivacyAccountant needs a limit: epsilon and delta")
 
-    def _open(self, terms, reserved_from=None):
+    def _open(self, config, reserved_from=None):
         """Open the data set unless it is open; return True if this call opened it.
 
         Parameters
         ----------
-        terms : Terms
+        config : LedgerConfig
             What it is opened with. A data set that is open must have the same.
         reserved_from : dict, default=None
             For a reserved part, the `dataset` and the `hash` of the charge that pays for it.
@@ -156,21 +158,21 @@ class PrivacyAccountant(LedgerView):
             self._ledger.create()
         # By the nonce two ledgers that are otherwise alike have different hashes, so that the
         # hash of this record identifies the data set of this very ledger.
-        body = asdict(terms) | {"nonce": uuid.uuid4().hex}
+        body = asdict(config) | {"nonce": uuid.uuid4().hex}
         if reserved_from is not None:
             body["reserved_from"] = reserved_from
         is_new = False
 
         def decide(state):
             nonlocal is_new
-            is_new = state.terms is None
+            is_new = state.config is None
             return ("open", body) if is_new else None
 
-        opened = self._append(decide, opening=True).terms
-        if not is_new and reserved_from is None and opened != terms:
+        opened = self._append(decide, opening=True).config
+        if not is_new and reserved_from is None and opened != config:
             raise LedgerError(
-                f"data set {self.dataset!r} was opened with other terms: {opened}, "
-                f"not {terms}; change_cap changes a cap"
+                f"data set {self.dataset!r} was opened with another configuration: {opened}, "
+                f"not {config}; change_limit changes a limit"
             )
         return is_new
 
@@ -182,7 +184,7 @@ class PrivacyAccountant(LedgerView):
         epsilon: float | None = None,
         delta: float | None = None,
         seeded: bool = False,
-    ) -> Spend:
+    ) -> Charge:
         """Book a release before it is made.
 
         The record is on disk when this returns, and was read back. Nothing is ever refunded.
@@ -204,12 +206,12 @@ class PrivacyAccountant(LedgerView):
 
         Returns
         -------
-        Spend
+        Charge
 
         Raises
         ------
         BudgetExceededError
-            If the budget or a sub-cap cannot pay; the ledger is unchanged.
+            If the budget or a sub-limit cannot pay; the ledger is unchanged.
         LedgerError
             If the ledger cannot be used, or was edited or cut since it was last used, or the data
             set was closed.
@@ -223,24 +225,24 @@ class PrivacyAccountant(LedgerView):
 
         Returns
         -------
-        Spend
+        Charge
             The charge; of a step of a reservation, that of its round.
         """
-        spend = free = None
+        charge = free = None
         whose = {} if step is None else {"reservation": step}
 
         def decide(state):
-            nonlocal spend, free
+            nonlocal charge, free
             free = step and state.rounds(step["name"], step["steps"]).free(step["step"])
             if free:
                 costless = ("epsilon", "delta", "part")
-                return "draw", {n: v for n, v in _body(ran).items() if n not in costless} | whose
-            spend = state.priced(asked, epsilon, delta)
-            return "charge", _body(spend) | whose
+                return "reuse", {n: v for n, v in _body(ran).items() if n not in costless} | whose
+            charge = state.priced(asked, epsilon, delta)
+            return "charge", _body(charge) | whose
 
         state = self._append(decide)
         sequence, digest = free or state.position
-        return replace(spend or ran, sequence=sequence, hash=digest)
+        return replace(charge or ran, sequence=sequence, hash=digest)
 
     def _rounds(self, reservation):
         """Return the `Rounds` of a reservation."""
@@ -261,7 +263,7 @@ class PrivacyAccountant(LedgerView):
         Returns
         -------
         bool
-            Whether it would be accepted. Another process may spend in between.
+            Whether it would be accepted. Another process may charge in between.
         """
         state = self._now()
         try:
@@ -288,7 +290,7 @@ class PrivacyAccountant(LedgerView):
         Returns
         -------
         PrivacyAccountant
-            Of a data set of its own in the same ledger; its cap cannot be changed.
+            Of a data set of its own in the same ledger; its limit cannot be changed.
 
         Raises
         ------
@@ -315,19 +317,19 @@ class PrivacyAccountant(LedgerView):
         >>> accountant.epsilon_remaining, folds.epsilon_remaining
         (1.0, 0.0)
         """
-        kept = Cap(epsilon, delta)
-        epsilon, delta = kept.amounts
-        terms = self.terms
-        if terms.composition != "basic" or terms.max_rows > 1:
+        kept = BudgetLimit(epsilon, delta)
+        epsilon, delta = kept.params
+        config = self.config
+        if config.composition != "basic" or config.max_rows > 1:
             raise ValueError("reserve needs composition='basic' and no groups of rows")
-        spend = self.charge(kept.event, label=label, epsilon=epsilon, delta=delta)
-        terms = replace(terms, epsilon=epsilon, delta=delta)
-        name = f"{self._dataset} (reserved at {spend.sequence})"
-        paid = {"dataset": self._dataset, "hash": spend.hash}
+        charge = self.charge(kept.event, label=label, epsilon=epsilon, delta=delta)
+        config = replace(config, epsilon=epsilon, delta=delta)
+        name = f"{self._dataset} (reserved at {charge.sequence})"
+        paid = {"dataset": self._dataset, "hash": charge.hash}
         # The second name is for where an ordinary data set has the first.
         for part_name in (name, f"{name} {uuid.uuid4().hex}"):
             part = attach(self._address, part_name, None, self._user, self._purpose)
-            if part._open(terms, paid):
+            if part._open(config, paid):
                 return part
         raise LedgerError(f"the ledger opened no data set for {label!r}, which stays charged")
 
@@ -365,8 +367,8 @@ class PrivacyAccountant(LedgerView):
         >>> from skdp.accounting import PureDP
         >>> accountant = PrivacyAccountant(epsilon=1.0, delta=0.0)
         >>> ann = accountant.as_user("ann", purpose="the annual report")
-        >>> spend = ann.charge(PureDP(0.25), label="a count")
-        >>> spend.user, spend.purpose, accountant.epsilon_spent
+        >>> charge = ann.charge(PureDP(0.25), label="a count")
+        >>> charge.user, charge.purpose, accountant.epsilon_spent
         ('ann', 'the annual report', 0.25)
         """
         if self._parent():
@@ -375,20 +377,20 @@ class PrivacyAccountant(LedgerView):
         purpose = self._purpose if purpose is None else purpose
         return self._same_data_set(self._part, user, purpose)
 
-    def change_cap(self, epsilon: float, delta: float, *, reason: str) -> None:
-        """Change the cap. The change and its reason are a record of the ledger.
+    def change_limit(self, epsilon: float, delta: float, *, reason: str) -> None:
+        """Change the limit. The change and its reason are a record of the ledger.
 
         Parameters
         ----------
         epsilon, delta : float
-            The new cap. It may be below what is spent; then nothing more can be charged.
+            The new limit. It may be below what is spent; then nothing more can be charged.
         reason : str
             Who decided and why, not empty.
         """
-        epsilon, delta = Cap(epsilon, delta).amounts
-        self._decide("change_cap", reason, epsilon=epsilon, delta=delta)
+        epsilon, delta = BudgetLimit(epsilon, delta).params
+        self._decide("change_limit", reason, epsilon=epsilon, delta=delta)
 
-    def sub_cap(
+    def sub_limit(
         self,
         name: str,
         epsilon: float,
@@ -398,21 +400,21 @@ class PrivacyAccountant(LedgerView):
         purposes: Sequence[str] = (),
         reason: str,
     ) -> None:
-        """Set a cap on some users or purposes inside the data set's cap, or change it.
+        """Set a limit on some users or purposes inside the data set's limit, or change it.
 
-        A charge must keep the data set's cap and every sub-cap that it counts towards; all are
+        A charge must keep the data set's limit and every sub-limit that it counts towards; all are
         checked in the transaction that writes it. What was charged before counts too. The total
-        of a sub-cap is that of its charges by the data set's composition.
+        of a sub-limit is that of its charges by the data set's composition.
 
-        Only the data set's cap is a guarantee about the data. A sub-cap bounds what its users
+        Only the data set's limit is a guarantee about the data. A sub-limit bounds what its users
         release themselves, and nothing if they see the results of others.
 
         Parameters
         ----------
         name : str
-            Of the user, team or purpose; the same name again changes the sub-cap.
+            Of the user, team or purpose; the same name again changes the sub-limit.
         epsilon, delta : float
-            The sub-cap; one as large as the data set's cap binds nobody.
+            The sub-limit; one as large as the data set's limit binds nobody.
         users : sequence of str, default=()
             Whose charges count, together. None stands for everybody's.
         purposes : sequence of str, default=()
@@ -430,21 +432,21 @@ class PrivacyAccountant(LedgerView):
         >>> from skdp import PrivacyAccountant
         >>> from skdp.accounting import PureDP
         >>> accountant = PrivacyAccountant(epsilon=3.0, delta=0.0)
-        >>> accountant.sub_cap("team", 1.0, 0.0, users=["ann", "bob"], reason="the board")
-        >>> spend = accountant.as_user("ann").charge(PureDP(0.75))
+        >>> accountant.sub_limit("team", 1.0, 0.0, users=["ann", "bob"], reason="the board")
+        >>> charge = accountant.as_user("ann").charge(PureDP(0.75))
         >>> accountant.as_user("bob").can_afford(PureDP(0.5))
         False
         >>> accountant.epsilon_remaining, accountant.as_user("bob").epsilon_remaining
         (2.25, 0.25)
         """
-        cap = asdict(Cap(epsilon, delta, check_name(name, "name"), users, purposes))
-        if not cap["users"] + cap["purposes"]:
-            raise ValueError("name users or purposes; change_cap changes the whole cap")
-        named = {what: list(cap[what]) for what in ("users", "purposes")}
-        self._decide("sub_cap", reason, **cap | named)
+        limit = asdict(BudgetLimit(epsilon, delta, check_name(name, "name"), users, purposes))
+        if not limit["users"] + limit["purposes"]:
+            raise ValueError("name users or purposes; change_limit changes the whole limit")
+        named = {what: list(limit[what]) for what in ("users", "purposes")}
+        self._decide("sub_limit", reason, **limit | named)
 
     def close(self, *, reason: str) -> None:
-        """Close the data set for good: it accepts no charge, no draw and no cap any more.
+        """Close the data set for good: it accepts no charge, no draw and no limit any more.
 
         So where the data are deleted, or their time is over. The record of what was charged
         stays. The parts that were reserved ask the data set at each charge, and are closed too.
@@ -456,17 +458,17 @@ class PrivacyAccountant(LedgerView):
         """
         self._decide("close", reason)
 
-    def _decide(self, kind, reason, **cap):
+    def _decide(self, kind, reason, **limit):
         """Append what somebody decided; what is closed is closed once."""
         if not _check_text(reason, "reason").strip():
             raise ValueError("reason must say who decided and why")
-        if cap and self._parent():
-            raise ValueError("a reserved part keeps its cap: reserve another one")
-        body = cap | {"reason": reason, "time": _time()}
+        if limit and self._parent():
+            raise ValueError("a reserved part keeps its limit: reserve another one")
+        body = limit | {"reason": reason, "time": _time()}
         closing = kind == "close"
         self._append(lambda now: None if now.closed and closing else (kind, body))
 
-    def partition(
+    def disjoint(
         self, name: str, parts: int, *, by_index: bool = False
     ) -> "list[PrivacyAccountant]":
         """Return handles for disjoint parts of the rows, which compose in parallel.
@@ -501,8 +503,8 @@ class PrivacyAccountant(LedgerView):
         >>> from skdp import PrivacyAccountant
         >>> from skdp.accounting import PureDP
         >>> accountant = PrivacyAccountant(epsilon=1.0, delta=0.0)
-        >>> for clinic in accountant.partition("clinic", 3, by_index=True):
-        ...     spend = clinic.charge(PureDP(0.5))
+        >>> for clinic in accountant.disjoint("clinic", 3, by_index=True):
+        ...     charge = clinic.charge(PureDP(0.5))
         >>> accountant.epsilon_spent
         0.5
         """
@@ -521,7 +523,7 @@ class PrivacyAccountant(LedgerView):
     def _spend(self, event, label="", seeded=False):
         _check_text(label, "label")
         check_readable(event)
-        return Spend(
+        return Charge(
             label=label,
             event=event,
             epsilon=0.0,
@@ -573,15 +575,15 @@ class PrivacyAccountant(LedgerView):
             replace(state, closed=closed).check_not_closed()
         return state
 
-    def _open_terms(self):
-        """Return the terms, by one look at the ledger, which must not be closed."""
+    def _open_config(self):
+        """Return the config, by one look at the ledger, which must not be closed."""
         state = self._now()
         state.check_not_closed()
-        return state.terms
+        return state.config
 
     def _check_opened(self, state):
         """Return a state; LedgerError if nobody has opened the data set."""
-        if state.terms is None:
+        if state.config is None:
             raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
         return state
 
@@ -601,12 +603,12 @@ class PrivacyAccountant(LedgerView):
         The opening record says so, and never the name.
         """
         known = self._known
-        if known.state.terms is None:
+        if known.state.config is None:
             self._read()
         paid = known.state.reserved_from
         if known.parent is None and paid is not None:
-            spends = attach(self._address, paid["dataset"]).spends
-            charges = [spend for spend in spends if spend.hash == paid["hash"]]
+            charges = attach(self._address, paid["dataset"]).charges
+            charges = [charge for charge in charges if charge.hash == paid["hash"]]
             if not charges:
                 raise LedgerError(
                     f"the ledger does not hold the charge that pays for {self._dataset!r}"
@@ -727,22 +729,22 @@ def _check_text(text, name):
     return text
 
 
-def _body(spend):
+def _body(charge):
     """Return the body of the record of a charge or a draw, without the record's own position."""
     body = {
-        "label": spend.label,
-        "event": spend.event.to_json(),
-        "epsilon": spend.epsilon,
-        "delta": spend.delta,
-        "seeded": spend.seeded,
-        "time": spend.time,
-        "version": spend.version,
-        "part": None if spend.part is None else asdict(spend.part),
+        "label": charge.label,
+        "event": charge.event.to_json(),
+        "epsilon": charge.epsilon,
+        "delta": charge.delta,
+        "seeded": charge.seeded,
+        "time": charge.time,
+        "version": charge.version,
+        "part": None if charge.part is None else asdict(charge.part),
     }
-    if spend.user:
-        body["user"] = spend.user
-    if spend.purpose:
-        body["purpose"] = spend.purpose
+    if charge.user:
+        body["user"] = charge.user
+    if charge.purpose:
+        body["purpose"] = charge.purpose
     return body
 
 

@@ -12,8 +12,8 @@ import threading
 import uuid
 from functools import partial
 
-from skdp.accounting._chain import NOTHING, Record, chain_end, next_row
 from skdp.exceptions import LedgerError
+from skdp.ledger._chain import NOTHING, Record, chain_end, next_row
 
 SCHEMA_VERSION = 1
 # By its name and the type of its numbers.

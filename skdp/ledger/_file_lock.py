@@ -13,8 +13,8 @@ import time
 import weakref
 from contextlib import suppress
 
-from skdp.accounting._records import connections
 from skdp.exceptions import LedgerError
+from skdp.ledger._sql import connections
 
 try:
     import fcntl

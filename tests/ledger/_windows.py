@@ -106,10 +106,10 @@ class FakeLocks:
 
 def simulate_windows(monkeypatch):
     """Let the ledger's modules run as on Windows until `monkeypatch` is undone."""
-    lock, ledger = "skdp.accounting._file_lock", "skdp.accounting._sqlite_ledger"
+    lock, ledger = "skdp.ledger._file_lock", "skdp.ledger._sqlite"
     monkeypatch.setattr(f"{lock}.fcntl", None)
     monkeypatch.setattr(f"{lock}.msvcrt", FakeLocks())
-    monkeypatch.setattr("skdp.accounting._ledger.os", FakeOS())
+    monkeypatch.setattr("skdp.ledger._registry.os", FakeOS())
     monkeypatch.setattr(f"{lock}.os", FakeOS())
     monkeypatch.setattr(f"{ledger}.os", FakeOS())
     monkeypatch.setattr(f"{ledger}.Path", WindowsPath)

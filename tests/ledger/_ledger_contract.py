@@ -15,7 +15,7 @@ returns them::
         check_damage("mine://a-new-name", rewrite, damage)
 
 A check that is not over after `PATIENCE` seconds fails: a ledger that waits for itself would hang.
-`pytest.register_assert_rewrite("tests.accounting._ledger_contract")` before the import shows what
+`pytest.register_assert_rewrite("tests.ledger._ledger_contract")` before the import shows what
 is on both sides of a comparison that fails.
 """
 
@@ -33,7 +33,8 @@ import time
 import pytest
 
 from skdp import BudgetExceededError, DPStandardScaler, LedgerError, PrivacyAccountant
-from skdp.accounting import PlannedCharge, PureDP, Reservation, chain_end, next_record, open_ledger
+from skdp.accounting import PureDP
+from skdp.ledger import PlannedCharge, Reservation, chain_end, next_record, open_ledger
 from tests._processes import Child
 
 START = chain_end([])
@@ -216,11 +217,11 @@ def check_an_accountant(address):
     assert (accountant.epsilon_spent, accountant.epsilon_remaining) == (0.75, 0.25)
     with pytest.raises(BudgetExceededError):
         accountant.charge(PureDP(0.5))
-    with pytest.raises(LedgerError, match="other terms"):
+    with pytest.raises(LedgerError, match="another configuration"):
         PrivacyAccountant(2.0, 0.0, ledger=address)
-    accountant.change_cap(2.0, 0.0, reason="the board said so")
+    accountant.change_limit(2.0, 0.0, reason="the board said so")
     assert accountant.charge(PureDP(0.5)).hash == accountant.verify()
-    assert accountant.report().to_dict()["epsilon"] == {"cap": 2.0, "spent": 1.25}
+    assert accountant.report().to_dict()["epsilon"] == {"limit": 2.0, "spent": 1.25}
     assert PrivacyAccountant(1.0, 0.0, ledger=address, dataset="b").epsilon_spent == 0.0
 
 
@@ -232,10 +233,10 @@ def check_that_a_data_set_has_one_unit(address):
         accountant.charge(PureDP(0.25))
         for other in units:
             if other != unit:
-                with pytest.raises(LedgerError, match="other terms"):
+                with pytest.raises(LedgerError, match="another configuration"):
                     PrivacyAccountant(**at, **other)
         again = PrivacyAccountant(**at, **unit)
-        assert (again.terms, len(again.spends)) == (accountant.terms, 1)
+        assert (again.config, len(again.charges)) == (accountant.config, 1)
 
 
 def check_that_racing_threads_never_pass_the_cap(address):
@@ -262,7 +263,7 @@ def check_who_charges_and_what_for(address):
     assert accountant.as_user("Änn", purpose="report") is ann is pickle.loads(pickle.dumps(ann))
     ann.charge(PureDP(0.25))
     accountant.charge(PureDP(0.25))
-    assert [(one.user, one.purpose) for one in accountant.spends] == [("Änn", "report"), ("", "")]
+    assert [(one.user, one.purpose) for one in accountant.charges] == [("Änn", "report"), ("", "")]
     bodies = [record.body for record in open_ledger(ann._address).records()[1:]]
     assert (bodies[0]["user"], bodies[0]["purpose"]) == ("Änn", "report")
     assert not {"user", "purpose"} & set(bodies[1])
@@ -276,8 +277,8 @@ def check_that_all_caps_hold(address):
     accountant = PrivacyAccountant(3.0, 0.0, ledger=address)
     ann, bob = accountant.as_user("ann", purpose="trial"), accountant.as_user("bob")
     ann.charge(PureDP(0.25))
-    accountant.sub_cap("team", 1.0, 0.0, users=["ann", "bob"], reason="the board")
-    accountant.sub_cap("trial", 0.5, 0.0, purposes=["trial"], reason="the board")
+    accountant.sub_limit("team", 1.0, 0.0, users=["ann", "bob"], reason="the board")
+    accountant.sub_limit("trial", 0.5, 0.0, purposes=["trial"], reason="the board")
     # What was charged before counts too.
     assert (ann.epsilon_remaining, bob.epsilon_remaining) == (0.25, 0.75)
     bob.charge(PureDP(0.5))
@@ -288,16 +289,16 @@ def check_that_all_caps_hold(address):
         (accountant.as_user("c", purpose="trial"), "trial"),
     ):
         assert not user.can_afford(PureDP(0.125))
-        with pytest.raises(BudgetExceededError, match=f"the cap '{name}' has") as refusal:
+        with pytest.raises(BudgetExceededError, match=f"the limit '{name}' has") as refusal:
             user.charge(PureDP(0.125))
         assert pickle.loads(pickle.dumps(refusal.value)).name == name
     accountant.charge(PureDP(1.5))
     assert accountant.epsilon_remaining == 0.5
-    accountant.sub_cap("team", 3.0, 0.0, users=["bob"], reason="the board")
+    accountant.sub_limit("team", 3.0, 0.0, users=["bob"], reason="the board")
     bob.charge(PureDP(0.5))
     with pytest.raises(BudgetExceededError, match="the budget has"):
         bob.charge(PureDP(0.125))
-    assert len(accountant.spends) == 5
+    assert len(accountant.charges) == 5
     accountant.verify()
 
 
@@ -313,12 +314,12 @@ def check_that_a_closed_data_set_accepts_nothing(address):
     uses = (
         lambda: accountant.charge(PureDP(0.25)),
         lambda: accountant.as_user("ann").charge(PureDP(0.25)),
-        lambda: accountant.partition("sites", 2)[0].charge(PureDP(0.25)),
+        lambda: accountant.disjoint("sites", 2)[0].charge(PureDP(0.25)),
         lambda: accountant.reserve(0.25),
         lambda: part.charge(PureDP(0.25)),
         lambda: second.charge(PureDP(0.25)),
-        lambda: accountant.change_cap(9.0, 0.0, reason="more"),
-        lambda: accountant.sub_cap("a", 1.0, 0.0, users=["ann"], reason="more"),
+        lambda: accountant.change_limit(9.0, 0.0, reason="more"),
+        lambda: accountant.sub_limit("a", 1.0, 0.0, users=["ann"], reason="more"),
     )
     for use in uses:
         with pytest.raises(LedgerError, match="closed and accepts no charge: the study is over"):
@@ -336,8 +337,8 @@ def check_that_racing_users_never_pass_a_cap(address):
     """Each of four users has a cap, two of them one together; in the end all are spent."""
     accountant = PrivacyAccountant(22.0, 0.0, ledger=address)
     for user in "abcd":
-        accountant.sub_cap(user, 6.0, 0.0, users=[user], reason="the board")
-    accountant.sub_cap("team", 10.0, 0.0, users=["a", "b"], reason="the board")
+        accountant.sub_limit(user, 6.0, 0.0, users=[user], reason="the board")
+    accountant.sub_limit("team", 10.0, 0.0, users=["a", "b"], reason="the board")
 
     def charge(user):
         for _ in range(6):
@@ -345,7 +346,7 @@ def check_that_racing_users_never_pass_a_cap(address):
                 accountant.as_user(user).charge(PureDP(1.0))
 
     at_once(*[functools.partial(charge, user) for user in "abcdabcd"])
-    users = [spend.user for spend in accountant.spends]
+    users = [spend.user for spend in accountant.charges]
     assert (len(users), users.count("c"), users.count("d")) == (22, 6, 6)
     assert max(users.count("a"), users.count("b")) <= 6
     accountant.verify()
@@ -363,11 +364,11 @@ def race_users(address, times):
     accountant = PrivacyAccountant(1100.0, 0.0, ledger=address)
     each, team = times * 3 // 5, times
     for user in "abcd":
-        accountant.sub_cap(user, each, 0.0, users=[user], reason="the board")
-    accountant.sub_cap("team", team, 0.0, users=["a", "b"], reason="the board")
+        accountant.sub_limit(user, each, 0.0, users=[user], reason="the board")
+    accountant.sub_limit("team", team, 0.0, users=["a", "b"], reason="the board")
     with multiprocessing.get_context("fork").Pool(8) as pool:
         pool.starmap(_charge_as, [(address, user, times) for user in "abcdabcd"])
-    users = [spend.user for spend in accountant.spends]
+    users = [spend.user for spend in accountant.charges]
     counts = {user: users.count(user) for user in "abcd"}
     assert counts["c"] == counts["d"] == each
     assert counts["a"] + counts["b"] == team and max(counts.values()) <= each
@@ -457,7 +458,7 @@ BROKEN_CHAINS = {
     "a changed body": of_row(2, cheaper),
     "a changed body of another data set": of_row(5, cheaper),
     "a changed data set": of_row(2, lambda row: [(row[0], "other", *row[2:])]),
-    "a changed kind": of_row(2, lambda row: [(*row[:2], "draw", *row[3:])]),
+    "a changed kind": of_row(2, lambda row: [(*row[:2], "reuse", *row[3:])]),
     "a changed hash": of_row(2, lambda row: [(*row[:4], "f" * 64)]),
     "a changed hash at the end": of_row(5, lambda row: [(*row[:4], "f" * 64)]),
     "a changed number at the end": of_row(5, lambda row: [(9, *row[1:])]),

@@ -10,9 +10,9 @@ import re
 from types import SimpleNamespace
 from urllib.parse import unquote
 
-from skdp.accounting import _records
-from skdp.accounting._chain import NOTHING
 from skdp.exceptions import LedgerError
+from skdp.ledger import _sql
+from skdp.ledger._chain import NOTHING
 
 _KEYWORDS = (
     "user host hostaddr dbname service application_name connect_timeout target_session_attrs "
@@ -30,8 +30,8 @@ CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0
 _CREATE = f"""
 CREATE SCHEMA skdp;
-CREATE TABLE skdp.schema_version AS SELECT {_records.SCHEMA_VERSION} AS version;
-{_records.TABLE.format("skdp.records", "BIGINT")};
+CREATE TABLE skdp.schema_version AS SELECT {_sql.SCHEMA_VERSION} AS version;
+{_sql.TABLE.format("skdp.records", "BIGINT")};
 """
 # Any number that everyone who creates the tables agrees on: "skdp" in ASCII.
 _CREATION_LOCK = 0x736B6470
@@ -48,7 +48,7 @@ _VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION
 _in_use: set = set()
 
 
-class PostgreSQLLedger(_records.TableLedger):
+class PostgreSQLLedger(_sql.TableLedger):
     """A ledger in the schema ``skdp`` of a PostgreSQL database.
 
     Writers wait for each other on one table lock, in the order of asking; a record is on the
@@ -109,8 +109,8 @@ class PostgreSQLLedger(_records.TableLedger):
         return self._connected(begun)
 
     def _commit(self, transaction, row, end):
-        _records.insert_row(transaction.execute, row)
-        _records.read_back(transaction.execute, row, end)
+        _sql.insert_row(transaction.execute, row)
+        _sql.read_back(transaction.execute, row, end)
         versions = _versions(transaction.execute, end)[1]
         transaction.execute("COMMIT")
         self._checked, self._versions = (row[0], row[-1]), versions
@@ -121,9 +121,9 @@ class PostgreSQLLedger(_records.TableLedger):
         before, now = _versions(execute, seen)
         is_new = whole or before != self._versions
         start = NOTHING if is_new else seen
-        end, rows = _records.check_chain(execute, start)
+        end, rows = _sql.check_chain(execute, start)
         transaction.checked = start, rows
-        _records.check_position(execute, seen)
+        _sql.check_position(execute, seen)
         self._checked, self._versions = end, now
         return self._checked
 
@@ -157,7 +157,7 @@ class PostgreSQLLedger(_records.TableLedger):
 
         use = os.getpid(), self.address
         try:
-            with _records.connections():
+            with _sql.connections():
                 if use in _in_use:
                     # Only this thread can be here: the table's lock would be waited for in vain.
                     raise LedgerError(
@@ -198,6 +198,6 @@ def _check_server(execute, address):
     if not _exists(execute):
         raise LedgerError("there is no ledger of skdp in that database")
     version = execute("SELECT max(version) FROM schema_version").fetchone()[0]
-    _records.check_version(version, address)
+    _sql.check_version(version, address)
     if execute("SHOW fsync").fetchone()[0] != "on":
         raise LedgerError("the server runs with fsync=off: a crash would lose charges")

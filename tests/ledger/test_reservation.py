@@ -13,20 +13,11 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPStandardScaler, PrivacyAccountant
-from skdp.accounting import (
-    Allowance,
-    ApproximateDP,
-    Gaussian,
-    Laplace,
-    PlannedCharge,
-    PureDP,
-    Reservation,
-    chain_end,
-    plan_event,
-)
-from skdp.accounting._reservation import ReservedStep, covering_gaussian
-from skdp.accounting._state import Rounds
+from skdp.accounting import ApproximateDP, Gaussian, Laplace, PureDP
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.ledger import Allowance, PlannedCharge, Reservation, chain_end, plan_event
+from skdp.ledger._reservation import ReservedStep, covering_gaussian
+from skdp.ledger._state import Rounds
 from tests._processes import Child
 
 PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75), 0.75))
@@ -74,7 +65,7 @@ def test_gaussians_that_cost_the_same_are_covered_by_one():
 def test_an_allowance_is_used_once():
     accountant = PrivacyAccountant(1.0, 0.0)
     spend = accountant.charge(plan_event(PLAN), label="search", epsilon=1.0)
-    allowance = Allowance(PLAN[1], accountant.terms, spend, steps=2)
+    allowance = Allowance(PLAN[1], accountant.config, spend, steps=2)
     sent = pickle.loads(pickle.dumps(allowance))
     assert clone(allowance, safe=False) is allowance is deepcopy(allowance)
     with pytest.raises(ValueError, match="not planned"):
@@ -86,7 +77,7 @@ def test_an_allowance_is_used_once():
     with pytest.raises(BudgetExceededError):
         pickle.loads(pickle.dumps(allowance)).charge(PureDP(0.5))
     assert sent.charge(PureDP(0.75)).epsilon == 0.75
-    assert accountant.epsilon_spent == 1.0 and len(accountant.spends) == 1
+    assert accountant.epsilon_spent == 1.0 and len(accountant.charges) == 1
 
 
 def test_a_reservation_charges_whole_rounds():
@@ -96,8 +87,8 @@ def test_a_reservation_charges_whole_rounds():
     assert accountant.epsilon_spent == 1.0
     second = b.charge(PureDP(0.75), epsilon=0.75, label="model")
     assert accountant.epsilon_spent == 1.0
-    assert first.hash == second.hash == accountant.spends[0].hash
-    assert [draw.label for draw in accountant.draws] == ["b (model)"]
+    assert first.hash == second.hash == accountant.charges[0].hash
+    assert [draw.label for draw in accountant.reuses] == ["b (model)"]
     b.charge(PureDP(0.75), epsilon=0.75)
     assert accountant.epsilon_spent == 2.0
     with pytest.raises(BudgetExceededError):
@@ -105,9 +96,9 @@ def test_a_reservation_charges_whole_rounds():
     a.charge(Laplace(0.25), epsilon=0.25)
     assert a.reservation.rounds == 2
     report = accountant.report()
-    assert accountant.verify() == report.head_hash and len(report.draws) == 2
+    assert accountant.verify() == report.head_hash and len(report.reuses) == 2
     assert str(report).count("already charged") == 2
-    assert report._repr_html_() and len(report.to_dict()["draws"]) == 2
+    assert report._repr_html_() and len(report.to_dict()["reuses"]) == 2
 
 
 def test_estimators_take_handles():
@@ -118,8 +109,8 @@ def test_estimators_take_handles():
     assert clone(fitted).get_params()["accountant"] is step
     assert pickle.loads(pickle.dumps(fitted)).accountant == step
     assert fitted.privacy_.epsilon == 0.25 and "a plan of 2" in fitted.privacy_.composition
-    assert fitted.privacy_.record == accountant.spends[0].hash
-    allowance = Allowance(PLAN[0], accountant.terms, None, steps=2)
+    assert fitted.privacy_.record == accountant.charges[0].hash
+    allowance = Allowance(PLAN[0], accountant.config, None, steps=2)
     assert scaler.set_params(accountant=allowance).fit([[0.0], [1.0]]).privacy_.record == ""
     with pytest.raises(BudgetExceededError):
         scaler.fit([[0.0], [1.0]])
@@ -131,7 +122,7 @@ def test_another_plan_is_another_reservation():
     other = (PLAN[0], PlannedCharge("b", PureDP(0.5), 0.5))
     Reservation(accountant, PLAN, 1.0, 0.0, name="one").steps[0].charge(Laplace(0.25))
     Reservation(accountant, other, 0.75, 0.0, name="one").steps[1].charge(PureDP(0.5))
-    assert accountant.epsilon_spent == 1.75 and not accountant.draws
+    assert accountant.epsilon_spent == 1.75 and not accountant.reuses
 
 
 def many(steps, accountant, name="one"):
@@ -141,12 +132,12 @@ def many(steps, accountant, name="one"):
 
 def check_rounds(accountant, reservation, uses):
     """Check the ledger against how often each step of a reservation was let run."""
-    rounds = len(accountant.spends)
+    rounds = len(accountant.charges)
     steps = len(reservation.planned)
     assert all(used <= rounds for used in uses), f"{uses} uses of {rounds} rounds"
     assert rounds == max(uses), f"{rounds} rounds were charged for {uses}"
     assert accountant.epsilon_spent == rounds * steps
-    assert rounds + len(accountant.draws) == sum(uses), "something ran that no record shows"
+    assert rounds + len(accountant.reuses) == sum(uses), "something ran that no record shows"
     assert accountant.recompose("basic") == pytest.approx(rounds * steps, rel=1e-9)
     accountant.verify()
 
@@ -224,7 +215,7 @@ def test_a_forged_draw_makes_the_ledger_unreadable():
     reservation.steps[0].charge(PureDP(1.0))
     reservation.steps[1].charge(PureDP(1.0))
     forged = accountant._ledger.read("default")[-1].body
-    accountant._ledger.append("default", chain_end([]), lambda records: ("draw", forged))
+    accountant._ledger.append("default", chain_end([]), lambda records: ("reuse", forged))
     with pytest.raises(LedgerError, match="cannot be read"):
         assert accountant.epsilon_spent
     accountant.verify()
@@ -248,26 +239,26 @@ def test_a_refused_round_changes_nothing():
             reservation.steps[1].charge(event)
     with pytest.raises(BudgetExceededError) as refused:
         reservation.steps[0].charge(PureDP(1.0))
-    assert refused.value.asked == (2.0, 0.0) and refused.value.left == (0.5, 0.0)
+    assert refused.value.asked == (2.0, 0.0) and refused.value.remaining == (0.5, 0.0)
     assert accountant.verify() == before
 
 
 def test_reservations_on_parts_compose_in_parallel():
     accountant = PrivacyAccountant(2.0, 0.0)
-    for part in accountant.partition("clinic", 3, by_index=True):
+    for part in accountant.disjoint("clinic", 3, by_index=True):
         for step in many(2, part).steps:
             assert step.charge(PureDP(1.0)).part.partition == "clinic"
-    assert accountant.epsilon_spent == 2.0 and len(accountant.spends) == 3
+    assert accountant.epsilon_spent == 2.0 and len(accountant.charges) == 3
     assert "part 3 of 3" in str(accountant.report())
 
 
 def test_one_part_does_not_draw_on_the_round_of_another():
     accountant = PrivacyAccountant(9.0, 0.0)
-    left, right = accountant.partition("clinic", 2, by_index=True)
+    left, right = accountant.disjoint("clinic", 2, by_index=True)
     many(2, left).steps[0].charge(PureDP(1.0))
     many(2, right).steps[1].charge(PureDP(1.0))
     many(2, accountant).steps[1].charge(PureDP(1.0))
-    assert len(accountant.spends) == 3 and not accountant.draws
+    assert len(accountant.charges) == 3 and not accountant.reuses
     assert accountant.epsilon_spent == 4.0
 
 
@@ -276,13 +267,13 @@ def test_a_round_is_priced_for_the_group():
     step = Reservation(accountant, (PlannedCharge("a", PureDP(1.0), 1.0),), 3.0, 0.0).steps[0]
     assert step.charge(PureDP(1.0), epsilon=1.0).epsilon == 3.0
     assert accountant.epsilon_spent == 3.0
-    terms = accountant.terms
+    terms = accountant.config
     allowance = Allowance(PlannedCharge("a", PureDP(1.0), 1.0), terms, None)
     assert allowance.charge(PureDP(1.0), epsilon=1.0).epsilon == 3.0
 
 
 def test_a_group_of_an_approximate_release_has_a_finite_price():
-    terms = PrivacyAccountant(6.0, 1e-3, unit="group", max_rows=3).terms
+    terms = PrivacyAccountant(6.0, 1e-3, unit="group", max_rows=3).config
     event = ApproximateDP(0.5, 1e-6)
     spend = Allowance(PlannedCharge("a", event, 0.5, 1e-6), terms, None).charge(event)
     assert spend.epsilon == pytest.approx(1.5)
@@ -327,7 +318,7 @@ def test_processes_share_rounds(tmp_path, begin):
 
 def test_threads_share_rounds():
     reservation = many(3, PrivacyAccountant(1e6, 0.0))
-    allowance = Allowance(reservation.planned[0], reservation.accountant.terms, None)
+    allowance = Allowance(reservation.planned[0], reservation.accountant.config, None)
     used = []
 
     def use():

@@ -24,7 +24,7 @@ class Record(FrozenValue):
     dataset : str
         The data set that the record is about.
     kind : str
-        ``"open"``, ``"charge"``, ``"draw"``, ``"change_cap"``, ``"sub_cap"`` or ``"close"``.
+        ``"open"``, ``"charge"``, ``"reuse"``, ``"change_limit"``, ``"sub_limit"`` or ``"close"``.
     body : dict
         What was recorded, as JSON values.
     hash : str
@@ -32,7 +32,7 @@ class Record(FrozenValue):
 
     Examples
     --------
-    >>> from skdp.accounting import Record, chain_end, next_record
+    >>> from skdp.ledger import Record, chain_end, next_record
     >>> record = next_record(chain_end([]), "default", "open", {"epsilon": 1.0})
     >>> Record.from_row(record.row) == record
     True
@@ -110,7 +110,7 @@ def chain_end(rows: Iterable[tuple], start: tuple[int, str] = NOTHING) -> tuple[
 
     Examples
     --------
-    >>> from skdp.accounting import chain_end
+    >>> from skdp.ledger import chain_end
     >>> chain_end([])[0]
     0
     """
@@ -150,7 +150,7 @@ def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Re
 
     Examples
     --------
-    >>> from skdp.accounting import chain_end, next_record
+    >>> from skdp.ledger import chain_end, next_record
     >>> record = next_record(chain_end([]), "default", "open", {"epsilon": 1.0})
     >>> record.sequence, chain_end([record.row]) == (1, record.hash)
     (1, True)

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from skdp.accounting._chain import NOTHING
-from skdp.accounting._postgres_ledger import PostgreSQLLedger
-from skdp.accounting._records import MemoryLedger
-from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
+from skdp.ledger._chain import NOTHING
+from skdp.ledger._postgres import PostgreSQLLedger
+from skdp.ledger._sql import MemoryLedger
+from skdp.ledger._sqlite import SQLiteLedger
 
 # A user and a password, or the keywords of an address; a path has a slash before them.
 _LIKE_A_SERVER = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]*=")
@@ -51,7 +51,8 @@ class Ledger(Protocol):
     A ledger that tells of each charge; the records stay where another one keeps them.
 
     >>> from skdp import PrivacyAccountant
-    >>> from skdp.accounting import PureDP, open_ledger, register_ledger
+    >>> from skdp.accounting import PureDP
+    >>> from skdp.ledger import open_ledger, register_ledger
     >>> class Telling:
     ...     def __init__(self, address):
     ...         self.kept = open_ledger(address.replace("telling", "memory"))
@@ -64,7 +65,7 @@ class Ledger(Protocol):
     >>> register_ledger("telling", Telling)
     >>> accountant = PrivacyAccountant(1.0, 0.0, ledger="telling://example")
     1 open
-    >>> spend = accountant.charge(PureDP(0.5))
+    >>> charge = accountant.charge(PureDP(0.5))
     2 charge
     """
 
@@ -169,7 +170,7 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
 
     Examples
     --------
-    >>> from skdp.accounting import register_ledger
+    >>> from skdp.ledger import register_ledger
     >>> register_ledger("postgresql", dict)
     Traceback (most recent call last):
     ...
@@ -201,7 +202,7 @@ def open_ledger(address: str) -> Ledger:
 
     Examples
     --------
-    >>> from skdp.accounting import open_ledger
+    >>> from skdp.ledger import open_ledger
     >>> type(open_ledger("budget.db")).__name__
     'SQLiteLedger'
     """

@@ -5,10 +5,10 @@ import uuid
 import pytest
 
 from skdp import LedgerError
-from skdp.accounting import register_ledger
-from tests.accounting import _broken_ledgers as zoo
-from tests.accounting import _ledger_contract as contract
-from tests.accounting._ledger_contract import DAMAGES, LEDGER_CHECKS, WHOLE_CHAINS, check_damage
+from skdp.ledger import register_ledger
+from tests.ledger import _broken_ledgers as zoo
+from tests.ledger import _ledger_contract as contract
+from tests.ledger._ledger_contract import DAMAGES, LEDGER_CHECKS, WHOLE_CHAINS, check_damage
 
 CHECKS = {check.__name__.removeprefix("check_"): check for check in LEDGER_CHECKS}
 BROKEN = {
