@@ -5,11 +5,11 @@ import math
 from dataclasses import field
 from datetime import UTC, datetime
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, get_epsilon
 from skdp.ledger._report import BudgetReport, describe_composition
 from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
@@ -224,11 +224,12 @@ def privacy_report(*sources, audits=(), title="Privacy"):
 
     Parameters
     ----------
-    *sources : fitted estimator, PrivacyAccountant, PrivacyStatement or BudgetReport
-        Of an estimator its `privacy_` and the ledger of its accountant are taken; of a pipeline,
-        a column transformer, a frozen estimator or a search those of its parts, and which parts
-        say nothing. A search and what it published count once in the total, and so does a plan
-        that was charged as one, or that `split_budget` made without an accountant.
+    *sources : fitted estimator, DPScores, PrivacyAccountant, PrivacyStatement or BudgetReport
+        Of an estimator, and of noisy scores, its `privacy_` and the ledger of its accountant are
+        taken; of a pipeline, a column transformer, a frozen estimator or a search those of its
+        parts, and which parts say nothing. A search and what it published count once in the total,
+        and so does a plan that was charged as one, or that `split_budget` made without an
+        accountant.
     audits : sequence, default=()
         Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
     title : str, default="Privacy"
@@ -289,15 +290,14 @@ class _Found:
     """What the sources of a report hold.
 
     `counted` has the statements that add up: what a search published is covered by the statement of
-    the search. `plans` has for each of them the number of the split budget that it is a step of, or
-    None, and `deltas` what the step may spend of delta. `budgets` maps a data set and its last hash
-    to a report, `terms` to what its charges add up by.
+    the search. `plans` has for each of them the number and the plan of the split budget that it is
+    a step of, or None: copies of a pipeline have one plan, and are fitted apart. `budgets` maps a
+    data set and its last hash to a report, `terms` to what its charges add up by.
     """
 
     def __init__(self):
         self.statements, self.counted, self.without_statement = [], [], []
         self.plans, self.plan, self.n_plans = [], None, 0
-        self.deltas = []
         self.budgets, self.terms = {}, {}
 
     def add(self, source, name, covered=False):
@@ -312,15 +312,18 @@ class _Found:
             self.add(source.estimator, type(source.estimator).__name__, covered)
         elif hasattr(source, "get_params"):
             self._add_estimator(source, name, covered)
+        elif isinstance(getattr(source, "privacy_", None), PrivacyStatement):
+            # Noisy scores, which are no estimator.
+            self._add_statement(source.privacy_, covered)
+            self._add_ledger(getattr(source, "accountant", None))
         else:
             raise ValueError(f"cannot report on {source!r}")
 
-    def _add_statement(self, statement, covered, delta=0.0):
+    def _add_statement(self, statement, covered):
         self.statements.append(statement)
         if not covered:
             self.counted.append(statement)
             self.plans.append(self.plan)
-            self.deltas.append(delta)
 
     def _add_budget(self, report, terms=None):
         key = report.dataset, report.head_hash
@@ -328,24 +331,29 @@ class _Found:
         if terms is not None:
             self.terms[key] = terms
 
-    def _add_estimator(self, source, name, covered):
-        parts, parameters = _parts(source), source.get_params(deep=False)
-        if hasattr(source, "privacy_"):
-            self._add_statement(source.privacy_, covered, parameters.get("delta", 0.0))
-        elif "epsilon" in parameters:
-            raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
-        elif not parts or hasattr(source, "best_estimator_"):
-            # A search without a statement looked at scores of the same rows to choose its best
-            # part.
-            self.without_statement.append(name)
-        accountant = parameters.get("accountant")
+    def _add_ledger(self, accountant):
         # A step of a plan is charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if hasattr(accountant, "report"):
             self._add_budget(accountant.report(), accountant.config)
-        begins_plan = self.plan is None and getattr(source, "_is_one_plan", False)
+
+    def _add_estimator(self, source, name, covered):
+        parts, parameters = _parts(source), source.get_params(deep=False)
+        if hasattr(source, "privacy_"):
+            self._add_statement(source.privacy_, covered)
+        elif "epsilon" in parameters:
+            raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
+        elif not parts or _wrapped(source):
+            # A search without a statement looked at scores of the same rows to choose its best
+            # part, and other wrappers may have learnt from them, too.
+            self.without_statement.append(name)
+        self._add_ledger(parameters.get("accountant"))
+        # The plan of the outermost container is that of all steps within it.
+        plan = getattr(source, "_budget_plan", None)
+        begins_plan = self.plan is None and plan is not None
         if begins_plan:
-            self.plan, self.n_plans = self.n_plans, self.n_plans + 1
+            self.plan = self.n_plans, plan
+            self.n_plans += 1
         for part, inner in parts:
             inner_name = f"{name}: {part} ({type(inner).__name__})"
             self.add(inner, inner_name, covered or hasattr(source, "privacy_"))
@@ -357,49 +365,94 @@ class _Found:
         ledgers = self.budgets.items()
         records = {charge.hash: (key, charge) for key, own in ledgers for charge in own.charges}
         charged, others, words_of = {}, {}, {}
-        deltas = {}
-        for plan, statement, delta in zip(self.plans, self.counted, self.deltas, strict=True):
-            deltas[plan] = deltas.get(plan, 0.0) + delta
+        # Several steps that a search published have its one charge, as one object.
+        seen = set()
+        for plan, statement in zip(self.plans, self.counted, strict=True):
+            key = unit = statement.relation, statement.unit
+            unrecorded = []
             for charge in statement.charges:
                 if charge.hash in records:
                     # A plan that was charged as one is the charge of several steps.
                     key, charge = records[charge.hash]
                     charged.setdefault(key, {})[charge.hash] = charge
                 else:
-                    key = statement.relation, statement.unit
-                    others.setdefault(key, {}).setdefault(plan, []).append(charge)
+                    key = unit
+                    if id(charge) not in seen:
+                        unrecorded.append(charge)
+                    seen.add(id(charge))
                 words_of.setdefault(key, []).append(statement.neighbors)
+            if unrecorded:
+                others.setdefault(unit, []).append((plan, unrecorded))
         for key, charges in charged.items():
             terms = self.terms.get(key) or _terms_of(self.budgets[key])
             price = composed_price(tuple(charges.values()), terms)
             rule = describe_composition(terms.composition)
             words = f"{terms.relation}: {_common_neighbors(words_of[key])}"
             yield Total(of, *price, words, rule, *key, len(charges))
-        for key, plans in others.items():
+        for key, of_statements in others.items():
             relation, _ = key
-            alone = plans.pop(None, [])
-            rule = "basic, each split budget as the plan that it is" if plans else "basic"
-            prices = [_price_of_plan(own, deltas[plan], relation) for plan, own in plans.items()]
-            if alone:
-                prices.append(composed_price(alone, LedgerConfig(1.0, 0.0, relation=relation)))
+            left, prices = _take_plans(of_statements, relation)
+            rule = "basic, each split budget as the plan that it is" if prices else "basic"
+            n_charges = len(prices) + sum(map(len, left))
+            # Parts of one model's calls are disjoint from one another, not from other models'.
+            basic = LedgerConfig(1.0, 0.0, relation=relation)
+            prices += [composed_price(charges, basic) for charges in left]
             epsilon, delta = (math.fsum(amounts) for amounts in zip(*prices, strict=True))
             words = f"{relation}: {_common_neighbors(words_of[key])}"
-            yield Total(of, epsilon, delta, words, rule, "", "", len(alone) + len(plans))
+            yield Total(of, epsilon, delta, words, rule, "", "", n_charges)
 
 
-def _price_of_plan(charges, delta, relation):
+def _take_plans(of_statements, relation):
+    """Return the charges of each statement that no plan covers, and the price of each plan."""
+    plans = dict(plan for plan, _ in of_statements if plan is not None)
+    steps = {number: list(plan.planned) for number, plan in plans.items()}
+    covered = {number: [] for number in plans}
+    left = []
+    for plan, charges in of_statements:
+        others = charges
+        if plan is not None:
+            number, _ = plan
+            others = []
+            for charge in charges:
+                is_taken = _take_step(charge, steps[number], relation)
+                (covered[number] if is_taken else others).append(charge)
+        if others:
+            left.append(others)
+    prices = [_price_of_plan(covered[i], plan) for i, plan in plans.items() if covered[i]]
+    return left, prices
+
+
+def _take_step(charge, steps, relation):
+    """Take the first step that covers a charge off the steps of a plan; return False without one.
+
+    A step that was put into the plan later, or was fitted again, is covered only if it costs no
+    more than a step of the plan that nothing else was charged for.
+    """
+    for step in steps:
+        if _is_covered(charge, step, relation):
+            steps.remove(step)
+            return True
+    return False
+
+
+def _is_covered(charge, step, relation):
+    """Return True if a charge costs at most what was planned for a step."""
+    if step.exact:
+        return step.covers(charge.event, relation)
+    delta = getattr(step.event, "delta", 0.0)
+    return charge.epsilon <= step.event.epsilon and charge.delta <= delta
+
+
+def _price_of_plan(charges, plan):
     """Return the (epsilon, delta) of the steps of one split budget.
 
-    All steps were planned before the first one ran. So their events compose as those of one
-    release, which costs less than their sum. Their joint delta is what the steps were given,
-    whether each spends it by itself or not.
+    All steps were planned before the first one ran, and what all of them cost is the plan's price.
+    A few of them may cost less by themselves.
     """
-    epsilon, spent = composed_price(charges, LedgerConfig(1.0, 0.0, relation=relation))
-    if len(charges) == 1:
-        return epsilon, spent
-    delta = max(delta, spent)
-    joint = Composed(tuple(charge.event for charge in charges))
-    return min(epsilon, get_epsilon(joint, delta, relation=relation)), delta
+    epsilon, delta = (math.fsum(getattr(c, n) for c in charges) for n in ("epsilon", "delta"))
+    if epsilon <= plan.epsilon and delta <= plan.delta:
+        return epsilon, delta
+    return plan.epsilon, plan.delta
 
 
 def _common_neighbors(words):
@@ -417,10 +470,30 @@ def _terms_of(report):
     return LedgerConfig(*report.limit, missing_ids=report.missing_ids, **known)
 
 
+# Where wrappers of scikit-learn, which may learn from rows themselves, keep what they fitted.
+FITTED_PARTS = ("estimators_", "estimator_", "regressor_", "final_estimator_", "best_estimator_")
+
+
 def _parts(estimator):
     """Return names and fitted estimators of which another is made."""
     for attribute in ("steps", "transformers_", "transformer_list"):
         if entries := getattr(estimator, attribute, ()):
             return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
-    best = getattr(estimator, "best_estimator_", None)
-    return [] if best is None else [("best_estimator_", best)]
+    return _wrapped(estimator)
+
+
+def _wrapped(estimator):
+    """Return names and fitted estimators of a search or of another wrapper."""
+    # What a private model is made of has no statement but the model's.
+    is_private = hasattr(estimator, "privacy_")
+    parts = []
+    for attribute in FITTED_PARTS[-1:] if is_private else FITTED_PARTS:
+        found = getattr(estimator, attribute, None)
+        inner = found if isinstance(found, list | tuple | np.ndarray) else [found]
+        numbered = enumerate(inner) if len(inner) > 1 else [("", part) for part in inner]
+        parts += [
+            (f"{attribute}{number}", part)
+            for number, part in numbered
+            if hasattr(part, "get_params")
+        ]
+    return parts

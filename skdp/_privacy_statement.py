@@ -1,9 +1,12 @@
 """What a fitted estimator says about the privacy of what it published."""
 
+from collections import Counter
 from dataclasses import replace
 
+from skdp.mechanisms._stages import joined_calls, sampler_of
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import in_digits
+from skdp.utils._units import for_unit
 from skdp.utils._values import FrozenValue
 
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
@@ -35,12 +38,13 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     unit : str
         What is protected.
     mechanism : str
-        The mechanism that made the release.
+        The mechanism that made the release; after several calls those of all of them.
     noise_scale : float
         The scale of the noise of its main stage: the standard deviation of a Gaussian, the scale
-        of a Laplace distribution, sensitivity over epsilon for the Gamma-norm mechanism.
+        of a Laplace distribution, sensitivity over epsilon for the Gamma-norm mechanism. After
+        several calls that of the call whose noise is smallest beside its sensitivity.
     sensitivity : float
-        What the noise was calibrated to, in the mechanism's norm.
+        What that noise was calibrated to, in the mechanism's norm.
     composition : str
         How this fit's cost adds to the others in the ledger, or "none" without an accountant.
     sampler : str
@@ -68,6 +72,15 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     charges : tuple of Charge
         What each call of `fit` or `partial_fit` cost by itself, with its event. They compose by the
         ledger's rule; without an accountant by basic composition.
+    part_of : str
+        The search that fitted the model, in words, where there was one: the guarantee is then the
+        search's. Empty otherwise.
+    call_number : int
+        The number of the last call of `partial_fit`, 0 of a call of `fit`.
+    call_rows : str
+        What is known of the rows of a call of `partial_fit` beside those of other calls.
+    calls : tuple of PrivacyStatement
+        After several calls: the statement of each of them by itself. Empty after one.
     """
 
     estimator: str
@@ -90,6 +103,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     noise_multiplier: float | None = None
     stages: tuple = ()
     charges: tuple = ()
+    part_of: str = ""
+    call_number: int = 0
+    call_rows: str = ""
+    calls: tuple = ()
 
     # What the text leaves to those who check the mathematics or the ledger.
     of_the_noise = ("noise scale", "sensitivity", "noise multiplier", "stages", "record", "version")
@@ -115,6 +132,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         dict
         """
         values = dict(vars(self))
+        # The fields above say what the calls did together, and `charges` what each cost.
+        for name in ("calls", "call_number", "call_rows"):
+            # Statements that an earlier version pickled have no such values.
+            values.pop(name, None)
         values["public"] = list(self.public)
         values["stages"] = [stage.to_dict() for stage in self.stages]
         values["charges"] = [_charge_values(charge) for charge in self.charges]
@@ -163,6 +184,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "mechanism": self.mechanism,
             "noise_scale": f"{self.noise_scale:g}",
             "sensitivity": f"{self.sensitivity:g}",
+            "part_of": self.part_of,
             "composition": self._composition_in_words(),
             "sampler": self.sampler,
             "public": "; ".join(self.public) or "nothing",
@@ -188,7 +210,9 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
 
     def _record_in_words(self):
         if self.record:
-            return self.record
+            n_missing = sum(not charge.hash for charge in self.charges)
+            missing = f"; {n_missing} of {len(self.charges)} calls: {NO_ACCOUNTANT}"
+            return self.record + (missing if n_missing else "")
         if not self.stages:
             return NOTHING_RELEASED
         if self.composition == "none":
@@ -203,6 +227,87 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             f"{len(self.charges)} calls, each of which goes on from the released weights; the last "
             f"by itself is ({in_digits(last.epsilon, last.delta)})-differentially private"
         )
+
+
+def joined_statement(calls, epsilon, delta, unit):
+    """Return the statement of a model that several calls fitted, one after the other.
+
+    Parameters
+    ----------
+    calls : tuple of PrivacyStatement
+        That of each call by itself, in their order. They protect the same.
+    epsilon, delta : float
+        The guarantee of all calls together.
+    unit : {"row", "group", "person"}
+        What is protected.
+
+    Returns
+    -------
+    PrivacyStatement
+    """
+    last = calls[-1]
+    stages = ()
+    for call in calls:
+        stages = joined_calls(stages, call.stages)
+    # The noise that reveals most.
+    main = min(calls, key=_noise_over_sensitivity)
+    return replace(
+        last,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=_counted([call.mechanism for call in calls]),
+        noise_scale=main.noise_scale,
+        sensitivity=main.sensitivity,
+        noise_multiplier=main.noise_multiplier,
+        sampler=_sampler_of_calls(calls, stages, unit),
+        public=tuple(dict.fromkeys(words for call in calls for words in call.public)),
+        seeded=any(call.seeded for call in calls),
+        version=_distinct([call.version for call in calls]),
+        dataset=_distinct([call.dataset for call in calls if call.dataset]),
+        part_of=_distinct([call.part_of for call in calls if call.part_of]),
+        stages=stages,
+        charges=tuple(charge for call in calls for charge in call.charges),
+        calls=calls if len(calls) > 1 else (),
+    )
+
+
+def _noise_over_sensitivity(call):
+    if call.noise_multiplier is not None:
+        return call.noise_multiplier
+    return call.noise_scale / call.sensitivity if call.sensitivity else 0.0
+
+
+def _distinct(texts):
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _counted(texts):
+    """Return different texts, each with the number of calls that it is about."""
+    counts = Counter(texts)
+    if len(counts) == 1:
+        return texts[0]
+    return "; ".join(
+        f"{count} call{'s' if count > 1 else ''}: {text}" for text, count in counts.items()
+    )
+
+
+def _sampler_of_calls(calls, stages, unit):
+    """Return which rows the stages of all calls read, and how the rows of the calls are related."""
+    parts = [for_unit(sampler_of(stages), unit)]
+    # Consecutive calls of which the same is known are one part.
+    runs = []
+    for call in calls:
+        known = call.call_rows
+        if runs and runs[-1][2] == known:
+            runs[-1][1] = call.call_number
+        else:
+            runs.append([call.call_number, call.call_number, known])
+    for first, last, known in runs:
+        if first == 0:
+            continue
+        named = f"call {last}" if first == last else f"call {first} to call {last}"
+        parts.append(f"{named} of partial_fit: {known}")
+    return "; ".join(parts)
 
 
 def _charge_values(charge):

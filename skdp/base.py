@@ -23,9 +23,9 @@ from skdp.accounting import Composed, Guarantee
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
 from skdp.ledger._report import describe_composition, describe_relation, describe_unit
-from skdp.ledger._state import Charge, LedgerConfig, composed_price
+from skdp.ledger._state import Charge, LedgerConfig
 from skdp.mechanisms._plan import plan_for
-from skdp.mechanisms._stages import joined_calls, sampler_of, stages_of
+from skdp.mechanisms._stages import sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import Door, RandomSource
 from skdp.noise._source import is_inside_release
@@ -33,7 +33,7 @@ from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._callers import check_callers, gets_generated_folds, is_sent_to_workers
 from skdp.utils._dask import Run
 from skdp.utils._docstrings import complete_docstrings
-from skdp.utils._findings import collect_findings, warn_of_findings
+from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
 from skdp.utils._fit_arguments import forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
@@ -355,6 +355,9 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
             self._labels_in = labels_apart(X)
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
+            shape = table.shape
+            params = self.get_params(deep=False)
+            report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
             self._run(fit, progress, table, plan, self._statement(plan))
         return self
 
@@ -652,6 +655,7 @@ class PrivateFit(PrivateRelease):
         super().__init__(label=type(estimator).__name__, **own)
         self._estimator = estimator
         self._published = False
+        self._own = None
 
     def __enter__(self):
         self._forget()
@@ -762,16 +766,14 @@ class PrivateFit(PrivateRelease):
         stages = stages_of(mechanism) if stages is None else stages
         stages = () if nothing else tuple(stage.for_unit(terms.unit) for stage in stages)
         sampler = sampler_of(stages) if sampler is None or nothing else sampler
-        own = () if self._nothing_charged else (self._own_charge(mechanism),)
-        charges, stages = (*self._earlier_charges, *own), joined_calls(self._earlier_stages, stages)
-        price = self.price(mechanism)
-        epsilon, delta = self._composed(charges) if charges else (price.epsilon, price.delta)
+        charges = () if self._nothing_charged else (self.own_charge(mechanism),)
+        price = charges[0] if charges else self.price(mechanism)
         for name, value in released.items():
             setattr(self._estimator, name, value)
-        self._estimator.privacy_ = PrivacyStatement(
+        own = PrivacyStatement(
             estimator=self._label,
-            epsilon=epsilon,
-            delta=delta,
+            epsilon=price.epsilon,
+            delta=price.delta,
             relation=terms.relation,
             unit=describe_unit(terms.unit, terms.max_rows, terms.missing_ids),
             mechanism=mechanism.name,
@@ -792,13 +794,23 @@ class PrivateFit(PrivateRelease):
             stages=stages,
             charges=charges,
         )
+        self._estimator.privacy_ = self._statement_of_model(own)
         self._published = True
 
-    # What the model that is fitted has released before this fit.
-    _earlier_charges = _earlier_stages = ()
+    def _statement_of_model(self, own):
+        """Return the statement of the fitted model, of which that of this fit is `own`."""
+        return own
 
-    def _own_charge(self, mechanism):
-        """Return this fit's charge: that of the ledger, or what it would have been."""
+    def own_charge(self, mechanism):
+        """Return this fit's charge: that of the ledger, or what it would have been.
+
+        It is one object, however often it is asked for, so that a report counts it once.
+        """
+        if self._own is None:
+            self._own = self._make_charge(mechanism)
+        return self._own
+
+    def _make_charge(self, mechanism):
         charge = self.spend
         if charge is None:
             price = self.price(mechanism)
@@ -809,10 +821,6 @@ class PrivateFit(PrivateRelease):
         # The statement is public: who charged, when and why stays in the ledger, and so does the
         # number of earlier charges.
         return replace(charge, user="", purpose="", time="", sequence=0)
-
-    def _composed(self, charges):
-        """Return the (epsilon, delta) of all charges of the model together."""
-        return composed_price(charges, self.terms)
 
     def _forget(self):
         forget_fitted(self._estimator)

@@ -1,10 +1,12 @@
 """Warnings of columns of which little was released: free, as they follow from the release."""
 
+import uuid
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import skdp
 from skdp import (
@@ -209,9 +211,80 @@ def test_columns_whose_names_are_those_of_identifiers_are_reported(name):
     y = frame["valid"]
     (message,) = said(lambda: DPAdditiveClassifier(2.0).fit(frame, y))
     assert f"By the name, column {name!r} may hold identifiers" in message
-    # What is declared is meant.
+    # Bounds do not make numbers of it that mean something.
     bounds = {name: (0, n), "grid": (0, 1)}
-    assert said(lambda: DPAdditiveClassifier(2.0, bounds=bounds).fit(frame, y)) == []
+    (message,) = said(lambda: DPAdditiveClassifier(2.0, bounds=bounds).fit(frame, y))
+    assert f"By the name, column {name!r} may hold identifiers" in message
+    # A short list of categories does: it is the place of a shop, say.
+    frame[name] = np.arange(n) % 5
+    categories = {name: [*range(5)]}
+    model = DPAdditiveClassifier(2.0, categories=categories, bounds={"grid": (0, 1)})
+    assert said(lambda: model.fit(frame, y)) == []
+
+
+READERS = {
+    "one-hot": DPOneHotEncoder(delta=1e-6),
+    "target": skdp.DPTargetEncoder(delta=1e-6),
+    "vectorizer": skdp.DPTableVectorizer(delta=1e-6),
+    "additive": DPAdditiveClassifier(delta=1e-6),
+    "naive Bayes": skdp.DPHistogramNB(delta=1e-6),
+}
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("name", READERS)
+def test_as_many_categories_as_rows_are_reported(name, unit):
+    """Whether they are declared or found, whatever the column is called, and not of fewer."""
+    n = 400
+    frame = pd.DataFrame({"customer": [f"c{i}" for i in range(n)], "shop": ["x", "y"] * (n // 2)})
+    y = np.arange(n) % 2
+    groups = {"groups": np.arange(n) // 2} if unit == "person" else {}
+    n_units = n // 2 if groups else n
+    few = {"shop": ["x", "y"]}
+
+    def fit(customers, **params):
+        own = {"categories": few | {"customer": customers}} | params
+        model = clone(READERS[name]).set_params(**own)
+        return said(lambda: model.fit(frame, y, **groups))
+
+    (message,) = fit([f"c{i}" for i in range(n_units)])
+    assert "nearly as many rows as categories of column 'customer'" in message
+    assert fit([f"c{i}" for i in range(n_units - 1)]) == []
+    if name != "target":
+        # So much epsilon finds values of a few rows.
+        frame["customer"] = [f"c{i // 4}" for i in range(n)]
+        (message,) = fit("auto", epsilon=200.0, delta=0.1)
+        assert "nearly as many rows as categories of column 'customer'" in message
+    frame["customer"] = [f"c{i % 4}" for i in range(n)]
+    assert fit("auto", epsilon=200.0, delta=0.1) == []
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_column_of_a_type_of_identifiers_is_refused_with_this_remedy(name):
+    accountant = PrivacyAccountant(10.0, 0.1)
+    frame = pd.DataFrame({"key": [uuid.UUID(int=i) for i in range(60)]})
+    with pytest.raises(ValueError, match="leave a column of identifiers out"):
+        clone(READERS[name]).set_params(accountant=accountant).fit(frame, np.arange(60) % 2)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("declared", [None, {"user_id": (0, 400), "age": (0, 400)}, (0, 400)])
+@pytest.mark.parametrize(
+    "model",
+    [DPStandardScaler(100.0), skdp.DPKMeans(100.0, n_clusters=2), skdp.DPGaussianNB(100.0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_readers_of_numbers_report_names(model, declared):
+    n = 400
+    frame = pd.DataFrame({"user_id": np.arange(n), "age": np.arange(n) % 90})
+    model = clone(model).set_params(bounds="auto" if declared is None else declared)
+    messages = said(lambda: model.fit(frame, np.arange(n) % 2))
+    assert any("By the name, column 'user_id' may hold identifiers" in each for each in messages)
+    frame = frame.rename(columns={"user_id": "height"})
+    if isinstance(declared, dict):
+        model.set_params(bounds={"height": (0, 400), "age": (0, 400)})
+    messages = said(lambda: model.fit(frame, np.arange(n) % 2))
+    assert not any("identifiers, from" in each for each in messages)
 
 
 def test_columns_of_as_many_values_as_rows_are_to_be_left_out():

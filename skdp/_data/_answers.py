@@ -67,7 +67,7 @@ def _answer_by_parts(estimator, name, chunked, *, is_lazy):
     bare = copy(estimator)
     bare.accountant = bare.random_state = bare._skl_callbacks = None
     if (statement := getattr(estimator, "privacy_", None)) is not None:
-        bare.privacy_ = replace(statement, dataset="", record="", charges=())
+        bare.privacy_ = replace(statement, dataset="", record="", charges=(), calls=())
     names = vars(bare).pop("feature_names_in_", None)
     if names is not None:
         # Blocks have no names, but parameters may call columns by them.

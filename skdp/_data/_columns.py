@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import Rows, cut, map_over, sum_over
 from skdp._data._persons import count_over, counts_of
-from skdp._data._refusals import check_finite, column_name, in_one
+from skdp._data._refusals import TYPED, check_finite, column_name, in_one
 from skdp._data._tables import check_chunks, read_form, read_table
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
@@ -428,10 +428,11 @@ def check_label_forms(values, name):
     """
     kind = kind_without_form(values)
     if kind is not None:
+        typed = f"{TYPED[kind]}; to use it as a label, " if kind in TYPED else ""
         raise ValueError(
             f"{name} holds {kind}, and categories are found of text and of numbers below 2**53 "
-            "only: turn each value of the column into text, by X[column].astype(str) in pandas or "
-            "str(value) elsewhere"
+            f"only: {typed}turn each value of the column into text, by X[column].astype(str) in "
+            "pandas or str(value) elsewhere"
         )
     return values
 

@@ -6,12 +6,13 @@ numbers into strings where one is a string, and scikit-learn's conversions of sp
 all rows where one is unsorted. What of a table is public is written in ``docs/relations.md``.
 """
 
+import datetime
 from collections.abc import Mapping, Sized
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from skdp._data._refusals import no_numbers
+from skdp._data._refusals import TYPED_DATES, TYPED_DURATIONS, no_numbers
 from skdp.utils._frames import NUMBERS, TIMES
 from skdp.utils._labels import is_missing
 
@@ -107,7 +108,10 @@ def _as_number(value, name):
     except OverflowError:
         raise ValueError(f"{name} contains a value too large for dtype('float64')") from None
     except TypeError as error:
-        raise TypeError(f"{no_numbers(name)} ({error})") from None
+        typed = ""
+        if isinstance(value, datetime.date | datetime.timedelta):
+            typed = f"; {TYPED_DURATIONS if isinstance(value, datetime.timedelta) else TYPED_DATES}"
+        raise TypeError(f"{no_numbers(name)}{typed} ({error})") from None
     except ValueError:
         raise no_numbers(name) from None
 

@@ -19,6 +19,27 @@ PREPARED = (
     "declare the column's labels there"
 )
 
+# What to do with values that are neither text nor numbers. Python's dates and durations lie in
+# columns of objects, whose type says nothing of them.
+TYPED_DATES = (
+    "to use it as a date, give the column a type of dates: pd.to_datetime(X[column]) in pandas, "
+    "pl.Series(values, dtype=pl.Datetime) in polars, values.astype('datetime64[us]') in NumPy"
+)
+TYPED_DURATIONS = (
+    "to use it as a duration, give the column a type of durations: pd.to_timedelta(X[column]) in "
+    "pandas, pl.Series(values, dtype=pl.Duration) in polars, values.astype('timedelta64[us]') in "
+    "NumPy"
+)
+NO_IDENTIFIERS = (
+    "leave a column of identifiers out, as a model learns nothing from it about new rows"
+)
+TYPED = {
+    "dates": TYPED_DATES,
+    "dates with a time zone": TYPED_DATES,
+    "durations": TYPED_DURATIONS,
+    "values of type UUID": NO_IDENTIFIERS,
+}
+
 
 def column_name(j, names=None):
     """Return what a column is called in an error: by its name where there are names."""

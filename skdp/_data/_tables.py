@@ -10,7 +10,7 @@ from skdp._data._parts import Rows, map_over, sum_over
 from skdp._data._refusals import check_finite, check_no_label_is_missing, column_name, no_numbers
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, form_of
-from skdp.utils._labels import INTEGERS_APART, is_missing
+from skdp.utils._labels import INTEGERS_APART, is_missing, text_array
 from skdp.utils._row_wise import row_products
 from skdp.utils._values import FrozenValue
 
@@ -325,7 +325,7 @@ def target_array(y):
             return np.array([int(v) for v in plain])
         if kinds == {"string"}:
             # Of a member of an Enum numpy takes the name, cut to the longest value.
-            return np.array([str.__str__(v) for v in cells])
+            return text_array([str.__str__(v) for v in cells])
         return _unless_rounded(cells)
     if _frames.is_frame(y):
         columns = _frames.columns_of(y)

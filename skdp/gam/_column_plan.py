@@ -19,7 +19,13 @@ from skdp.mechanisms._stages import UNNAMED, stages_of
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
-from skdp.utils._findings import NO_CATEGORIES, ONE_BIN, report_finding, report_identifiers
+from skdp.utils._findings import (
+    NO_CATEGORIES,
+    ONE_BIN,
+    report_finding,
+    report_identifiers,
+    report_many_labels,
+)
 
 
 class BoundsSearch(BoundsPlan):
@@ -319,6 +325,7 @@ class ColumnsPlan(PlanValue):
             lists = self.discovery.run(table.several(labels), source, persons)
             found |= zip(labels, lists, strict=True)
             report_finding(NO_CATEGORIES, [j for j in labels if not len(found[j])])
+            report_many_labels({j: len(found[j]) for j in labels}, self.n_rows)
         if numbers:
             read = partial(_numbers, columns=[(self.columns[j], j) for j in numbers])
             ends = self.search.run(table.rows(read, len(numbers)), source, persons, numbers)

@@ -16,7 +16,7 @@ from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
 from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
 from skdp._data._persons import counts_of, no_counts, times_shares
-from skdp._data._refusals import check_finite, column_name, in_one
+from skdp._data._refusals import TYPED, check_finite, column_name, in_one
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
@@ -66,13 +66,18 @@ class Column(FrozenValue, kw_only=True, eq=False):
             numbers = self.numbers(values)
         except Exception:
             # "auto" is advised only where it can find the column's values.
-            if kind_without_form(values) is None:
-                remedy = "or give categories={column: 'auto'} to find them"
+            kind = kind_without_form(values)
+            message = f"{name} holds values that are no {self.kind}s: declare its categories, "
+            if kind in TYPED and values.dtype.kind == "O":
+                message = (
+                    f"{name} holds {kind} in a column of objects: {TYPED[kind]}; to use it as a "
+                    "label, turn each value into text, by X[column].astype(str) in pandas"
+                )
+            elif kind is None:
+                message += "or give categories={column: 'auto'} to find them"
             else:
-                remedy = "or turn each value into text, by X[column].astype(str) in pandas"
-            raise ValueError(
-                f"{name} holds values that are no {self.kind}s: declare its categories, {remedy}"
-            ) from None
+                message += "or turn each value into text, by X[column].astype(str) in pandas"
+            raise ValueError(message) from None
         check_finite(numbers, name, allow_nan=True)
         return numbers if self.kind == "number" else values
 
@@ -208,6 +213,9 @@ def _checked_bounds(column, limit):
             raise ValueError(
                 f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
             ) from None
+    for kind, words in (("date", "dates"), ("duration", "durations")):
+        if column.kind == "number" and any(_is_time(end, kind) for end in limit):
+            raise ValueError(f"bounds are {words}, but the column's type is not: {TYPED[words]}")
     return tuple(end.item() for end in check_bounds(limit, 1))
 
 
@@ -215,6 +223,15 @@ def _is_bound_of(kind, end):
     """Say whether a bound is of the kind of a column of dates or of durations."""
     is_duration = isinstance(end, np.timedelta64 | datetime.timedelta)
     return is_duration if kind == "duration" else not (is_duration or isinstance(end, Real))
+
+
+def _is_time(end, kind):
+    """Return True if a bound of a column of numbers is a date, or a duration."""
+    times = {
+        "date": (np.datetime64, datetime.date),
+        "duration": (np.timedelta64, datetime.timedelta),
+    }
+    return isinstance(end, times[kind])
 
 
 def _days(values):

@@ -4,10 +4,10 @@ import math
 import os
 import uuid
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
+from skdp._privacy_statement import joined_statement
 from skdp._sgd._defaults import Settings, automatic_settings
 from skdp._sgd._plan import SAMPLINGS
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
@@ -19,7 +19,6 @@ from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils import _validation as checks
 from skdp.utils._fit_progress import FitProgress
-from skdp.utils._units import UnitText, for_unit
 
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
@@ -32,10 +31,6 @@ ROWS_OF_A_CALL = {
 
 # Of calls that are in no ledger there may be any number.
 MOST_CALLS = 2**53
-
-
-def _reads_in_call(sampler, call, unit):
-    return f"{for_unit(sampler, unit)}; {call}"
 
 
 class PartialFit(PrivateFit):
@@ -56,9 +51,6 @@ class PartialFit(PrivateFit):
     def _earlier(self):
         return self._attributes.get("privacy_")
 
-    _earlier_charges = property(lambda self: getattr(self._earlier, "charges", ()))
-    _earlier_stages = property(lambda self: getattr(self._earlier, "stages", ()))
-
     def check_plan(self, plan):
         """Raise `ValueError` if the calls so far protect something else than this one."""
         super().check_plan(plan)
@@ -77,16 +69,28 @@ class PartialFit(PrivateFit):
         self._accountant = self._estimator._next_part()
         return super().charge(plan)
 
-    def _own_charge(self, mechanism):
-        charge = super()._own_charge(mechanism)
+    def _make_charge(self, mechanism):
+        charge = super()._make_charge(mechanism)
         if self._accountant is None and self._estimator.partial_fit_rows == "disjoint":
-            call = getattr(self._estimator, "n_partial_fits_", 0)
+            call = self._attributes.get("n_partial_fits_", 0)
             charge = replace(charge, part=Part("partial_fit", call, MOST_CALLS, False))
         return charge
 
+    def _statement_of_model(self, own):
+        """Return what all calls did together, of which this one is the last."""
+        earlier = self._earlier
+        # A model that one call fitted has that call's statement.
+        before = () if earlier is None else earlier.calls or (earlier,)
+        number = self._attributes.get("n_partial_fits_", 0) + 1
+        rows = ROWS_OF_A_CALL[self._estimator.partial_fit_rows]
+        calls = (*before, replace(own, call_number=number, call_rows=rows))
+        charges = [charge for call in calls for charge in call.charges]
+        return joined_statement(calls, *self._composed(charges), self.terms.unit)
+
     def _composed(self, charges):
+        """Return the (epsilon, delta) of all charges of the model together."""
         try:
-            epsilon, delta = super()._composed(charges)
+            epsilon, delta = composed_price(charges, self.terms)
         except ValueError:
             epsilon = delta = math.inf
         if epsilon < math.inf:
@@ -192,10 +196,7 @@ class PrivateSGDModel(PrivateLinearModel):
             plan = self._plan_call(table.shape, fit.guarantee, centred=begins)
             start = None if begins else self._weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
-            rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             said = self._statement(plan) | {"n_partial_fits_": call}
-            text = partial(_reads_in_call, plan.sampler, f"call {call} of partial_fit: {rows}")
-            said["sampler"] = UnitText(text)
             self._run(fit, progress, table, plan, said, start=start)
         return self
 

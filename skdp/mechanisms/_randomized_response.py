@@ -329,7 +329,20 @@ def categories_array(categories):
         If `categories` is not a sequence (a string, set or mapping is none), or is empty, or a
         label is missing (NaN), repeated, not hashable, or ends in a NUL, which numpy drops.
     """
-    labels = _distinct_labels(categories)
+    return labels_array(_distinct_labels(categories))
+
+
+def labels_array(labels):
+    """Return labels as an array that holds them unchanged; see `categories_array`.
+
+    Parameters
+    ----------
+    labels : list
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+    """
     if any(all(isinstance(label, kind) for label in labels) for kind in (str, numbers.Real)):
         array = np.asarray(labels)
         if array.dtype.kind in "biufU" and array.tolist() == labels:

@@ -20,6 +20,7 @@ from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
+from skdp.pipeline._selectable import check_selectable
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_boolean, check_choice, check_integer
@@ -155,8 +156,9 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     classes_ : ndarray of shape (n_classes,)
         The class labels, of a classifier.
     privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions. It is the statement to quote: that
-        of `best_estimator_` speaks of one step.
+        What was guaranteed, and under which assumptions. That of `best_estimator_` has the same
+        epsilon and delta, as the choice of its parameters is a part of what it tells, and
+        describes the noise of its own fit.
     """
 
     estimator: BaseEstimator = field(kw_only=False)
@@ -223,6 +225,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     def _charged(self, fit, X, y, groups, params):
         """Read the rows, plan and charge: all of a fit that is before its first run."""
         self._check_parameters()
+        check_selectable(self.estimator, X)
         rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
@@ -326,16 +329,20 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
                 last = parts[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
             released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
-            if not plan.refits:
-                # A model that was chosen among others costs what the choice costs.
-                price = fit.spend or plan
-                for part in parts:
-                    own = part.privacy_
-                    whole = {"epsilon": price.epsilon, "delta": price.delta}
-                    charges = tuple(
-                        replace(charge, event=charged.event, **whole) for charge in own.charges
-                    )
-                    part.privacy_ = replace(own, charges=charges, **whole)
+            # The fit of a chosen model is one of many that were charged as one: what the model
+            # tells of the rows includes the choice. All of its steps have the one charge.
+            spend = fit.own_charge(charged)
+            for part in parts:
+                part.privacy_ = replace(
+                    part.privacy_,
+                    epsilon=spend.epsilon,
+                    delta=spend.delta,
+                    part_of=f"{type(self).__name__}: epsilon and delta are those of the search, "
+                    "whose one charge covers all fits, the choice and the scores",
+                    seeded=part.privacy_.seeded or spend.seeded,
+                    charges=(spend,),
+                    calls=(),
+                )
         public = plan.task.public("the candidates")
         sampler = WORDS[plan.strategy]
         fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)

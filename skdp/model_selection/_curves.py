@@ -10,6 +10,7 @@ from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
+from skdp.pipeline._selectable import check_selectable
 from skdp.utils._docstrings import documented
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._units import UnitText
@@ -248,6 +249,7 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
     asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
+        check_selectable(estimator, X)
         rows = Rows.read(result, fit, X, y, options["groups"])
         price = fit.guaranteed(options["epsilon"], options["delta"])
         task = make_task(estimator, grid, rows, price, **asked)
@@ -264,6 +266,8 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
         fit.publish(
             plan,
             public=task.public("the parameters"),
+            # The scores depend on the fits, which were charged with them.
+            stages=(*plan.training_stages, *plan.stages),
             sampler=UnitText(
                 lambda unit: f"each {unit} in all training sets but its own, and scored in its own"
             ),

@@ -12,11 +12,13 @@ from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import check_accepted
+from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
 from skdp.utils._callers import register_step_reader
 from skdp.utils._fit_arguments import forget_fitted
 from skdp.utils._frames import check_names_differ
+from skdp.utils._values import FrozenValue
 
 # Private fits look at the pipelines around them, and stand below this package.
 register_step_reader(find_raw_steps)
@@ -26,6 +28,22 @@ NO_COLUMNS = (
     "charged stays charged. Declare the categories, or give DPOneHotEncoder(other=...) a label "
     "for all others, which has a column in any case"
 )
+
+
+class BudgetPlan(FrozenValue):
+    """What `split_budget` planned without an accountant, for reports.
+
+    Parameters
+    ----------
+    planned : tuple of PlannedCharge
+        What each private step was given.
+    epsilon, delta : float
+        What all of them cost together.
+    """
+
+    planned: tuple
+    epsilon: float
+    delta: float
 
 
 class CheckedFitsMixin:
@@ -46,8 +64,9 @@ class CheckedFitsMixin:
     judges_steps = True
     # What the plan was told: the names of steps that learn, and need no protection.
     _public_steps = ()
-    # All private steps were planned together, before any of them ran: a report composes them so.
-    _is_one_plan = True
+    # All private steps were planned together, before any of them ran, for the price of this plan.
+    # None where a ledger has it, or where there is one step.
+    _budget_plan = None
 
     def _fit_checked(self, fit, X, y, params):
         if self.checks_fits:
@@ -55,6 +74,7 @@ class CheckedFitsMixin:
                 if self.judges_steps:
                     self._check_steps()
                 check_names_differ(X)
+                check_selectable(self, X)
                 check_fit_params(self, params)
                 check_parameters(self, PublicTable.of_fit(self, X, y))
                 read_raw_cells(self, X, y, params)
@@ -100,6 +120,7 @@ class CheckedFitsMixin:
 
     def _judged_likewise(self, other):
         other._public_steps, other.judges_steps = self._public_steps, self.judges_steps
+        other._budget_plan = self._budget_plan
         return other
 
     def fit(self, X, y=None, **params):
@@ -147,7 +168,7 @@ CHECKED = {
 }
 
 
-def with_checked_fits(pipe, public_steps=()):
+def with_checked_fits(pipe, public_steps=(), budget_plan=None):
     """Return a container whose fits check all steps and their parameters first.
 
     Parameters
@@ -156,6 +177,8 @@ def with_checked_fits(pipe, public_steps=()):
         Not fitted. One that is no container checks its parameters itself.
     public_steps : sequence of str, default=()
         The names of steps that learn from data, declared not to need protection.
+    budget_plan : BudgetPlan, default=None
+        What the steps were planned to cost.
 
     Returns
     -------
@@ -172,4 +195,5 @@ def with_checked_fits(pipe, public_steps=()):
     # `set_output` and requests for metadata are kept beside the parameters.
     vars(checked).update(vars(pipe))
     checked._public_steps = tuple(public_steps)
+    checked._budget_plan = budget_plan
     return checked

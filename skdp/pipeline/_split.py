@@ -13,7 +13,7 @@ from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._additive import RawTableModel
 from skdp.ledger import PrivacyAccountant, Reservation
-from skdp.pipeline._checked_fits import with_checked_fits
+from skdp.pipeline._checked_fits import BudgetPlan, with_checked_fits
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._parameters import PublicTable, check_parameters
@@ -120,9 +120,10 @@ def split_budget(
     known = PublicTable(n_rows=n_samples, n_columns=n_features, classes=classes)
     check_parameters(plan.with_budget(epsilon, row), known)
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
-    if accountant is None:
-        return with_checked_fits(plan.with_budget(scale * epsilon, row), public_steps)
     charges = plan.charges(scale * epsilon, row)
+    if accountant is None:
+        known = BudgetPlan(charges, epsilon, delta)
+        return with_checked_fits(plan.with_budget(scale * epsilon, row), public_steps, known)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)

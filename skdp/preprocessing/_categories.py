@@ -10,14 +10,19 @@ import numpy as np
 
 from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
 from skdp._data._parts import gather_over
-from skdp._data._persons import shares_of, units_of_labels
+from skdp._data._persons import n_units, shares_of, units_of_labels
 from skdp._data._refusals import column_name, in_one
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
 from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
-from skdp.mechanisms._randomized_response import categories_array
+from skdp.mechanisms._randomized_response import categories_array, labels_array
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._findings import NO_CATEGORIES, report_finding, report_identifiers
+from skdp.utils._findings import (
+    NO_CATEGORIES,
+    report_finding,
+    report_identifiers,
+    report_many_labels,
+)
 from skdp.utils._frames import objects
 from skdp.utils._labels import INTEGERS_APART, UNDECLARED, canonical_label, category_codes
 from skdp.utils._validation import code_type, is_auto
@@ -159,6 +164,8 @@ class MixedCategories(MechanismPlan):
         sought = [j for j, own in enumerate(self.categories) if own is None]
         columns = threshold.found(table.several(sought), source, persons)
         report_identifiers(table, sought)
+        n_labels = {j: len(own) for j, (own, _) in zip(sought, columns, strict=True)}
+        report_many_labels(n_labels, n_units(table, persons))
         report_finding(
             NO_CATEGORIES, [j for j, own in zip(sought, columns, strict=True) if not len(own[0])]
         )
@@ -421,6 +428,8 @@ class StabilityThreshold(StatisticPlan):
         """
         columns = self.found(table.several(range(self.n_columns)), source, persons)
         report_identifiers(table, range(self.n_columns))
+        n_labels = {j: len(own) for j, (own, _) in enumerate(columns)}
+        report_many_labels(n_labels, n_units(table, persons))
         report_finding(NO_CATEGORIES, [j for j, (own, _) in enumerate(columns) if not len(own)])
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
@@ -521,5 +530,5 @@ def _coded(values):
 def _released_labels(labels):
     """Return released labels as an array whose type says nothing of those that were not."""
     if labels:
-        return categories_array([canonical_label(label) for label in labels])
+        return labels_array([canonical_label(label) for label in labels])
     return np.empty(0, dtype=object)

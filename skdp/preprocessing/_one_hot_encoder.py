@@ -5,7 +5,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.mechanisms._randomized_response import categories_array
+from skdp.mechanisms._randomized_response import labels_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
 from skdp.preprocessing._categories import (
     Declared,
@@ -255,4 +255,4 @@ def _infrequent(categories, counts, least, other):
 def _with_other(labels, other):
     if other is None or position_of(other, labels) >= 0:
         return labels
-    return categories_array([*labels.tolist(), other])
+    return labels_array([*labels.tolist(), other])

@@ -6,8 +6,11 @@ nothing. Nothing may be reported that was computed from rows.
 """
 
 import re
+from collections.abc import Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+import numpy as np
 
 from skdp.utils._warnings import warn_user
 
@@ -15,6 +18,7 @@ NO_BOUNDS = "bounds"
 ROUGH_BOUNDS = "rough bounds"
 NO_CATEGORIES = "categories"
 IDENTIFIERS = "identifiers"
+MANY_LABELS = "many labels"
 ONE_BIN = "bin"
 NO_NORM = "norm"
 
@@ -36,7 +40,11 @@ MESSAGES = {
     ),
     IDENTIFIERS: (
         "By the name, {columns} may hold identifiers, from which a model learns nothing about new "
-        "rows: leave such columns out, or declare bounds or categories."
+        "rows: leave such columns out, or declare the categories of what is none."
+    ),
+    MANY_LABELS: (
+        "There are nearly as many rows as categories of {columns}, as of identifiers, from which a "
+        "model learns nothing about new rows: leave such columns out, or declare fewer categories."
     ),
     ONE_BIN: (
         "Nearly all values of {columns} are in one bin, so the model hardly tells them apart: if "
@@ -49,6 +57,10 @@ MESSAGES = {
 }
 # Words that name identifiers, and what a word is in names such as customer_id and customerID.
 IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email"}
+# A found list of categories is one of identifiers if it is long, and a category has so few rows on
+# average; a declared one if it is as long as the table.
+MIN_IDENTIFIERS = 20
+ROWS_OF_AN_IDENTIFIER = 10
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # A warning names so many columns at most; the number of the others follows.
 MOST_NAMES = 20
@@ -101,9 +113,66 @@ def report_identifiers(table, columns):
     ----------
     table : ColumnTable
     columns : iterable of int
-        Those of which nothing is declared.
+        Those of which no categories are declared.
     """
     report_finding(IDENTIFIERS, [j for j in columns if is_identifier(table.label(j))])
+
+
+def report_many_labels(n_labels, n_units):
+    """Report columns of which nearly as many categories were found as there are rows.
+
+    Parameters
+    ----------
+    n_labels : dict of int to int
+        How many categories were released of each column.
+    n_units : int
+        The public number of rows, or of persons.
+    """
+    report_finding(
+        MANY_LABELS,
+        [
+            j
+            for j, n_found in n_labels.items()
+            if n_found >= max(MIN_IDENTIFIERS, n_units / ROWS_OF_AN_IDENTIFIER)
+        ],
+    )
+
+
+def report_declared_identifiers(params, names, n_columns, n_units):
+    """Report columns that are declared, but whose declaration is one of identifiers.
+
+    Parameters
+    ----------
+    params : dict
+        The estimator's parameters, of which `categories` and `bounds` are read.
+    names : sequence or None
+        The names of the table's columns.
+    n_columns : int
+    n_units : int
+        The public number of rows, or of persons.
+    """
+    lists = _declared_lists(params.get("categories"), names, n_columns)
+    most = max(MIN_IDENTIFIERS, n_units)
+    report_finding(MANY_LABELS, [j for j, labels in lists.items() if len(labels) >= most])
+    if "bounds" in params and names is not None:
+        # Numbers that are called identifiers are, also where bounds are declared for them.
+        numbers = set(range(n_columns)) - set(lists)
+        report_finding(IDENTIFIERS, sorted(j for j in numbers if is_identifier(names[j])))
+
+
+def _declared_lists(categories, names, n_columns):
+    """Return the lists of labels in a parameter that a plan has accepted, by column."""
+    if categories is None or isinstance(categories, str):
+        return {}
+    if isinstance(categories, Mapping):
+        positions = {} if names is None else {name: j for j, name in enumerate(names)}
+        entries = {positions.get(name, name): own for name, own in categories.items()}
+    elif any(isinstance(own, list | tuple | np.ndarray) for own in categories):
+        entries = dict(enumerate(categories))
+    else:
+        # One flat list is for every column.
+        entries = dict.fromkeys(range(n_columns), categories)
+    return {j: own for j, own in entries.items() if own is not None and not isinstance(own, str)}
 
 
 def is_identifier(name):
@@ -139,7 +208,7 @@ def warn_of_findings(label, findings, names=None):
         text = "\n".join(sentences)
         warn_user(
             f"{label} released little of some columns. This warning is computed from what was "
-            f"released, and costs nothing.\n{text}"
+            f"released or is public, and costs nothing.\n{text}"
         )
 
 

@@ -44,8 +44,8 @@ def label_key(value):
 
     Equal numbers are one label in every type (True, 1, 1.0, 1+0j), and decimals and fractions that
     are not whole are compared as the nearest floats. Equal instants are one in every type and
-    unit, a date being its midnight. NUL characters at the end of a string do not count, as
-    in numpy's arrays of strings. What is missing or cannot be hashed is no label.
+    unit, a date being its midnight. Texts are one label if all of their characters are the same,
+    NUL characters at their ends included. What is missing or cannot be hashed is no label.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def label_key(value):
         return value if value == value else None
     try:
         if isinstance(value, str):
-            return str.rstrip(value, "\0")
+            # A class of its own may say that it is equal to others.
+            return str.__str__(value)
         if kind in PLAIN:
             return value
         return (_key_of_scalar if isinstance(value, np.generic) else _key_of_object)(value)
@@ -148,8 +149,32 @@ def _kind_of_cell(cell):
     return _kind_of_key(key)
 
 
+def text_array(texts):
+    """Return texts as an array of strings, or of objects where one ends in a NUL.
+
+    Arrays of fixed-width strings drop such characters, and would make equal what is not.
+
+    Parameters
+    ----------
+    texts : list of str
+
+    Returns
+    -------
+    ndarray of shape (n_texts,)
+    """
+    array = np.array(texts, dtype=str)
+    if array.tolist() == texts:
+        return array
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
+
+
 def label_codes(values):
-    """Number the distinct labels of a column.
+    """Number the distinct ids of a column, as labels are compared.
+
+    NUL characters at the end of an id do not count: numpy's arrays of strings drop them, and a
+    person has one id in every container.
 
     Parameters
     ----------
@@ -165,7 +190,8 @@ def label_codes(values):
         codes = np.unique(values, return_inverse=True)[1]
         return np.where(values == values, codes, UNDECLARED)
     numbers = {None: UNDECLARED, NOTHING: UNDECLARED}
-    codes = (_found(numbers.setdefault, UNDECLARED, key, len(numbers) - 2) for key in _keys(values))
+    keys = map(_without_nuls, _keys(values))
+    codes = (_found(numbers.setdefault, UNDECLARED, key, len(numbers) - 2) for key in keys)
     return np.fromiter(codes, dtype=np.int64, count=len(values))
 
 
@@ -207,7 +233,7 @@ def category_codes(values, categories, other=UNDECLARED):
 
 
 def label_hashes(values, key):
-    """Return a whole number below 2**64 for each label, by a public key: equal ones have the same.
+    """Return a whole number below 2**64 for each id, by a public key: equal ones have the same.
 
     Parameters
     ----------
@@ -224,7 +250,8 @@ def label_hashes(values, key):
     ValueError
         If one is missing, or of a type of its own, whose values no two processes need hash alike.
     """
-    hashes = (blake2b(_bytes_of(k), key=key.encode(), digest_size=8) for k in _keys(values))
+    ids = map(_without_nuls, _keys(values))
+    hashes = (blake2b(_bytes_of(k), key=key.encode(), digest_size=8) for k in ids)
     return np.frombuffer(b"".join(h.digest() for h in hashes), dtype="<u8").astype(np.uint64)
 
 
@@ -311,6 +338,12 @@ def _kind_of_key(key):
     return INSTANTS.get(key[0], "durations")
 
 
+def _without_nuls(key):
+    if isinstance(key, str):
+        return key.rstrip("\0")
+    return key.rstrip(b"\0") if isinstance(key, bytes) else key
+
+
 def _bytes_of(key):
     """Return what is hashed of a label's key."""
     if key in (None, NOTHING):
@@ -374,7 +407,8 @@ def _key_of_scalar(value):
     if isinstance(value, np.datetime64 | np.timedelta64):
         return _key_of_numpy_time(value)
     if isinstance(value, np.bytes_):
-        return value.item().rstrip(b"\0")
+        # Its item has no NUL at the end.
+        return bytes(value)
     if isinstance(value, np.complexfloating):
         return _key_of_scalar(value.real) if value.imag == 0 else None
     if isinstance(value, np.floating):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 
-from skdp.utils._labels import category_codes
+from skdp.utils._labels import category_codes, text_array
 from skdp.utils._units import UnitText
 
 RELATIONS = ("add_remove", "replace_one")
@@ -250,6 +250,8 @@ def check_classes(classes, y):
         if classes.dtype.kind == "f":
             classes += 0.0
         return classes, np.searchsorted(classes, y).astype(code_type(classes))
+    if isinstance(classes, list | tuple) and all(isinstance(label, str) for label in classes):
+        classes = text_array([str.__str__(label) for label in classes])
     classes = np.asarray(classes)
     missing = classes.dtype.kind == "f" and np.isnan(classes).any()
     if classes.ndim != 1 or missing or len(set(map(type, classes.tolist()))) != 1:

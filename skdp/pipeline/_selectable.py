@@ -1,0 +1,62 @@
+"""The check that a `ColumnTransformer` can select columns of the table that a fit is given."""
+
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from skdp.pipeline._instances import is_estimator
+
+PASSED_ON = (None, "passthrough")
+
+
+def check_selectable(pipe, X):
+    """Refuse a table whose columns a step of scikit-learn cannot select, with the remedy.
+
+    scikit-learn selects columns of tables in memory only, and raises errors that do not say so.
+
+    Parameters
+    ----------
+    pipe : estimator
+        That is fitted to the table.
+    X : table
+
+    Raises
+    ------
+    ValueError
+        If `pipe` has a `ColumnTransformer` that is given a polars LazyFrame, a dask DataFrame or
+        an Arrow dataset.
+    """
+    in_memory = _how_to_read(type(X))
+    if in_memory is not None and _selects_columns(pipe):
+        name = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
+        raise ValueError(
+            f"X is a {name}, and a ColumnTransformer selects columns of tables in memory only: "
+            f"pass {in_memory}, or let DPTableVectorizer take the ColumnTransformer's place, with "
+            "`bounds` and `categories` by column: it reads such tables in parts"
+        )
+
+
+def _how_to_read(kind):
+    """Return the expression that reads such a table into memory, None if it is there already."""
+    if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
+        return "X.collect()"
+    if hasattr(kind, "map_partitions") and hasattr(kind, "compute"):
+        return "X.compute()"
+    if hasattr(kind, "to_table") and hasattr(kind, "scanner"):
+        return "X.to_table()"
+    return None
+
+
+def _selects_columns(step):
+    """Return True if a step is, or begins with, a `ColumnTransformer`."""
+    if not is_estimator(step):
+        return False
+    if isinstance(step, ColumnTransformer):
+        return True
+    if isinstance(step, FeatureUnion):
+        return any(_selects_columns(part[1]) for part in step.transformer_list)
+    if isinstance(step, Pipeline):
+        # What follows a step is given the step's table.
+        first = next((part for _, part in step.steps if part not in PASSED_ON), None)
+        return _selects_columns(first)
+    # A search, or another wrapper, passes its table on.
+    return _selects_columns(step.get_params(deep=False).get("estimator"))
