@@ -128,7 +128,7 @@ def test_brute_force_sensitivity_of_the_counts_of_the_evidence(relation):
 
     found = [
         counts(np.vstack([X, [row]]), np.append(y, label % 2 if label != 2 else 1))
-        for row, label in neighbours()
+        for row, label in neighbors()
     ]
     others = found if relation == "replace_one" else [counts(X, y)]
     for delta, order in ((0.0, 1), (1e-6, 2)):
