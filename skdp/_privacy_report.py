@@ -289,41 +289,40 @@ def privacy_report(*sources, audits=(), title="Privacy"):
 class _Found:
     """What the sources of a report hold.
 
-    `counted` has the statements that add up: what a search published is covered by the statement of
-    the search. `plans` has for each of them the number and the plan of the split budget that it is
-    a step of, or None: copies of a pipeline have one plan, and are fitted apart. `budgets` maps a
-    data set and its last hash to a report, `terms` to what its charges add up by.
+    `statements` has all of them, and `around` the charges of the search that published each: these
+    are counted with the search. `plans` has for each the number and the plan of the split budget
+    that it is a step of, or None: copies of a pipeline have one plan, and are fitted apart.
+    `budgets` maps a data set and its last hash to a report, `terms` to what its charges add up by.
     """
 
     def __init__(self):
-        self.statements, self.counted, self.without_statement = [], [], []
+        self.statements, self.around, self.without_statement = [], [], []
         self.plans, self.plan, self.n_plans = [], None, 0
         self.budgets, self.terms = {}, {}
 
-    def add(self, source, name, covered=False):
-        """Add a source and its parts."""
+    def add(self, source, name, around=()):
+        """Add a source and its parts; `around` has the charges of the search that published it."""
         if isinstance(source, PrivacyStatement):
-            self._add_statement(source, covered)
+            self._add_statement(source, around)
         elif isinstance(source, BudgetReport):
             self._add_budget(source)
         elif hasattr(source, "report") and hasattr(source, "charge"):
             self._add_budget(source.report(), source.config)
         elif isinstance(source, FrozenEstimator):
-            self.add(source.estimator, type(source.estimator).__name__, covered)
+            self.add(source.estimator, type(source.estimator).__name__, around)
         elif hasattr(source, "get_params"):
-            self._add_estimator(source, name, covered)
+            self._add_estimator(source, name, around)
         elif isinstance(getattr(source, "privacy_", None), PrivacyStatement):
             # Noisy scores, which are no estimator.
-            self._add_statement(source.privacy_, covered)
+            self._add_statement(source.privacy_, around)
             self._add_ledger(getattr(source, "accountant", None))
         else:
             raise ValueError(f"cannot report on {source!r}")
 
-    def _add_statement(self, statement, covered):
+    def _add_statement(self, statement, around):
         self.statements.append(statement)
-        if not covered:
-            self.counted.append(statement)
-            self.plans.append(self.plan)
+        self.around.append(around)
+        self.plans.append(self.plan)
 
     def _add_budget(self, report, terms=None):
         key = report.dataset, report.head_hash
@@ -337,10 +336,11 @@ class _Found:
         if hasattr(accountant, "report"):
             self._add_budget(accountant.report(), accountant.config)
 
-    def _add_estimator(self, source, name, covered):
+    def _add_estimator(self, source, name, around):
         parts, parameters = _parts(source), source.get_params(deep=False)
         if hasattr(source, "privacy_"):
-            self._add_statement(source.privacy_, covered)
+            self._add_statement(source.privacy_, around)
+            around = (*around, *source.privacy_.charges)
         elif "epsilon" in parameters:
             raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
         elif not parts or _wrapped(source):
@@ -356,7 +356,7 @@ class _Found:
             self.n_plans += 1
         for part, inner in parts:
             inner_name = f"{name}: {part} ({type(inner).__name__})"
-            self.add(inner, inner_name, covered or hasattr(source, "privacy_"))
+            self.add(inner, inner_name, around)
         if begins_plan:
             self.plan = None
 
@@ -367,7 +367,7 @@ class _Found:
         charged, others, words_of = {}, {}, {}
         # Several steps that a search published have its one charge, as one object.
         seen = set()
-        for plan, statement in zip(self.plans, self.counted, strict=True):
+        for plan, statement, around in zip(self.plans, self.statements, self.around, strict=True):
             key = unit = statement.relation, statement.unit
             unrecorded = []
             for charge in statement.charges:
@@ -377,7 +377,8 @@ class _Found:
                     charged.setdefault(key, {})[charge.hash] = charge
                 else:
                     key = unit
-                    if id(charge) not in seen:
+                    # What was fitted again since is a charge of its own.
+                    if id(charge) not in seen and charge not in around:
                         unrecorded.append(charge)
                     seen.add(id(charge))
                 words_of.setdefault(key, []).append(statement.neighbors)

@@ -531,7 +531,7 @@ def test_the_steps_of_a_published_pipeline_have_one_charge(refit, with_ledger):
     step = best[-1].set_params(epsilon=0.5, delta=0.0, accountant=accountant)
     calls(step, 1)
     assert (step.privacy_.epsilon, step.privacy_.delta) == (1.5, 1e-6)
-    assert total_of(best) == (1.5, 1e-6)
+    assert total_of(best) == total_of(search) == (1.5, 1e-6)
     assert "DPGridSearchCV" in step.privacy_.part_of
 
 
@@ -841,6 +841,21 @@ def test_what_a_function_charges(name, unit, relation, delta, reserved):
     assert paid <= 0.75 * (1.0 + 1e-9)
     assert accountant.report().spent == (spend.epsilon, spend.delta)
     assert name in str(accountant.report())
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_a_published_model_that_is_fitted_again_is_counted(with_ledger):
+    accountant = ledger() if with_ledger else None
+    search = search_of(accountant, None, strategy="holdout").fit(X, Y)
+    for _ in range(2):
+        assert total_of(copy.deepcopy(search)) == total_of(search) == (1.0, 1e-6)
+        search.best_estimator_.set_params(epsilon=0.5, delta=0.0, accountant=accountant)
+        search.best_estimator_.fit(X, Y)
+        assert total_of(search) == total_of(pickle.loads(pickle.dumps(search))) == (1.5, 1e-6)
+        assert total_of(search.best_estimator_) == (0.5, 0.0)
+        search.fit(X, Y)
+    other = search_of(accountant, None, strategy="holdout").fit(X, Y)
+    assert total_of(search, other) == (2.0, 2e-6)
 
 
 WRAPPERS = {
