@@ -20,7 +20,6 @@ from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._trial import quiet, told_by_params
 from skdp.utils._chunked import form_of
-from skdp.utils._frames import take_rows
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 from skdp.utils._values import FrozenValue
@@ -118,13 +117,11 @@ class Rows(FrozenValue):
         def cut(value):
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
             if has_rows and np.shape(value)[:1] == (len(self.y),):
-                return take_rows(indexable_table(value), rows)
+                return _take(indexable_table(value), rows)
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        return replace(
-            self, X=take_rows(self.X, rows), y=self.y[rows], params=params, persons=persons
-        )
+        return replace(self, X=_take(self.X, rows), y=self.y[rows], params=params, persons=persons)
 
     def fit(self, model):
         """Fit a model to the rows and return it."""
@@ -133,6 +130,10 @@ class Rows(FrozenValue):
         # Steps are given groups in this way alone.
         with config_context(enable_metadata_routing=True):
             return model.fit(self.X, self.y, groups=self.persons.codes, **self.params)
+
+
+def _take(table, rows):
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 class FitPlan(FrozenValue):

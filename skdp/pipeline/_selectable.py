@@ -42,7 +42,7 @@ def _how_to_read(kind):
     if hasattr(kind, "map_partitions") and hasattr(kind, "compute"):
         return "X.compute()"
     if hasattr(kind, "to_table") and hasattr(kind, "scanner"):
-        return "X.to_table()"
+        return "X.to_table().to_pandas()"
     return None
 
 

@@ -35,7 +35,7 @@ def arrow_dataset(tmp_path):
 TABLES = {
     polars_frame: lambda table: table.collect(),
     dask_frame: lambda table: table.compute(),
-    arrow_dataset: lambda table: table.to_table(),
+    arrow_dataset: lambda table: table.to_table().to_pandas(),
 }
 
 
