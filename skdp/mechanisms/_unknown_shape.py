@@ -31,8 +31,6 @@ class UnknownShapePlan(FrozenValue, kw_only=True):
         True if the unit of the release may be a person.
     sparse_output : bool
         True if the transformed table is sparse.
-    n_features_out : None
-        The number of columns of the transformed table is not known.
     """
 
     name: str
@@ -41,7 +39,6 @@ class UnknownShapePlan(FrozenValue, kw_only=True):
     delta: float
     by_person: bool
     sparse_output: bool
-    n_features_out: None = None
 
 
 def plan_unknown_shape(make_plan, params, shape, guarantee):

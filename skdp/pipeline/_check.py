@@ -6,6 +6,7 @@ from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
+from skdp._data._forms import TableForm
 from skdp.base import terms_of
 from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._instances import is_estimator
@@ -249,7 +250,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         for step in unaccepted(steps)
         if step not in left
     ]
-    known = PublicTable(n_rows=n_samples, n_columns=n_features)
+    known = PublicTable(form=TableForm(n_rows=n_samples, n_columns=n_features))
     findings += [
         Finding(step.title, "wrong parameter", str(error))
         for step, error in find_refusals(pipe, known)

@@ -9,12 +9,13 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._tables import target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.noise._source import check_seed
-from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, form_of_table, refuses_sparse
-from skdp.pipeline._instances import fitted_params, is_estimator, sklearn_name, with_params
+from skdp.pipeline._forms import form_of_table, refuses_sparse
+from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name, with_params
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
 from skdp.pipeline._steps import find_steps
@@ -30,24 +31,19 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
 
     Parameters
     ----------
-    n_rows, n_columns : int or None, default=None
-        The table's shape; the number of persons, where these are the unit.
     form : TableForm, default=UNKNOWN_FORM
-        What else is known of its columns.
+        The table's. Its number of rows is that of persons, where these are the unit; its labels
+        are read where the target is not known.
     has_target : bool, default=False
         True if the target is known, also if there is none.
     y : array-like, default=None
-        The target. What it holds is read for errors only.
-    classes : array-like, default=None
-        The labels, where the target is not known.
+        The target. Its labels are public, where an estimator takes them to be; what else it holds
+        is read for errors only.
     """
 
-    n_rows: int | None = None
-    n_columns: int | None = None
     form: TableForm = UNKNOWN_FORM
     has_target: bool = False
     y: object = None
-    classes: object = None
 
     @classmethod
     def of_fit(cls, pipe, X, y):
@@ -65,8 +61,25 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
             n_rows = None
         form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
         if not hasattr(X, "shape"):
-            form = replace(form, kinds=None)
-        return cls(n_rows=n_rows, n_columns=shape[1] or None, form=form, has_target=True, y=y)
+            form = replace(form, kinds=None, holds_numbers=False)
+        form = replace(form, n_rows=n_rows, n_columns=shape[1] or None)
+        return cls(form=form, has_target=True, y=y)
+
+    def form_with_labels(self, pipe):
+        """Return the form with the labels of the target, where a transformer encodes these."""
+        if self.y is None or not any(map(_encodes_target, [pipe, *fitted_params(pipe).values()])):
+            return self.form
+        try:
+            labels = np.unique(target_array(self.y))
+        except (TypeError, ValueError):
+            # The step's own check says what is wrong.
+            return self.form
+        return replace(self.form, classes=labels)
+
+
+def _encodes_target(part):
+    is_transformer = hasattr(part, "transform") and is_estimator(part)
+    return is_transformer and of_skdp(part) and get_tags(part).target_tags.required
 
 
 ANY_TABLE = PublicTable()
@@ -112,7 +125,8 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
     step : Step
     error : Exception
     """
-    for step in find_steps(pipe, table.n_columns, prefix, before, table.form):
+    form = table.form_with_labels(pipe)
+    for step in find_steps(pipe, form.n_columns, prefix, before, form):
         # A step that gets no column is not fitted.
         if is_estimator(step.estimator) and step.n_features != 0:
             try:
@@ -144,7 +158,7 @@ def _check_search(step, table):
     search = step.estimator
     search._check_parameters()
     # Its fits are to parts of the rows.
-    inner = replace(table, n_rows=None, n_columns=step.n_features, form=step.form)
+    inner = replace(table, form=replace(step.form, n_rows=None))
     name = f"{step.name}__estimator" if step.name else "estimator"
     for params in search._candidate_params():
         candidate = with_params(search.estimator, params)
@@ -174,7 +188,7 @@ def _check_plan(step, table):
     estimator, params = step.estimator, step.params
     check_seed(params.get("random_state"))
     guarantee = guarantee_of(estimator)
-    classes = labels_of(params, table.classes)
+    classes = labels_of(params, table.form.classes)
     if table.has_target and get_tags(estimator).target_tags.required:
         if table.y is None:
             raise ValueError("y is required, but is None")
@@ -183,7 +197,7 @@ def _check_plan(step, table):
             classes, _ = estimator._read_target(y, len(y))
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(
-        n_rows=table.n_rows,
+        n_rows=table.form.n_rows,
         n_columns=step.n_features,
         classes=classes,
         names=_names(step),

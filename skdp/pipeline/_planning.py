@@ -8,6 +8,7 @@ from numbers import Real
 import numpy as np
 from sklearn.base import clone
 
+from skdp._data._forms import TableForm
 from skdp.accounting import Guarantee, PlannedCharge, plan_event
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
@@ -290,7 +291,8 @@ def plan_pipeline(
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
     terms = terms_of(None) if terms is None else terms
-    steps = find_steps(pipe, n_features, by_person=terms.unit == "person")
+    form = TableForm(n_rows=n_samples, classes=classes)
+    steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)
     # What only a wider table would have fitted has no plan.
     planned = {step.name for step in steps}

@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, joined_form, output_form
+from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp.pipeline._forms import joined_form, output_form
 from skdp.pipeline._instances import (
     gives_numbers,
     infers_types,
@@ -18,7 +19,7 @@ from skdp.pipeline._instances import (
     raw_callbacks,
     with_params,
 )
-from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, output_width, sparsity
+from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, sparsity
 from skdp.pipeline._known import (
     ACCEPTED,
     CALLBACKS,
@@ -44,8 +45,6 @@ class Place(FrozenValue, kw_only=True):
     ----------
     name : str
         Its name, as in `set_params`: ``"preparation__scale"``; "" for a single estimator.
-    n_features : int or None, default=None
-        How many columns it is fitted to, None if that is not known.
     columns : str, default=""
         In words, the columns that it is given by a `ColumnTransformer`.
     before : tuple of str
@@ -54,18 +53,22 @@ class Place(FrozenValue, kw_only=True):
     fits : int or None, default=1
         How often a fit of the whole fits it, None if that depends on the table or is not known.
     form : TableForm, default=UNKNOWN_FORM
-        What else is known of the columns that it is fitted to.
+        What is known of the table that it is fitted to.
     by_person : bool, default=False
         Whether the whole is charged by person, so that the number of rows is private.
     """
 
     name: str
-    n_features: int | None = None
     columns: str = ""
     before: tuple = ()
     fits: int | None = 1
     form: TableForm = UNKNOWN_FORM
     by_person: bool = False
+
+    @property
+    def n_features(self):
+        """How many columns it is fitted to, None if that is not known."""
+        return self.form.n_columns
 
     def inside(self, part, **given):
         """Return the place of a part of what stands here."""
@@ -147,7 +150,7 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     before : tuple of str, default=()
         The names of what is fitted before it, see `Step`.
     form : TableForm, default=UNKNOWN_FORM
-        What else is known of the table's columns.
+        What else is known of the table.
     by_person : bool, default=False
         Whether all of it is charged by person, whatever accountants its steps have now.
 
@@ -164,8 +167,9 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     """
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
+        form = replace(form, n_columns=n_features)
     found = []
-    place = Place(name=prefix, n_features=n_features, before=before, form=form, by_person=by_person)
+    place = Place(name=prefix, before=before, form=form, by_person=by_person)
     _walk(pipe, place, found)
     return _with_private_number_of_rows(found)
 
@@ -201,9 +205,11 @@ def _walk(estimator, place, found):
     if kind != "container":
         step = Step(estimator=estimator, kind=kind, advice=advice, **vars(place))
         found += [step, *_refused_by_search(step)]
-        width = output_width(estimator, place.n_features)
-        form = output_form(estimator, place.form, width)
-        return replace(place, n_features=width, before=(*place.before, place.name), form=form)
+        form = output_form(estimator, place.form)
+        if place.fits is None and place.n_features is None:
+            # It may get no column, and then makes none.
+            form = form.of_columns(None)
+        return replace(place, before=(*place.before, place.name), form=form)
     if isinstance(estimator, Pipeline):
         return _walk_pipeline(estimator, place, found)
     if is_skrub_container(estimator):
@@ -220,8 +226,8 @@ def _walk_pipeline(pipe, place, found):
     fits = None if remembers else place.fits
     after = place
     for part, inner in pipe.steps:
-        given = {"n_features": after.n_features, "before": after.before, "form": after.form}
-        after = _walk(inner, place.inside(part, **given, fits=fits), found)
+        given = {"before": after.before, "form": after.form, "fits": fits}
+        after = _walk(inner, place.inside(part, **given), found)
     return after
 
 
@@ -244,13 +250,11 @@ def _walk_side_by_side(container, place, found):
     inner_steps = found[first:]
     if threshold is not None and _density_decides(container, place, inner_steps):
         found.append(place.choice("sparse_threshold", by=threshold, advice=DENSITY))
-    widths = [output.n_features for output in outputs]
     names = [inside.name.rpartition("__")[2] for _, inside in parts]
     return replace(
         place,
-        n_features=None if None in widths else sum(widths),
         before=(*place.before, *(step.name for step in inner_steps), place.name),
-        form=joined_form(container, names, [output.form for output in outputs], threshold),
+        form=joined_form(container, place.form, names, [o.form for o in outputs], threshold),
     )
 
 
@@ -269,16 +273,12 @@ def _walk_skrub_container(container, place, found):
     if type(container).__name__ == "ApplyToCols" and is_by_column:
         is_sure = False
     inside = place.inside(
-        "transformer",
-        n_features=None,
-        columns=str(cols),
-        fits=place.fits if is_sure else None,
-        form=UNKNOWN_FORM,
+        "transformer", columns=str(cols), fits=place.fits if is_sure else None, form=UNKNOWN_FORM
     )
     first = len(found)
     _walk(container.transformer, inside, found)
     before = (*place.before, *(step.name for step in found[first:]), place.name)
-    return replace(place, n_features=None, before=before, form=UNKNOWN_FORM)
+    return replace(place, before=before, form=UNKNOWN_FORM)
 
 
 def with_dense_columns(pipe, public_steps=()):
@@ -369,17 +369,23 @@ def _of_columns(transformer, place):
         fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         form = place.form.take(places)
-        yield inner, place.inside(part, n_features=n_chosen, columns=words, fits=fits, form=form)
+        yield inner, place.inside(part, columns=words, fits=fits, form=form)
     # A name and a position may mean the same column.
     if used is None or len({isinstance(chosen, str) for chosen in used}) > 1:
         width = None
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
         fits = None if left is None else place.fits
-        rest = None if left is None or place.form.names is None else range(width)
-        form = place.form.take(rest and [j for j in rest if j not in used])
-        given = {"n_features": left, "columns": REMAINDER, "fits": fits, "form": form}
+        form = _rest_of(place.form, used, left)
+        given = {"columns": REMAINDER, "fits": fits, "form": form}
         yield transformer.remainder, place.inside("remainder", **given)
+
+
+def _rest_of(form, used, n_left):
+    """Return the form of the columns that are left, of which it may only be known how many."""
+    if n_left is None or any(isinstance(chosen, str) for chosen in used):
+        return form.of_columns(n_left)
+    return form.take([j for j in range(form.n_columns) if j not in used])
 
 
 def _is_by_values(columns, before):
