@@ -1,6 +1,7 @@
 """What is known, before a fit, of the table that reaches a step: names, dtypes, container."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -114,12 +115,20 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         is_sparse = False if sparse_threshold == 0 else None
     widths = [form.n_columns for form in forms]
     kinds = names = None
+    weights = getattr(container, "transformer_weights", None) or {}
+    forms = [
+        # What is multiplied by a weight is a number, unless it is none that can be.
+        replace(form, kinds=None, holds_numbers=form.holds_numbers) if part in weights else form
+        for part, form in zip(parts, forms, strict=True)
+    ]
     if all(form.kinds is not None for form in forms):
         kinds = [kind for form in forms for kind in form.kinds]
         if not makes_frame and set(kinds) - {"number"}:
             kinds = None
     if makes_frame and all(form.names is not None for form in forms):
-        names = joined_names(container, parts, [form.names for form in forms])
+        # A format that cannot be used is refused by `check_joined_names`.
+        with suppress(ValueError, LookupError, AttributeError):
+            names = joined_names(container, parts, [form.names for form in forms])
     return replace(
         form,
         n_columns=None if None in widths else sum(widths),

@@ -18,6 +18,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp._data._forms import TableForm
 from skdp.base import PrivateEstimator, terms_of
 from skdp.pipeline._functions import (
     has_bounded_domain,
@@ -113,7 +114,7 @@ class Known(FrozenValue, kw_only=True):
             # A function may return another container than it is given.
             is_array = form.is_frame is False and is_elementwise(step.func, step.kw_args)
             if not (is_array and form.holds_numbers):
-                return replace(made, holds_numbers=False, is_frame=None, is_sparse=None)
+                return TableForm(n_rows=form.n_rows, classes=form.classes, n_columns=made.n_columns)
             cells = kind_of(np.asarray(_of_one(step.func)).dtype)
         return replace(
             made,

@@ -1,29 +1,38 @@
 """The check of every step's parameters, before the first step of a pipeline is charged."""
 
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import check_label_kinds
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._refusals import column_name
 from skdp._data._tables import target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
+from skdp.mechanisms._randomized_response import categories_array
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.noise._source import check_seed
-from skdp.pipeline._forms import form_of_table, refuses_sparse
-from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name, with_params
+from skdp.pipeline._containers import check_unique_names
+from skdp.pipeline._forms import form_of_table, output_form, refuses_sparse
+from skdp.pipeline._instances import (
+    changed_params,
+    fitted_params,
+    is_estimator,
+    of_skdp,
+    sklearn_name,
+    step_message,
+    with_params,
+)
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
-from skdp.pipeline._steps import find_steps
-from skdp.utils._output import check_output_setting
+from skdp.pipeline._steps import walk_through
+from skdp.pipeline._templates import REFUSALS, check_on_templates
+from skdp.preprocessing._categories import declared_labels
+from skdp.utils._output import check_output_setting, frame_library
 from skdp.utils._values import FrozenValue
-
-# What a step's own check of its parameters raises; values of a wrong type fail in many ways.
-REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError)
 
 
 class PublicTable(FrozenValue, kw_only=True, eq=False):
@@ -109,7 +118,8 @@ def check_parameters(pipe, table=ANY_TABLE, *, prefix="", before=()):
         step.
     """
     for step, error in find_refusals(pipe, table, prefix=prefix, before=before):
-        raise ValueError(f"step {step.title!r}: {error}") from error
+        params = changed_params(step.estimator)
+        raise ValueError(step_message(step.title, error, params)) from error
 
 
 def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
@@ -125,8 +135,9 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
     step : Step
     error : Exception
     """
-    form = table.form_with_labels(pipe)
-    for step in find_steps(pipe, form.n_columns, prefix, before, form):
+    walk = walk_through(pipe, prefix, before, table.form_with_labels(pipe))
+    yield from walk.refusals
+    for step in walk.steps:
         # A step that gets no column is not fitted.
         if is_estimator(step.estimator) and step.n_features != 0:
             try:
@@ -151,6 +162,9 @@ def _check_step(step, table):
         _check_plan(step, table)
     elif sklearn_name(estimator):
         _check_of_sklearn(step)
+    made = output_form(estimator, step.form)
+    if made.names is not None:
+        check_unique_names(made.names, frame_library(estimator))
 
 
 def _check_search(step, table):
@@ -175,12 +189,28 @@ def _check_of_sklearn(step):
         raise ValueError(
             f"categories has {len(categories)} lists, but the step gets {step.n_features} columns"
         )
-    numbers = step.form.kinds is not None and set(step.form.kinds) == {"number"}
-    if type(estimator) is FunctionTransformer and estimator.func is not None and numbers:
-        # A function that has no version for floats fails on any table of them. Other errors may
-        # be due to the value.
-        with np.errstate(all="ignore"), suppress(ValueError):
-            estimator.func(np.ones((1, step.n_features)), **(estimator.kw_args or {}))
+    if isinstance(categories, list | tuple) and step.form.holds_numbers:
+        # Of the encoders those of words alone are accepted.
+        raise ValueError(
+            "categories are words, but the columns that the step gets are numbers, which never "
+            "equal a word: leave the step out, or put it where the words are"
+        )
+    check_on_templates(estimator, step.form)
+
+
+def _check_declared_words(step):
+    """Refuse declared categories that can match nothing, as the columns are of numbers."""
+    params, form = step.params, step.form
+    if params.get("strategy") in ("mean", "median", "constant"):
+        # An imputer reads categories for its other strategy alone.
+        return
+    for place, labels in declared_labels(params.get("categories"), _names(step), form.n_columns):
+        is_number = form.holds_numbers or (
+            form.kinds is not None and place is not None and form.kinds[place] == "number"
+        )
+        if is_number:
+            where = "the table" if place is None else column_name(place, form.names)
+            check_label_kinds(np.zeros(1), where, categories_array(labels))
 
 
 def _check_plan(step, table):
@@ -204,6 +234,7 @@ def _check_plan(step, table):
         kinds=None if step.form.kinds is None else list(step.form.kinds),
     )
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
+    _check_declared_words(step)
     if unit == "person" and not getattr(plan, "by_person", False):
         raise ValueError(
             "with these parameters there is no release whose unit is a person: use an accountant "

@@ -14,7 +14,7 @@ from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
-from skdp.pipeline._instances import is_estimator, of_skdp
+from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._known import REASONS
 from skdp.pipeline._steps import find_steps, unaccepted
@@ -189,7 +189,7 @@ class PipelinePlan(FrozenValue):
         try:
             return planned_charge(estimator, self.n_samples, step.n_features, **known)
         except ValueError as error:
-            raise ValueError(f"step {step.title!r}: {error}") from error
+            raise ValueError(step_message(step.title, error)) from error
 
     def event(self, epsilon, delta):
         """Return what all steps together charge if they share (epsilon, delta).

@@ -11,12 +11,14 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp.pipeline._containers import check_container, check_joined_names
 from skdp.pipeline._forms import joined_form, output_form
 from skdp.pipeline._instances import (
     gives_numbers,
     infers_types,
     of_skdp,
     raw_callbacks,
+    step_message,
     with_params,
 )
 from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, sparsity
@@ -136,6 +138,33 @@ class Step(Place, kw_only=True):
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
+class Walk:
+    """What a walk through a pipeline finds.
+
+    Attributes
+    ----------
+    steps : list of Step
+        In the order in which they are fitted.
+    refusals : list of (Step, Exception)
+        The containers that would refuse a parameter of their own when their turn comes.
+    """
+
+    def __init__(self):
+        self.steps, self.refusals = [], []
+
+    def add_choice(self, place, *part, by, advice):
+        """Add a step for what the container at a place learns from the table."""
+        self.steps.append(place.choice(*part, by=by, advice=advice))
+
+    def check(self, container, place, check, *arguments):
+        """Note what a check of a container raises."""
+        try:
+            check(container, *arguments)
+        except (ValueError, TypeError) as error:
+            step = Step(estimator=container, kind="container", **vars(place))
+            self.refusals.append((step, error))
+
+
 def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, by_person=False):
     """Return the steps of a pipeline in the order in which they are fitted.
 
@@ -168,10 +197,16 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
         form = replace(form, n_columns=n_features)
-    found = []
+    return walk_through(pipe, prefix, before, form, by_person).steps
+
+
+def walk_through(pipe, prefix="", before=(), form=UNKNOWN_FORM, by_person=False):
+    """Return the `Walk` through a pipeline; see `find_steps`."""
+    found = Walk()
     place = Place(name=prefix, before=before, form=form, by_person=by_person)
     _walk(pipe, place, found)
-    return _with_private_number_of_rows(found)
+    found.steps = _with_private_number_of_rows(found.steps)
+    return found
 
 
 def _with_private_number_of_rows(steps):
@@ -191,7 +226,7 @@ def _with_private_number_of_rows(steps):
 
 
 def _walk(estimator, place, found):
-    """Add the steps that stand at a place to those that were found before.
+    """Add the steps that stand at a place to a `Walk`.
 
     Returns
     -------
@@ -200,11 +235,11 @@ def _walk(estimator, place, found):
         whole table.
     """
     for callback in raw_callbacks(estimator):
-        found.append(place.choice("callbacks", by=callback, advice=CALLBACKS))
+        found.add_choice(place, "callbacks", by=callback, advice=CALLBACKS)
     kind, advice = judge_step(estimator)
     if kind != "container":
         step = Step(estimator=estimator, kind=kind, advice=advice, **vars(place))
-        found += [step, *_refused_by_search(step)]
+        found.steps += [step, *_refused_by_search(step)]
         form = output_form(estimator, place.form)
         if place.fits is None and place.n_features is None:
             # It may get no column, and then makes none.
@@ -222,7 +257,8 @@ def _walk_pipeline(pipe, place, found):
     # A release that a memory makes again tells that no row has changed.
     remembers = pipe.memory is not None
     if remembers:
-        found.append(place.choice("memory", by="memory", advice=MEMORY))
+        found.add_choice(place, "memory", by="memory", advice=MEMORY)
+    found.check(pipe, place, check_container)
     fits = None if remembers else place.fits
     after = place
     for part, inner in pipe.steps:
@@ -241,20 +277,23 @@ def _walk_side_by_side(container, place, found):
         parts = list(_of_columns(container, place))
         for part, _, columns in container.transformers:
             if _is_by_values(columns, place.before):
-                found.append(place.choice(part, "columns", by=columns, advice=COLUMNS))
+                found.add_choice(place, part, "columns", by=columns, advice=COLUMNS)
     # The frame that is made of the parts may take its types from values.
     if infers_types(container):
-        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
-    first = len(found)
-    outputs = [_walk(inner, inside, found) for inner, inside in parts]
-    inner_steps = found[first:]
-    if threshold is not None and _density_decides(container, place, inner_steps):
-        found.append(place.choice("sparse_threshold", by=threshold, advice=DENSITY))
+        found.add_choice(place, "set_output", by="set_output", advice=FRAMES)
+    first = len(found.steps)
     names = [inside.name.rpartition("__")[2] for _, inside in parts]
+    found.check(container, place, check_container)
+    outputs = [_walk(inner, inside, found) for inner, inside in parts]
+    inner_steps = found.steps[first:]
+    if threshold is not None and _density_decides(container, place, inner_steps):
+        found.add_choice(place, "sparse_threshold", by=threshold, advice=DENSITY)
+    forms = [output.form for output in outputs]
+    found.check(container, place, check_joined_names, names, forms)
     return replace(
         place,
         before=(*place.before, *(step.name for step in inner_steps), place.name),
-        form=joined_form(container, place.form, names, [o.form for o in outputs], threshold),
+        form=joined_form(container, place.form, names, forms, threshold),
     )
 
 
@@ -262,10 +301,10 @@ def _walk_skrub_container(container, place, found):
     """Do what `_walk` does for an `ApplyToCols` or `ApplyToFrame` of skrub."""
     cols = container.cols
     if selects_by_values(cols) or selects_by_values(getattr(container, "exclude_cols", None)):
-        found.append(place.choice("cols", by=cols, advice=SELECTOR))
+        found.add_choice(place, "cols", by=cols, advice=SELECTOR)
     # It tells its transformer to make a frame.
     if not gives_numbers(container.transformer):
-        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
+        found.add_choice(place, "set_output", by="set_output", advice=FRAMES)
     # A selector may select nothing. Versions of skrub that have ApplyToFrame fit a clone for each
     # column in ApplyToCols.
     is_sure = isinstance(cols, str | list | tuple) or type(cols).__name__ in ("All", "Cols")
@@ -275,9 +314,9 @@ def _walk_skrub_container(container, place, found):
     inside = place.inside(
         "transformer", columns=str(cols), fits=place.fits if is_sure else None, form=UNKNOWN_FORM
     )
-    first = len(found)
+    first = len(found.steps)
     _walk(container.transformer, inside, found)
-    before = (*place.before, *(step.name for step in found[first:]), place.name)
+    before = (*place.before, *(step.name for step in found.steps[first:]), place.name)
     return replace(place, before=before, form=UNKNOWN_FORM)
 
 
@@ -361,7 +400,8 @@ def _of_columns(transformer, place):
         try:
             places = chosen_places(columns, width, place.form)
         except ValueError as error:
-            raise ValueError(f"step {join_names(place.name, part)!r}: columns: {error}") from None
+            name = join_names(place.name, part)
+            raise ValueError(step_message(name, f"columns: {error}")) from None
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
         # Of a table of unknown width only the first column is sure to be there.

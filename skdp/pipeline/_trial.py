@@ -16,7 +16,13 @@ from sklearn.pipeline import FeatureUnion
 
 from skdp.accounting import Allowance
 from skdp.accounting._state import NotCopied
-from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name
+from skdp.pipeline._instances import (
+    fitted_params,
+    is_estimator,
+    of_skdp,
+    sklearn_name,
+    step_message,
+)
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._steps import find_steps
 from skdp.utils._chunked import as_chunked
@@ -86,6 +92,12 @@ class StepReader(NotCopied, TransformerMixin, BaseEstimator):
         self.made = None
 
     def fit(self, X, y=None, **params):
+        try:
+            return self._read(X, y, **params)
+        except ValueError as error:
+            raise ValueError(step_message(self.name, error)) from error
+
+    def _read(self, X, y, **params):
         self.made = np.empty((X.shape[0], 0))
         # A table of one dimension is for the step itself to refuse.
         if len(X.shape) == 2 and not X.shape[1]:

@@ -120,12 +120,13 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         names = self._planned_names(form)
         n_columns = None if names is None else len(names)
         is_named = has_names or isinstance(self, ClassNamePrefixFeaturesOutMixin)
-        made = form.of_columns(n_columns, names=names if is_named else None)
+        makes_frame = asks_for_frame(self)
+        made = form.of_columns(n_columns, names=names if makes_frame and is_named else None)
         return replace(
             made,
             kinds=self._planned_kinds(form, n_columns),
             holds_numbers=self._makes_numbers(form),
-            is_frame=asks_for_frame(self),
+            is_frame=makes_frame,
             is_sparse=self._makes_sparse,
         )
 
