@@ -54,7 +54,7 @@ class CheckedFitsMixin:
                 if self.judges_steps:
                     self._check_steps()
                 check_fit_params(self, params)
-                check_parameters(self, PublicTable.of_fit(self, X, y))
+                check_parameters(self, PublicTable.of_fit(self, X, y, params))
                 read_raw_cells(self, X, y, params)
             except Exception:
                 # As any refused fit, it leaves no model of an earlier one.

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import check_label_kinds
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._persons import read_persons
 from skdp._data._refusals import column_name
 from skdp._data._tables import target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
@@ -55,7 +56,7 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
     y: object = None
 
     @classmethod
-    def of_fit(cls, pipe, X, y):
+    def of_fit(cls, pipe, X, y, params):
         """Return what is public of the arguments of a pipeline's fit."""
         shape = getattr(X, "shape", None) or np.shape(X)
         if len(shape) != 2:
@@ -64,10 +65,10 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
         n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
         if n_rows is not None and isinstance(y, np.ndarray | list) and len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
-        accountants = fitted_params(pipe, "accountant").values()
-        if any(terms_of(accountant).unit == "person" for accountant in accountants):
-            # The number of persons is known once their ids are read.
-            n_rows = None
+        terms = map(terms_of, fitted_params(pipe, "accountant").values())
+        by_person = [each for each in terms if each.unit == "person"]
+        if by_person:
+            n_rows = _number_of_persons(params, n_rows, by_person[0].missing_ids)
         form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
         if not hasattr(X, "shape"):
             form = replace(form, kinds=None, holds_numbers=False)
@@ -84,6 +85,19 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
             # The step's own check says what is wrong.
             return self.form
         return replace(self.form, classes=labels)
+
+
+def _number_of_persons(params, n_rows, missing_ids):
+    """Return how many persons a fit's parameters name, None where they name none."""
+    # All private steps are given the same ids.
+    ids = [
+        value
+        for name, value in params.items()
+        if name.rpartition("__")[2] == "groups" and value is not None
+    ]
+    if not ids or n_rows is None:
+        return None
+    return read_persons(ids[0], n_rows, missing_ids).n_persons
 
 
 def _encodes_target(part):
@@ -249,7 +263,8 @@ def _check_plan(step, table):
             raise ValueError(
                 f"it would release what was not planned: {plan.event} instead of {planned.event}. "
                 "The table's shape or types, its labels or a parameter are not those of the plan: "
-                "split the budget again, without n_samples and n_features if types are not known"
+                "split the budget again, without n_samples and n_features if types are not known; "
+                "n_samples is the number of persons, where these are the unit"
             )
 
 

@@ -17,7 +17,7 @@ from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._known import REASONS
-from skdp.pipeline._steps import find_steps, unaccepted
+from skdp.pipeline._steps import find_steps, unaccepted, warn_of_values
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -294,6 +294,7 @@ def plan_pipeline(
     form = TableForm(n_rows=n_samples, classes=classes)
     steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)
+    warn_of_values(steps)
     # What only a wider table would have fitted has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):

@@ -30,12 +30,14 @@ from skdp.pipeline._known import (
     FRAMES,
     MEMORY,
     SELECTOR,
+    find_entry,
     is_skrub_container,
     join_names,
     selects_by_values,
 )
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
+from skdp.utils._warnings import warn_user
 
 REMAINDER = "the remaining columns"
 
@@ -382,6 +384,35 @@ def unaccepted(steps, public_steps=()):
         return named and not (step.kind in ("local", "resamples") or is_charged)
 
     return [step for step in steps if step.kind not in ACCEPTED and not is_excused(step)]
+
+
+def fails_by_values(step):
+    """Return in words the values on which a step's fit would raise, with a remedy; "" for none."""
+    part = step.estimator.estimator if step.kind == "frozen" else step.estimator
+    return find_entry(part).fails_on(part)
+
+
+def warn_of_values(steps):
+    """Warn of steps behind private ones that raise on some values, when the charge is made.
+
+    What the warning says follows from the steps alone. Columns that no private step has changed
+    are tried before the charge.
+
+    Parameters
+    ----------
+    steps : list of Step
+    """
+    private = {step.name for step in steps if step.kind == "private"}
+    for step in steps:
+        values = fails_by_values(step) if private.intersection(step.before) else ""
+        if values:
+            warn_user(
+                step_message(
+                    step.title,
+                    f"its fit raises on {values}. It stands behind a private step, whose charge "
+                    "stays then",
+                )
+            )
 
 
 def holds_private(estimator):

@@ -208,10 +208,10 @@ def _outside(parts, replaced):
 
 
 def read_raw_cells(container, X, y, params):
-    """Let each private step of a container read the columns of the raw table that it is given.
+    """Let each step of a container read the columns of the raw table that it is given.
 
     A step that stands first reads its own table before the first charge anyway. So nothing is
-    done where no columns go around it, to other private steps.
+    done where no columns go around it, to other steps.
 
     Parameters
     ----------
@@ -234,7 +234,8 @@ def read_raw_cells(container, X, y, params):
         return
     steps = find_steps(container)
     private = {step.name for step in steps if step.kind == "private"}
-    if len(private) < 2:
+    # A step that learns nothing may refuse a cell, too.
+    if not private or sum(is_estimator(step.estimator) for step in steps) < 2:
         return
     model = quiet(clone(container))
     model.checks_fits = False
