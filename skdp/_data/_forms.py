@@ -15,7 +15,8 @@ class TableForm(TableShape, kw_only=True, eq=False):
     ----------
     n_rows, n_columns : int or None, default=None
     classes, names, kinds
-        As in `TableShape`. `names` is None also where the columns have no names.
+        As in `TableShape`. `names` is None also where the columns have no names. A kind may be
+        "text", too, of cells of objects that are known to be words.
     is_frame : bool or None, default=None
         True if columns can be chosen by name.
     is_sparse : bool or None, default=None

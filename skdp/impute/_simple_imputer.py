@@ -16,7 +16,7 @@ from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import TIMES, objects
-from skdp.utils._labels import are_missing, is_missing
+from skdp.utils._labels import are_missing, is_missing, label_kinds
 from skdp.utils._output import asks_for_frame
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice, has_auto
@@ -190,8 +190,15 @@ class DPSimpleImputer(PlannedTransformer):
 
     def _planned_kinds(self, form, n_columns):
         # A frame takes its types from its cells.
-        is_array_of_objects = self._fills_numbers(form) is False and not asks_for_frame(self)
-        return ("cells",) * n_columns if is_array_of_objects and n_columns is not None else None
+        if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
+            return None
+        kinds = ["cells"] * form.n_columns
+        if self.strategy == "most_frequent":
+            # Values of another kind than the declared ones are refused.
+            lists = category_lists(self.categories, form)
+            are_words = [own is not None and label_kinds(own) == {"text"} for own in lists]
+            kinds = ["text" if are else "cells" for are in are_words]
+        return (*kinds, *["cells"] * (n_columns - form.n_columns))
 
     def _fills_numbers(self, form):
         """Return whether `transform` makes an array of numbers or of objects, None if unknown."""

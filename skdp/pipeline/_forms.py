@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._kinds import container_kinds
-from skdp.pipeline._instances import is_estimator, of_skdp
+from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
 from skdp.utils._chunked import form_of
@@ -71,6 +72,8 @@ def output_form(estimator, form):
         # Of no columns nothing is fitted, and nothing made.
         return form
     unknown = TableForm(n_rows=form.n_rows, classes=form.classes)
+    if step_kind(estimator) == "frozen":
+        return _form_of_frozen(estimator.estimator, unknown)
     if step_kind(estimator) not in ("private", "stateless", "declared"):
         return unknown
     try:
@@ -83,6 +86,26 @@ def output_form(estimator, form):
         # Its own check names the parameter.
         pass
     return unknown
+
+
+def _form_of_frozen(fitted, unknown):
+    """Return the form of the table that a fitted transformer makes."""
+    if not (of_skdp(fitted) and hasattr(fitted, "get_feature_names_out")):
+        return unknown
+    try:
+        names = fitted.get_feature_names_out()
+    except NotFittedError:
+        # Its own check says so.
+        return unknown
+    makes_frame = asks_for_frame(fitted)
+    return replace(
+        unknown,
+        n_columns=len(names),
+        names=tuple(names) if makes_frame else None,
+        is_frame=makes_frame,
+        is_sparse=getattr(fitted, "_makes_sparse", False),
+        holds_numbers=gives_numbers(fitted),
+    )
 
 
 def joined_form(container, form, parts, forms, sparse_threshold=None):

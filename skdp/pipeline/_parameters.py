@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import check_label_kinds
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._persons import read_persons
-from skdp._data._refusals import column_name
+from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._randomized_response import categories_array
@@ -34,6 +34,9 @@ from skdp.pipeline._templates import REFUSALS, check_on_templates
 from skdp.preprocessing._categories import declared_labels
 from skdp.utils._output import check_output_setting, frame_library
 from skdp.utils._values import FrozenValue
+
+# A cell of each kind of columns whose cells are known to be of one kind of labels.
+CELLS_OF_KIND = {"number": np.zeros(1), "text": np.array(["a"])}
 
 
 class PublicTable(FrozenValue, kw_only=True, eq=False):
@@ -170,6 +173,7 @@ def _check_step(step, table):
         )
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)
+        _check_frozen_width(step)
     elif hasattr(estimator, "_candidate_params"):
         _check_search(step, table)
     elif step.kind == "private" and plans_its_fit(estimator):
@@ -179,6 +183,15 @@ def _check_step(step, table):
     made = output_form(estimator, step.form)
     if made.names is not None:
         check_unique_names(made.names, frame_library(estimator))
+
+
+def _check_frozen_width(step):
+    """Refuse a frozen step that was fitted to other columns than it gets."""
+    fitted = getattr(step.estimator.estimator, "n_features_in_", None)
+    if None not in (fitted, step.n_features) and fitted != step.n_features:
+        raise ValueError(
+            f"estimator was fitted to {fitted} columns, but the step gets {step.n_features}"
+        )
 
 
 def _check_search(step, table):
@@ -213,18 +226,26 @@ def _check_of_sklearn(step):
 
 
 def _check_declared_words(step):
-    """Refuse declared categories that can match nothing, as the columns are of numbers."""
+    """Refuse declared categories that can match nothing: words for numbers, or the reverse."""
     params, form = step.params, step.form
     if params.get("strategy") in ("mean", "median", "constant"):
         # An imputer reads categories for its other strategy alone.
         return
     for place, labels in declared_labels(params.get("categories"), _names(step), form.n_columns):
-        is_number = form.holds_numbers or (
-            form.kinds is not None and place is not None and form.kinds[place] == "number"
-        )
-        if is_number:
+        kind = "number" if form.holds_numbers else None
+        if form.kinds is not None and place is not None:
+            kind = form.kinds[place]
+        if kind in CELLS_OF_KIND:
             where = "the table" if place is None else column_name(place, form.names)
-            check_label_kinds(np.zeros(1), where, categories_array(labels))
+            check_label_kinds(CELLS_OF_KIND[kind], where, categories_array(labels))
+
+
+def _check_takes_words(step):
+    """Refuse a column of words where the step takes numbers alone."""
+    tags = get_tags(step.estimator).input_tags
+    kinds = step.form.kinds or ()
+    if "text" in kinds and not (tags.string or tags.categorical):
+        raise no_numbers(column_name(kinds.index("text"), step.form.names))
 
 
 def _check_plan(step, table):
@@ -248,6 +269,7 @@ def _check_plan(step, table):
         kinds=None if step.form.kinds is None else list(step.form.kinds),
     )
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
+    _check_takes_words(step)
     _check_declared_words(step)
     if unit == "person" and not getattr(plan, "by_person", False):
         raise ValueError(

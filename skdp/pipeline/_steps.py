@@ -1,5 +1,6 @@
 """The steps of a pipeline, however they are nested."""
 
+import re
 import sys
 from dataclasses import replace
 from inspect import signature
@@ -9,10 +10,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp.pipeline._containers import check_container, check_joined_names
 from skdp.pipeline._forms import joined_form, output_form
+from skdp.pipeline._functions import has_bounded_domain
 from skdp.pipeline._instances import (
     gives_numbers,
     infers_types,
@@ -405,7 +408,7 @@ def warn_of_values(steps):
     private = {step.name for step in steps if step.kind == "private"}
     for step in steps:
         values = fails_by_values(step) if private.intersection(step.before) else ""
-        if values:
+        if values and not _fails_for_large_numbers_alone(step.estimator):
             warn_user(
                 step_message(
                     step.title,
@@ -413,6 +416,12 @@ def warn_of_values(steps):
                     "stays then",
                 )
             )
+
+
+def _fails_for_large_numbers_alone(estimator):
+    """Return True for functions such as `np.exp`, which numbers of usual sizes do not overflow."""
+    is_function = type(estimator) is FunctionTransformer
+    return is_function and not has_bounded_domain(estimator.func, largest=100.0)
 
 
 def holds_private(estimator):
@@ -436,7 +445,7 @@ def _of_columns(transformer, place):
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
         # Of a table of unknown width only the first column is sure to be there.
-        unsure = callable(columns) or (places is None and chosen_places(columns, 1) == [])
+        unsure = places is None and (callable(columns) or chosen_places(columns, 1) == [])
         fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         form = place.form.take(places)
@@ -503,7 +512,7 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
         If a column is not in the table.
     """
     if callable(columns):
-        return None
+        return _selected_by_name(columns, form.names)
     if are_names(columns) and form.is_frame is False:
         raise ValueError(
             f"{_column_words(columns)} are chosen by name, but the table that reaches this step "
@@ -530,6 +539,18 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     if beyond:
         raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
     return [value if isinstance(value, str) else value % width for value in values]
+
+
+def _selected_by_name(selector, names):
+    """Return the positions that a selector by pattern chooses, None if that is not known."""
+    by_pattern = type(selector) is make_column_selector and (
+        selector.dtype_include is None and selector.dtype_exclude is None
+    )
+    if not by_pattern or names is None:
+        return None
+    if selector.pattern is None:
+        return list(range(len(names)))
+    return [j for j, name in enumerate(names) if re.search(selector.pattern, name)]
 
 
 def _position(name, names):

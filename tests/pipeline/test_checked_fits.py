@@ -523,4 +523,4 @@ def test_a_step_that_may_fail_behind_a_charge_is_warned_of_when_it_is_planned(st
         warnings.simplefilter("error")
         # What it reads of the raw table it reads before the charge.
         split_budget(Pipeline([("later", step), ("model", model())]), 1.0, 1e-6)
-        split_budget(make_pipeline(scaler(), FunctionTransformer(np.abs), model()), 1.0, 1e-6)
+        split_budget(make_pipeline(scaler(), FunctionTransformer(np.exp), model()), 1.0, 1e-6)

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -333,3 +334,47 @@ def test_a_shown_error_names_the_parameters_where_the_step_does_not():
     step = FunctionTransformer(np.invert)
     message = refused(make_pipeline(scaler(), step, classifier()), X, Y)
     assert "it was given func=<ufunc 'invert'>" in message
+
+
+WORDS = np.where(X == 1, "a", "b").astype(object)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [DPStandardScaler(bounds=(0, 1)), DPPCA(), DPOneHotEncoder(categories=[0, 1])],
+    ids=lambda step: type(step).__name__,
+)
+def test_words_where_numbers_are_needed_cost_nothing(later):
+    front = DPSimpleImputer(strategy="most_frequent", categories=["a", "b"])
+    pipe = Pipeline([("front", front), ("later", later), ("model", classifier())])
+    message = refused(pipe, WORDS, Y)
+    assert message.startswith("step 'later': column 0 holds"), message
+    encoder = DPOneHotEncoder(categories=["a", "b"])
+    right = make_pipeline(front, encoder, classifier())
+    split_budget(right, 1.0, 1e-5, PrivacyAccountant(1.0, 1e-5)).fit(WORDS, Y)
+
+
+def test_a_frozen_step_of_other_columns_costs_nothing():
+    frozen = FrozenEstimator(DPStandardScaler(bounds=(0, 1)).fit(X[:, :2]))
+    pipe = Pipeline([("front", scaler()), ("later", frozen), ("model", classifier())])
+    assert "step 'later': estimator was fitted to 2 columns" in refused(pipe, X, Y)
+    later = DPStandardScaler(bounds=([0.0] * 3, [1.0] * 3))
+    pipe = Pipeline(
+        [("a", FrozenEstimator(frozen.estimator)), ("later", later), ("m", classifier())]
+    )
+    assert "step 'later': bounds" in refused(pipe, X[:, :2], Y)
+
+
+def test_columns_that_a_pattern_selects_are_known():
+    front = pandas(scaler())
+    for pattern, n_columns in (("p|q", 2), ("none", 0)):
+        chosen = ColumnTransformer(
+            [("part", scaler(), make_column_selector(pattern=pattern)), ("all", scaler(), ["r"])]
+        )
+        later = DPStandardScaler(bounds=([0.0] * 4, [1.0] * 4))
+        pipe = Pipeline([("a", front), ("b", chosen), ("later", later), ("m", classifier())])
+        assert "step 'later': bounds" in refused(pipe, FRAME, Y)
+        right = DPStandardScaler(bounds=([0.0] * (n_columns + 1), [1.0] * (n_columns + 1)))
+        accountant = PrivacyAccountant(1.0, 1e-5)
+        split_budget(pipe.set_params(later=right), 1.0, 1e-5, accountant).fit(FRAME, Y)
+        assert accountant.epsilon_spent == 1.0
