@@ -23,6 +23,8 @@ class TableForm(TableShape, kw_only=True, eq=False):
         True for a sparse matrix.
     holds_numbers : bool, default=False
         True if every column is one of numbers, also where it is not known how many there are.
+    empty : DataFrame, default=None
+        A frame of pandas without rows: by the types of its columns a selector chooses.
     """
 
     n_rows: int | None = None
@@ -30,6 +32,7 @@ class TableForm(TableShape, kw_only=True, eq=False):
     is_frame: bool | None = None
     is_sparse: bool | None = None
     holds_numbers: bool = False
+    empty: object = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -38,6 +41,11 @@ class TableForm(TableShape, kw_only=True, eq=False):
             vars(self)["kinds"] = ("number",) * self.n_columns
         elif self.kinds is not None and not set(self.kinds) - {"number"}:
             vars(self)["holds_numbers"] = True
+
+    @property
+    def tells_cells(self):
+        """True if every column is known to be one of numbers, or one of words."""
+        return self.kinds is not None and not set(self.kinds) - {"number", "text"}
 
     def take(self, indices):
         """Return the form of some of the columns.
@@ -54,17 +62,19 @@ class TableForm(TableShape, kw_only=True, eq=False):
             return self.of_columns(len(indices))
         return self.of_columns(
             len(indices),
+            empty=None if self.empty is None else self.empty.iloc[:, indices],
             names=None if self.names is None else [self.names[j] for j in indices],
             kinds=None if self.kinds is None else [self.kinds[j] for j in indices],
         )
 
-    def of_columns(self, n_columns, *, names=None, kinds=None):
+    def of_columns(self, n_columns, *, names=None, kinds=None, empty=None):
         """Return the form of other columns, of which names and kinds are not known by default."""
         return replace(
             self,
             n_columns=n_columns,
             names=None if names is None else tuple(names),
             kinds=None if kinds is None else tuple(kinds),
+            empty=empty,
         )
 
 

@@ -196,8 +196,7 @@ class DPSimpleImputer(PlannedTransformer):
         if self.strategy == "most_frequent":
             # Values of another kind than the declared ones are refused.
             lists = category_lists(self.categories, form)
-            are_words = [own is not None and label_kinds(own) == {"text"} for own in lists]
-            kinds = ["text" if are else "cells" for are in are_words]
+            kinds = ["text" if _are_words(own) else "cells" for own in lists]
         return (*kinds, *["cells"] * (n_columns - form.n_columns))
 
     def _fills_numbers(self, form):
@@ -274,6 +273,17 @@ class MeansOfPresent(MechanismPlan):
 def _check_fill_value(fill_value):
     if np.ndim(fill_value) != 0 or is_missing(fill_value):
         raise ValueError(f"fill_value must be one value that is not missing, got {fill_value!r}")
+
+
+def _are_words(labels):
+    """Return True for labels that are text, not all of which can be read as numbers."""
+    if labels is None or label_kinds(labels) != {"text"}:
+        return False
+    try:
+        labels.astype(np.float64)
+    except ValueError:
+        return True
+    return False
 
 
 def _statistics(values):

@@ -88,13 +88,14 @@ def check_joined_names(container, parts, forms):
         names = joined_names(container, [part for part, _ in named], [own for _, own in named])
         # Also where no name is known yet.
         joined_names(container, ["part"], [["column"]])
-    except (ValueError, LookupError, AttributeError, TypeError) as error:
+    except Exception as error:
+        # A function of the user's may raise anything.
         raise ValueError(
-            f"verbose_feature_names_out={container.verbose_feature_names_out!r} is no format of "
+            f"verbose_feature_names_out={container.verbose_feature_names_out!r} makes no names of "
             f"transformer_name and feature_name: {type(error).__name__}: {error}"
         ) from error
     check_unique_names(
-        names or (),
+        names,
         library,
         is_checked=container.verbose_feature_names_out is False,
         remedy="verbose_feature_names_out=True puts the names of the parts before them",

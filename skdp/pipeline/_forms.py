@@ -43,7 +43,12 @@ def form_of_table(X):
         kinds=tuple(container_kinds(X)),
         is_frame=is_frame(empty),
         is_sparse=hasattr(X, "tocsr"),
+        empty=X.iloc[:0] if _is_pandas(X) else None,
     )
+
+
+def _is_pandas(X):
+    return type(X).__module__.partition(".")[0] == "pandas"
 
 
 def output_form(estimator, form):
@@ -150,7 +155,7 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
             kinds = None
     if makes_frame and all(form.names is not None for form in forms):
         # A format that cannot be used is refused by `check_joined_names`.
-        with suppress(ValueError, LookupError, AttributeError):
+        with suppress(Exception):
             names = joined_names(container, parts, [form.names for form in forms])
     return replace(
         form,
@@ -159,12 +164,13 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         kinds=None if kinds is None else tuple(kinds),
         is_frame=makes_frame,
         is_sparse=is_sparse,
+        empty=None,
         holds_numbers=all(form.holds_numbers for form in forms),
     )
 
 
 def joined_names(container, parts, names):
-    """Return the names of the columns of a container's frame, None where they are not known.
+    """Return the names of the columns of a container's frame.
 
     Parameters
     ----------
@@ -175,8 +181,9 @@ def joined_names(container, parts, names):
 
     Raises
     ------
-    ValueError, KeyError, IndexError, AttributeError
-        If ``verbose_feature_names_out`` is a text that cannot be formatted.
+    Exception
+        If ``verbose_feature_names_out`` is a text that cannot be formatted, or what a function in
+        its place raises.
     """
     prefixed = container.verbose_feature_names_out
     pairs = [(part, name) for part, own in zip(parts, names, strict=True) for name in own]
@@ -184,7 +191,7 @@ def joined_names(container, parts, names):
         return [f"{part}__{name}" if prefixed else name for part, name in pairs]
     if isinstance(prefixed, str):
         return [prefixed.format(transformer_name=part, feature_name=name) for part, name in pairs]
-    return None
+    return [prefixed(part, name) for part, name in pairs]
 
 
 def repeated_names(names):

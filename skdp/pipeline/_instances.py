@@ -47,14 +47,19 @@ def step_message(title, error, params=None):
         to other values than the default.
     """
     text = str(error) or type(error).__name__
-    if params and not any(re.search(rf"\b{re.escape(name)}\b", text) for name in params):
+    is_named = text.startswith("step ")
+    if (
+        params
+        and not is_named
+        and not any(re.search(rf"\b{re.escape(name)}\b", text) for name in params)
+    ):
         given = ", ".join(f"{name}={value!r}" for name, value in params.items())
         text = f"{text} (it was given {given})"
     return f"step {title!r}: {text}"
 
 
 def changed_params(estimator):
-    """Return the parameters of an estimator that are not at their defaults.
+    """Return the parameters of an estimator that are not at their defaults, but for the budget.
 
     Parameters
     ----------
@@ -62,7 +67,12 @@ def changed_params(estimator):
     """
     defaults = {name: each.default for name, each in signature(type(estimator)).parameters.items()}
     params = estimator.get_params(deep=False)
-    return {name: v for name, v in params.items() if repr(v) != repr(defaults.get(name))}
+    set_by_plans = ("epsilon", "delta", "accountant", "random_state")
+    return {
+        name: value
+        for name, value in params.items()
+        if name not in set_by_plans and repr(value) != repr(defaults.get(name))
+    }
 
 
 def named_parts(estimator):

@@ -7,17 +7,17 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import check_label_kinds
+from skdp._data._columns import ColumnTable, check_label_kinds
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._persons import read_persons
 from skdp._data._refusals import column_name, no_numbers
-from skdp._data._tables import target_array
+from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
+from skdp.mechanisms._unknown_shape import UnknownShapePlan, kinds_of_bounds, names_in
 from skdp.noise._source import check_seed
 from skdp.pipeline._containers import check_unique_names
-from skdp.pipeline._forms import form_of_table, output_form, refuses_sparse
+from skdp.pipeline._forms import form_of_table, output_form, refuses_sparse, repeated_names
 from skdp.pipeline._instances import (
     changed_params,
     fitted_params,
@@ -30,13 +30,10 @@ from skdp.pipeline._instances import (
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
 from skdp.pipeline._steps import walk_through
-from skdp.pipeline._templates import REFUSALS, check_on_templates
+from skdp.pipeline._templates import REFUSALS, check_on_templates, made_up_rows
 from skdp.preprocessing._categories import declared_labels
 from skdp.utils._output import check_output_setting, frame_library
 from skdp.utils._values import FrozenValue
-
-# A cell of each kind of columns whose cells are known to be of one kind of labels.
-CELLS_OF_KIND = {"number": np.zeros(1), "text": np.array(["a"])}
 
 
 class PublicTable(FrozenValue, kw_only=True, eq=False):
@@ -155,8 +152,8 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
     walk = walk_through(pipe, prefix, before, table.form_with_labels(pipe))
     yield from walk.refusals
     for step in walk.steps:
-        # A step that gets no column is not fitted.
-        if is_estimator(step.estimator) and step.n_features != 0:
+        # A part of a ColumnTransformer that gets no column is not fitted.
+        if is_estimator(step.estimator) and not (step.n_features == 0 and step.fits == 0):
             try:
                 _check_step(step, table)
             except REFUSALS as error:
@@ -165,6 +162,8 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
 
 def _check_step(step, table):
     estimator = step.estimator
+    if step.n_features == 0 and step.kind == "private":
+        raise ValueError("the step gets no column: the step before it makes none")
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
             f"{type(estimator).__name__} takes no sparse table, and the step before it makes one: "
@@ -225,25 +224,33 @@ def _check_of_sklearn(step):
     check_on_templates(estimator, step.form)
 
 
-def _check_declared_words(step):
+def _check_declared_words(step, plan):
     """Refuse declared categories that can match nothing: words for numbers, or the reverse."""
     params, form = step.params, step.form
-    if params.get("strategy") in ("mean", "median", "constant"):
-        # An imputer reads categories for its other strategy alone.
-        return
-    for place, labels in declared_labels(params.get("categories"), _names(step), form.n_columns):
-        kind = "number" if form.holds_numbers else None
-        if form.kinds is not None and place is not None:
-            kind = form.kinds[place]
-        if kind in CELLS_OF_KIND:
-            where = "the table" if place is None else column_name(place, form.names)
-            check_label_kinds(CELLS_OF_KIND[kind], where, categories_array(labels))
+    if form.tells_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
+        rows = made_up_rows(form.kinds)
+        table = ColumnTable(rows.shape, rows, names=form.names)
+        # What it checks of its rows' kinds before a charge, it checks of these.
+        is_supervised = get_tags(step.estimator).target_tags.required
+        own = RowsAndTarget(table, np.zeros(len(rows))) if is_supervised else table
+        step.estimator._check_rows(own, plan)
+    elif form.holds_numbers and params.get("strategy") not in ("mean", "median", "constant"):
+        # There is no plan of a table whose shape is not known. An imputer reads categories for its
+        # other strategy alone.
+        declared = declared_labels(params.get("categories"), _names(step), form.n_columns)
+        for _, labels in declared:
+            check_label_kinds(np.zeros(1), "the table", categories_array(labels))
 
 
-def _check_takes_words(step):
-    """Refuse a column of words where the step takes numbers alone."""
+def _check_columns(step):
+    """Refuse a column of words where the step takes numbers alone, and names that repeat."""
     tags = get_tags(step.estimator).input_tags
     kinds = step.form.kinds or ()
+    if step.form.is_frame and repeated_names(step.form.names or ()):
+        raise ValueError(
+            f"the table has several columns named {repeated_names(step.form.names)[0]!r}: "
+            "verbose_feature_names_out=True puts the names of the parts before them"
+        )
     if "text" in kinds and not (tags.string or tags.categorical):
         raise no_numbers(column_name(kinds.index("text"), step.form.names))
 
@@ -269,8 +276,9 @@ def _check_plan(step, table):
         kinds=None if step.form.kinds is None else list(step.form.kinds),
     )
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
-    _check_takes_words(step)
-    _check_declared_words(step)
+    _check_columns(step)
+    if of_skdp(estimator) and isinstance(estimator, TableEstimator):
+        _check_declared_words(step, plan)
     if unit == "person" and not getattr(plan, "by_person", False):
         raise ValueError(
             "with these parameters there is no release whose unit is a person: use an accountant "

@@ -512,7 +512,7 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
         If a column is not in the table.
     """
     if callable(columns):
-        return _selected_by_name(columns, form.names)
+        return _selected(columns, form)
     if are_names(columns) and form.is_frame is False:
         raise ValueError(
             f"{_column_words(columns)} are chosen by name, but the table that reaches this step "
@@ -541,16 +541,16 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     return [value if isinstance(value, str) else value % width for value in values]
 
 
-def _selected_by_name(selector, names):
-    """Return the positions that a selector by pattern chooses, None if that is not known."""
-    by_pattern = type(selector) is make_column_selector and (
-        selector.dtype_include is None and selector.dtype_exclude is None
-    )
-    if not by_pattern or names is None:
+def _selected(selector, form):
+    """Return the positions that a selector chooses by pattern and dtype, None if not known."""
+    if type(selector) is not make_column_selector or form.names is None:
         return None
-    if selector.pattern is None:
-        return list(range(len(names)))
-    return [j for j, name in enumerate(names) if re.search(selector.pattern, name)]
+    if selector.dtype_include is None and selector.dtype_exclude is None:
+        pattern = "" if selector.pattern is None else selector.pattern
+        return [j for j, name in enumerate(form.names) if re.search(pattern, name)]
+    if form.empty is None:
+        return None
+    return [form.names.index(name) for name in selector(form.empty)]
 
 
 def _position(name, names):

@@ -47,14 +47,14 @@ def check_on_templates(step, form):
     if entry is None or not _can_be_tried(step, form):
         return
     refusal = None
-    for width, is_sparse, words in product(_widths(step, form), _sparsities(form), _cells(form)):
+    for width, is_sparse, kinds in product(
+        _widths(step, form), _sparsities(form), _kinds(step, form)
+    ):
         if N_ROWS * max(width, entry.width(step, width) or 0) > MOST_CELLS:
             return
-        table = (
-            _words_for(step, width) if words else np.tile(_numbers_for(step, width), (N_ROWS, 1))
-        )
+        table = made_up_rows(kinds * width if len(kinds) == 1 else kinds, step)
         try:
-            _try(step, csr_array(table) if is_sparse and not words else table)
+            _try(step, csr_array(table) if is_sparse and table.dtype.kind == "f" else table)
             return
         except REFUSALS as error:
             # The first width is one that the parameters mention: what it says fits best.
@@ -84,13 +84,44 @@ def _sparsities(form):
     return [False, True] if form.is_sparse is None else [form.is_sparse]
 
 
-def _cells(form):
-    return [False] if form.holds_numbers else [False, True]
+def _kinds(step, form):
+    """Return the kinds of columns that are tried, one for all columns or one for each."""
+    if form.holds_numbers:
+        return [("number",)]
+    if form.tells_cells:
+        return [form.kinds]
+    # An error about words fits an encoder best.
+    reads_words = isinstance(step, OneHotEncoder | OrdinalEncoder)
+    return [("text",), ("number",)] if reads_words else [("number",), ("text",)]
+
+
+def made_up_rows(kinds, step=None):
+    """Return a few rows, of which each column is of a kind.
+
+    Parameters
+    ----------
+    kinds : sequence of {"number", "text"}
+    step : estimator, default=None
+        One that transforms the rows, if its parameters are right.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        Of floats, or of objects where some columns are of words.
+    """
+    rows = np.tile(_numbers_for(step, len(kinds)), (N_ROWS, 1))
+    if "text" not in kinds:
+        return rows
+    rows = rows.astype(object)
+    for j, word in enumerate(_words_for(step, len(kinds))):
+        if kinds[j] == "text":
+            rows[:, j] = word
+    return rows
 
 
 def _numbers_for(step, width):
     """Return a row of numbers that a step with right parameters transforms."""
-    knots = step.get_params(deep=False).get("knots")
+    knots = getattr(step, "knots", None)
     if np.ndim(knots) == 2 and np.shape(knots)[1] == width:
         # With extrapolation="error" a value beyond the knots is refused.
         return np.mean(knots, axis=0)
@@ -98,12 +129,10 @@ def _numbers_for(step, width):
 
 
 def _words_for(step, width):
-    table = np.full((N_ROWS, width), "a", dtype=object)
+    """Return a row of words: an encoder may refuse those that are not declared."""
     if isinstance(step, OneHotEncoder | OrdinalEncoder) and len(step.categories) == width:
-        # An unknown category may be refused.
-        for j, labels in enumerate(step.categories):
-            table[:, j] = [*labels][0] if len(labels) else "a"
-    return table
+        return [labels[0] if len(labels) else "a" for labels in step.categories]
+    return ["a"] * width
 
 
 def _try(step, table):

@@ -12,6 +12,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -310,6 +311,10 @@ WRONG_CONTAINERS = {
         twice(verbose_feature_names_out="{feature_name}").set_output(transform="polars"),
         "verbose_feature_names",
     ),
+    "a function that makes no names": (
+        pandas(twice(verbose_feature_names_out=lambda name: name)),
+        "verbose_feature_names",
+    ),
     "a part named twice": (ColumnTransformer([("a", scaler(), [0])] * 2), "transformers"),
     "a model in the middle": (ColumnTransformer([("a", classifier(), [0])]), "transformers"),
     "no remainder": (ColumnTransformer([("a", scaler(), [0])], remainder="keep"), "remainder"),
@@ -330,6 +335,32 @@ def test_a_wrong_parameter_of_a_container_costs_nothing(case):
     assert message.startswith("step 'later") and parameter in message, message
 
 
+@pytest.mark.parametrize(
+    "container",
+    [
+        ColumnTransformer([("a", "drop", [0])]),
+        ColumnTransformer([]),
+        FeatureUnion([("a", "drop")]),
+        ColumnTransformer([("a", scaler(), [])]),
+    ],
+    ids=str,
+)
+def test_a_model_of_no_columns_costs_nothing(container):
+    pipe = Pipeline([("front", scaler()), ("none", container), ("later", classifier())])
+    assert "step 'later': the step gets no column" in refused(pipe, X, Y)
+
+
+def test_a_selector_by_type_chooses_known_columns_of_a_frame():
+    frame = FRAME.assign(word=np.where(Y, "a", "b"))
+    numbers = ColumnTransformer([("part", scaler(), make_column_selector(dtype_include="number"))])
+    pipe = Pipeline([("a", numbers), ("later", DPAdditiveClassifier(monotonic_cst=[1] * 4))])
+    assert "step 'later': monotonic_cst" in refused(pipe, frame, Y)
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    pipe.set_params(later__monotonic_cst=[1] * 3)
+    split_budget(pipe, 1.0, 1e-5, accountant).fit(frame, Y)
+    assert accountant.epsilon_spent == 1.0
+
+
 def test_a_shown_error_names_the_parameters_where_the_step_does_not():
     step = FunctionTransformer(np.invert)
     message = refused(make_pipeline(scaler(), step, classifier()), X, Y)
@@ -341,14 +372,26 @@ WORDS = np.where(X == 1, "a", "b").astype(object)
 
 @pytest.mark.parametrize(
     "later",
-    [DPStandardScaler(bounds=(0, 1)), DPPCA(), DPOneHotEncoder(categories=[0, 1])],
+    [
+        DPStandardScaler(bounds=(0, 1)),
+        DPPCA(),
+        DPOneHotEncoder(categories=[0, 1]),
+        DPTableVectorizer(),
+        PolynomialFeatures(2),
+        Normalizer(),
+    ],
     ids=lambda step: type(step).__name__,
 )
 def test_words_where_numbers_are_needed_cost_nothing(later):
     front = DPSimpleImputer(strategy="most_frequent", categories=["a", "b"])
     pipe = Pipeline([("front", front), ("later", later), ("model", classifier())])
     message = refused(pipe, WORDS, Y)
-    assert message.startswith("step 'later': column 0 holds"), message
+    assert message.startswith("step 'later': co"), message
+    # Such words may be numbers.
+    digits = DPSimpleImputer(strategy="most_frequent", categories=["1", "0"])
+    if not isinstance(later, DPOneHotEncoder):
+        pipe = Pipeline([("front", digits), ("later", clone(later)), ("model", classifier())])
+        split_budget(pipe, 1.0, 1e-5).fit(np.where(X == 1, "1", "0").astype(object), Y)
     encoder = DPOneHotEncoder(categories=["a", "b"])
     right = make_pipeline(front, encoder, classifier())
     split_budget(right, 1.0, 1e-5, PrivacyAccountant(1.0, 1e-5)).fit(WORDS, Y)
