@@ -253,7 +253,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     findings += [
         Finding(step.title, "wrong parameter", str(error))
         for step, error in find_refusals(pipe, known)
-        if step.kind in ("private", "stateless", "declared")
+        if step.kind in ("private", "stateless", "declared", "container")
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)

@@ -164,6 +164,11 @@ def _check_step(step, table):
     estimator = step.estimator
     if step.n_features == 0 and step.kind == "private":
         raise ValueError("the step gets no column: the step before it makes none")
+    if step.is_series and step.kind == "private":
+        raise ValueError(
+            f"columns: {step.columns} is given without a list around it, as an array of one "
+            "dimension: write [column] in the place of column"
+        )
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
             f"{type(estimator).__name__} takes no sparse table, and the step before it makes one: "

@@ -63,6 +63,8 @@ class Place(FrozenValue, kw_only=True):
         What is known of the table that it is fitted to.
     by_person : bool, default=False
         Whether the whole is charged by person, so that the number of rows is private.
+    is_series : bool, default=False
+        True if the one column is given without a list around it, as an array of one dimension.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Place(FrozenValue, kw_only=True):
     fits: int | None = 1
     form: TableForm = UNKNOWN_FORM
     by_person: bool = False
+    is_series: bool = False
 
     @property
     def n_features(self):
@@ -249,7 +252,8 @@ def _walk(estimator, place, found):
         if place.fits is None and place.n_features is None:
             # It may get no column, and then makes none.
             form = form.of_columns(None)
-        return replace(place, before=(*place.before, place.name), form=form)
+        before = (*place.before, place.name)
+        return replace(place, before=before, form=form, is_series=False)
     if isinstance(estimator, Pipeline):
         return _walk_pipeline(estimator, place, found)
     if is_skrub_container(estimator):
@@ -267,8 +271,8 @@ def _walk_pipeline(pipe, place, found):
     fits = None if remembers else place.fits
     after = place
     for part, inner in pipe.steps:
-        given = {"before": after.before, "form": after.form, "fits": fits}
-        after = _walk(inner, place.inside(part, **given), found)
+        given = {"before": after.before, "form": after.form, "is_series": after.is_series}
+        after = _walk(inner, place.inside(part, **given, fits=fits), found)
     return after
 
 
@@ -299,6 +303,7 @@ def _walk_side_by_side(container, place, found):
         place,
         before=(*place.before, *(step.name for step in inner_steps), place.name),
         form=joined_form(container, place.form, names, forms, threshold),
+        is_series=False,
     )
 
 
@@ -449,7 +454,9 @@ def _of_columns(transformer, place):
         fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         form = place.form.take(places)
-        yield inner, place.inside(part, columns=words, fits=fits, form=form)
+        is_series = isinstance(columns, str | Integral)
+        given = {"columns": words, "fits": fits, "form": form, "is_series": is_series}
+        yield inner, place.inside(part, **given)
     # A name and a position may mean the same column.
     if used is None or len({isinstance(chosen, str) for chosen in used}) > 1:
         width = None
@@ -457,7 +464,7 @@ def _of_columns(transformer, place):
     if left != 0 and transformer.remainder != "drop":
         fits = None if left is None else place.fits
         form = _rest_of(place.form, used, left)
-        given = {"columns": REMAINDER, "fits": fits, "form": form}
+        given = {"columns": REMAINDER, "fits": fits, "form": form, "is_series": False}
         yield transformer.remainder, place.inside("remainder", **given)
 
 

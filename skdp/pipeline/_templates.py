@@ -50,7 +50,7 @@ def check_on_templates(step, form):
     for width, is_sparse, kinds in product(
         _widths(step, form), _sparsities(form), _kinds(step, form)
     ):
-        if N_ROWS * max(width, entry.width(step, width) or 0) > MOST_CELLS:
+        if _n_cells(step, width, entry.width(step, width) or 0) > MOST_CELLS:
             return
         table = made_up_rows(kinds * width if len(kinds) == 1 else kinds, step)
         try:
@@ -60,6 +60,13 @@ def check_on_templates(step, form):
             # The first width is one that the parameters mention: what it says fits best.
             refusal = refusal or error
     raise refusal
+
+
+def _n_cells(step, width, width_out):
+    """Return how many cells the largest table or matrix has that is made of a made-up table."""
+    # Projections draw a matrix.
+    n_rows = max(N_ROWS, getattr(step, "n_components", 0))
+    return n_rows * max(width, width_out if n_rows == N_ROWS else 0)
 
 
 def _can_be_tried(step, form):

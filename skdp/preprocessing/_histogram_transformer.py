@@ -307,10 +307,7 @@ class DPHistogramTransformer(PlannedTransformer):
         if parts is None:
             return made
         pairs = self._pairs if form is None else self._planned_pairs(form)
-        cells = [
-            super(DPHistogramTransformer, self)._names_made([name], [own])
-            for name, own in zip(names, parts, strict=True)
-        ]
+        cells = np.split(made, np.cumsum([len(own) for own in parts]))
         return made + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):

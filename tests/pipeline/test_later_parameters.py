@@ -350,6 +350,16 @@ def test_a_model_of_no_columns_costs_nothing(container):
     assert "step 'later': the step gets no column" in refused(pipe, X, Y)
 
 
+def test_a_column_without_a_list_costs_nothing():
+    for part in (scaler(), make_pipeline(scaler(), scaler())):
+        flat = ColumnTransformer([("part", part, 1)])
+        pipe = Pipeline([("front", scaler()), ("later", flat), ("model", classifier())])
+        message = refused(pipe, X, Y)
+        assert message.startswith("step 'later__part") and "columns" in message, message
+        right = flat.set_params(transformers=[("part", clone(part), [1])])
+        split_budget(pipe.set_params(later=right), 1.0, 1e-5).fit(X, Y)
+
+
 def test_a_selector_by_type_chooses_known_columns_of_a_frame():
     frame = FRAME.assign(word=np.where(Y, "a", "b"))
     numbers = ColumnTransformer([("part", scaler(), make_column_selector(dtype_include="number"))])
