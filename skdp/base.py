@@ -252,10 +252,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
-    # Whether a fit releases nothing where parameters declare everything, and whether what a
-    # transformer makes is sparse whatever they say; pipelines ask.
+    # Whether a fit releases nothing where parameters declare everything; pipelines ask.
     _may_release_nothing = False
-    _always_sparse = False
     # Whether answers are of each row by itself and charge nothing, so that a copy gives them too.
     _row_by_row = False
     # The parameters that make what a fit charges hang on the table's shape, where they are "auto";

@@ -21,7 +21,7 @@ from skdp._data._tables import read_samples, read_table
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import counting_mechanism, vector_noise
 from skdp.mechanisms._stages import one_stage, stages_of
-from skdp.preprocessing._planned import PlannedTransformer, plan_columns
+from skdp.preprocessing._planned import PlannedTransformer, plan_columns, prefixed_names
 from skdp.stats import _moments
 from skdp.utils import clip_rows
 from skdp.utils._autologging import without_autologging
@@ -69,8 +69,6 @@ class KMeansPlan(_moments.StatisticPlan):
     low: np.ndarray
     high: np.ndarray
     n_clusters: int
-
-    n_features_out = property(attrgetter("n_clusters"))
 
     @cached_property
     def mechanism(self):
@@ -400,3 +398,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return finite_doubles(row_distances(read_samples(self, X), self.cluster_centers_))
 
     _n_features_out = property(attrgetter("n_clusters"))
+
+    def _planned_names(self, form):
+        # Distances to as many centres, whatever the number of columns is.
+        n_clusters = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
+        return prefixed_names(self, n_clusters)

@@ -1,5 +1,6 @@
 """Principal component analysis with differential privacy."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
 from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan, prefixed_names
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
 from skdp.utils._row_wise import row_combinations
@@ -26,18 +27,19 @@ class PCAPlan(TransformerPlan):
         Of the declared norm, or of another in its place.
     mechanism : plan
         What is charged.
-    n_features_out : int
-        How many components are kept.
+    n_components : int
+        How many are kept.
     """
 
     search: NormPlan | None
     moment: SecondMoment
+    n_components: int
 
     released = "the second moment"
 
     def run(self, X, source, **shared):
         """Return the released attributes."""
-        moment, kept = self.moment, self.n_features_out
+        moment, kept = self.moment, self.n_components
         if self.search is not None:
             data_norm = self.search.run(X, source, center=moment.center, **shared)
             moment = replace(moment, data_norm=data_norm)
@@ -154,7 +156,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             search=search,
             moment=moment,
             mechanism=one_charge((search, moment.mechanism), guarantee),
-            n_features_out=n_components,
+            n_components=n_components,
         )
 
     def transform(self, X):
@@ -188,6 +190,15 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return row_combinations(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
 
     _n_features_out = property(lambda self: self.n_components_)
+
+    def _planned_names(self, form):
+        n_components = self.n_components
+        if n_components is None:
+            if None in (form.n_rows, form.n_columns):
+                return None
+            n_components = min(form.n_rows, form.n_columns)
+        most = math.inf if form.n_columns is None else form.n_columns
+        return prefixed_names(self, check_integer(n_components, "n_components", 1, most))
 
 
 def _check_center(center, n_features):

@@ -216,7 +216,7 @@ class ColumnsPlan(PlanValue):
     n_bins: int
     guarantee: object
 
-    n_features_out, sparse_output, by_person = None, False, True
+    sparse_output, by_person = False, True
     # Of numbers' cells those that are counted: how often a range is halved.
     levels = range(1, LEVELS + 1)
     # Whether these have one width, or are the narrower, the nearer they are to an end of the range.

@@ -11,12 +11,13 @@ from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table, read_table
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
-from skdp.preprocessing._categories import Declared, check_declared, plan_counts
+from skdp.preprocessing._categories import Declared, category_lists, check_declared, plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import TIMES, objects
-from skdp.utils._labels import are_missing, is_missing
+from skdp.utils._labels import are_missing, is_missing, label_kinds
+from skdp.utils._output import asks_for_frame
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 
@@ -112,7 +113,7 @@ class DPSimpleImputer(PlannedTransformer):
         return self.strategy == "mean" and not has_auto(self.bounds)
 
     def plan_fit(self, shape, guarantee):
-        width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))
+        check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
 
@@ -128,7 +129,7 @@ class DPSimpleImputer(PlannedTransformer):
             mechanism = plan_counts(self.categories, None, shape, guarantee)
         else:
             mechanism = plan_within_bounds(location, self.bounds, shape, guarantee)
-        return TransformerPlan(mechanism=mechanism, n_features_out=width)
+        return TransformerPlan(mechanism=mechanism)
 
     def _check_rows(self, rows, plan):
         if self.strategy == "most_frequent":
@@ -180,8 +181,40 @@ class DPSimpleImputer(PlannedTransformer):
             return filled
         return np.hstack([filled, missing.astype(filled.dtype)])
 
-    def _last_names(self, names):
-        return [f"missingindicator_{name}" for name in names] if self.add_indicator else ()
+    def _names_made(self, names, parts, form=None):
+        indicators = [f"missingindicator_{name}" for name in names] if self.add_indicator else []
+        return [*names, *indicators]
+
+    def _makes_numbers(self, form):
+        return self._fills_numbers(form) is True
+
+    def _planned_kinds(self, form, n_columns):
+        # A frame takes its types from its cells.
+        if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
+            return None
+        kinds = ["cells"] * form.n_columns
+        if self.strategy == "most_frequent":
+            # Values of another kind than the declared ones are refused.
+            lists = category_lists(self.categories, form)
+            kinds = ["text" if _are_words(own) else "cells" for own in lists]
+        return (*kinds, *["cells"] * (n_columns - form.n_columns))
+
+    def _fills_numbers(self, form):
+        """Return whether `transform` makes an array of numbers or of objects, None if unknown."""
+        if self.strategy in ("mean", "median"):
+            return True
+        if form.kinds is None:
+            return None
+        if set(form.kinds) - {"number", "boolean"}:
+            return False
+        lists = [None] * form.n_columns
+        if self.strategy == "most_frequent":
+            lists = category_lists(self.categories, form)
+        # A column of numbers in which no category is found is filled with `fill_value`.
+        fills = [[self._fill] if own is None else own.tolist() for own in lists]
+        if all(isinstance(fill, Real) for own in fills for fill in own):
+            return True
+        return False if self.strategy == "constant" else None
 
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
@@ -240,6 +273,17 @@ class MeansOfPresent(MechanismPlan):
 def _check_fill_value(fill_value):
     if np.ndim(fill_value) != 0 or is_missing(fill_value):
         raise ValueError(f"fill_value must be one value that is not missing, got {fill_value!r}")
+
+
+def _are_words(labels):
+    """Return True for labels that are text, not all of which can be read as numbers."""
+    if labels is None or label_kinds(labels) != {"text"}:
+        return False
+    try:
+        labels.astype(np.float64)
+    except ValueError:
+        return True
+    return False
 
 
 def _statistics(values):

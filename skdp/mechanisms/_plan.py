@@ -35,11 +35,10 @@ class Plan(Protocol):
 
     Notes
     -----
-    A plan may also have `n_features_out`, the number of columns that a transformer makes, where
-    that is public, `sparse_output`, whether they are sparse, `stages`, the releases that it
-    consists of (a plan without them is one release), and `by_person`, whether its run takes
-    `persons`, whose shares the rows then have, so that a person moves what is released by no more
-    than a row would.
+    A plan may also have `sparse_output`, whether a transformer makes sparse matrices, `stages`,
+    the releases that it consists of (a plan without them is one release), and `by_person`, whether
+    its run takes `persons`, whose shares the rows then have, so that a person moves what is
+    released by no more than a row would.
     """
 
     event: object
@@ -114,15 +113,12 @@ class MechanismPlan(PlanValue):
     ----------
     mechanism : plan
         What is charged.
-    n_features_out : int or None
-        How many columns a transformer makes; None where that is learnt.
     sparse_output : bool
         Whether a transformer makes sparse matrices.
     by_person : bool
         Whether `run` takes `persons`.
     """
 
-    n_features_out = None
     sparse_output = False
     by_person = False
 

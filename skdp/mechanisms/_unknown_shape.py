@@ -31,8 +31,6 @@ class UnknownShapePlan(FrozenValue, kw_only=True):
         True if the unit of the release may be a person.
     sparse_output : bool
         True if the transformed table is sparse.
-    n_features_out : None
-        The number of columns of the transformed table is not known.
     """
 
     name: str
@@ -41,7 +39,6 @@ class UnknownShapePlan(FrozenValue, kw_only=True):
     delta: float
     by_person: bool
     sparse_output: bool
-    n_features_out: None = None
 
 
 def plan_unknown_shape(make_plan, params, shape, guarantee):
@@ -92,7 +89,7 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
 
 def _possible_shapes(params, shape):
     """Yield shapes that a table may have, those that the parameters mention first."""
-    lengths, integers = _sizes_in(params)
+    lengths, integers = sizes_in(params)
     widths = [n for n in lengths if n <= MAX_WIDTH]
     sizes = [(MANY_ROWS, n) for n in sorted(widths, reverse=True)]
     sizes += SHAPES
@@ -117,7 +114,7 @@ def _possible_shapes(params, shape):
             yield replace(sized, names=names, kinds=kinds)
 
 
-def _sizes_in(params):
+def sizes_in(params):
     """Return the lengths of lists in parameters, and the integers in them."""
     lengths, integers, values = {}, {}, [(value, 0) for value in params.values()]
     while values:

@@ -218,8 +218,8 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
                     "beside the estimator"
                 )
             model.set_params(**{step.parameter(name): None})
-    public = {"n_rows": rows.n_units, "n_columns": rows.n_columns, "has_target": True, "y": rows.y}
-    check_parameters(model, PublicTable(form=form_of_table(rows.X), **public))
+    form = replace(form_of_table(rows.X), n_rows=rows.n_units, n_columns=rows.n_columns)
+    check_parameters(model, PublicTable(form=form, has_target=True, y=rows.y))
     classes = None
     if is_classifier(model):
         declared = {

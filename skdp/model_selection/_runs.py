@@ -66,8 +66,8 @@ def check_candidate(fit, rows, n_units):
         If a step would refuse a parameter or the target; the message names the step.
     """
     model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
-    public = {"n_rows": n_units, "n_columns": rows.n_columns, "has_target": True, "y": rows.y}
-    check_parameters(model, PublicTable(form=form_of_table(rows.X), **public))
+    form = replace(form_of_table(rows.X), n_rows=n_units, n_columns=rows.n_columns)
+    check_parameters(model, PublicTable(form=form, has_target=True, y=rows.y))
 
 
 def _try(fit, rows, n_units):

@@ -6,20 +6,20 @@ from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
+from skdp._data._forms import TableForm
 from skdp.base import terms_of
 from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._instances import is_estimator
-from skdp.pipeline._known import (
-    REASONS,
-    candidates_of,
-    find_entry,
-    find_raw_steps,
-    inner_parts,
-    join_names,
-)
+from skdp.pipeline._known import REASONS, candidates_of, find_raw_steps, inner_parts, join_names
 from skdp.pipeline._parameters import PublicTable, find_refusals
 from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
-from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
+from skdp.pipeline._steps import (
+    fails_by_values,
+    find_steps,
+    holds_private,
+    steps_of_search,
+    unaccepted,
+)
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
@@ -249,11 +249,11 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         for step in unaccepted(steps)
         if step not in left
     ]
-    known = PublicTable(n_rows=n_samples, n_columns=n_features)
+    known = PublicTable(form=TableForm(n_rows=n_samples, n_columns=n_features))
     findings += [
         Finding(step.title, "wrong parameter", str(error))
         for step, error in find_refusals(pipe, known)
-        if step.kind in ("private", "stateless", "declared")
+        if step.kind in ("private", "stateless", "declared", "container")
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)
@@ -360,9 +360,9 @@ def _by_values(steps):
         part = step.estimator.estimator if step.kind == "frozen" else step.estimator
         if _is_turned_by_nulls(part):
             yield Finding(step.title, "assumes of the table", NULLS)
-        if charged and find_entry(part).fails_on(part):
+        if charged and fails_by_values(step):
             message = "what was fitted before it stays charged if its fit raises on "
-            message += find_entry(part).fails_on(part)
+            message += fails_by_values(step)
             yield Finding(step.title, "may fail after the charge", message)
         charged = charged or step.kind in ("private", "local")
         for inside in steps_of_search(step):

@@ -76,7 +76,7 @@ class CheckedFitsMixin:
                 check_names_differ(X)
                 check_selectable(self, X)
                 check_fit_params(self, params)
-                check_parameters(self, PublicTable.of_fit(self, X, y))
+                check_parameters(self, PublicTable.of_fit(self, X, y, params))
                 read_raw_cells(self, X, y, params)
             except Exception:
                 # As any refused fit, it leaves no model of an earlier one.

@@ -7,7 +7,7 @@ from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
 from skdp.base import GROUPS_OF_NO_PERSONS, terms_of
-from skdp.pipeline._instances import of_skdp
+from skdp.pipeline._instances import of_skdp, step_message
 from skdp.utils._fit_arguments import NO_WEIGHTS
 
 
@@ -41,12 +41,12 @@ def check_fit_params(container, params):
             continue
         step = steps[step_name]
         if argument == "sample_weight" and value is not None:
-            raise TypeError(f"step {step_name!r}: {NO_WEIGHTS}")
+            raise TypeError(step_message(step_name, NO_WEIGHTS))
         known = inspect.signature(type(step).fit).parameters
         # A search passes others on to its candidates, and checks them before its charge.
         takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
         if argument not in known and argument != "sample_weight" and not takes_any:
-            raise TypeError(f"step {step_name!r}: its fit takes no parameter {argument!r}")
+            raise TypeError(step_message(step_name, f"its fit takes no parameter {argument!r}"))
         if argument == "groups" and value is not None:
             groups[step_name] = value
     if groups:
@@ -79,7 +79,7 @@ def _check_groups(steps, groups):
     for name in groups:
         unit = terms_of(steps[name].accountant).unit
         if unit != "person":
-            raise ValueError(f"step {name!r}: {GROUPS_OF_NO_PERSONS.format(unit=unit)}")
+            raise ValueError(step_message(name, GROUPS_OF_NO_PERSONS.format(unit=unit)))
     missing = [name for name in steps if name not in groups]
     if missing:
         raise ValueError(

@@ -1,54 +1,23 @@
 """What is known, before a fit, of the table that reaches a step: names, dtypes, container."""
 
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin
-from sklearn.preprocessing import FunctionTransformer
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._kinds import container_kinds
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
+from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
 from skdp.utils._chunked import form_of
 from skdp.utils._frames import is_frame
 from skdp.utils._output import asks_for_frame
-from skdp.utils._values import FrozenValue
-
-
-class TableForm(FrozenValue, kw_only=True):
-    """Public properties of a table's columns. None stands for what is not known.
-
-    Parameters
-    ----------
-    names : tuple of str or None, default=None
-        The columns' names. None also where the columns have no names.
-    kinds : tuple of str or None, default=None
-        The kinds of the columns' dtypes, as in `TableShape`.
-    is_frame : bool or None, default=None
-        True if columns can be chosen by name.
-    is_sparse : bool or None, default=None
-        True for a sparse matrix.
-    """
-
-    names: tuple | None = None
-    kinds: tuple | None = None
-    is_frame: bool | None = None
-    is_sparse: bool | None = None
-
-    def take(self, indices):
-        """Return the form of some of the columns; None stands for columns that are not known."""
-        names, kinds = self.names, self.kinds
-        if indices is None or any(isinstance(index, str) for index in indices):
-            return replace(self, names=None, kinds=None)
-        return replace(
-            self,
-            names=None if names is None else tuple(names[j] for j in indices),
-            kinds=None if kinds is None else tuple(kinds[j] for j in indices),
-        )
-
-
-UNKNOWN_FORM = TableForm()
 
 
 def form_of_table(X):
@@ -69,15 +38,24 @@ def form_of_table(X):
     validate_data(reader, empty, skip_check_array=True)
     names = getattr(reader, "feature_names_in_", None)
     return TableForm(
+        n_columns=X.shape[1],
         names=None if names is None else tuple(names.tolist()),
         kinds=tuple(container_kinds(X)),
         is_frame=is_frame(empty),
         is_sparse=hasattr(X, "tocsr"),
+        empty=X.iloc[:0] if _is_pandas(X) else None,
     )
 
 
-def output_form(estimator, form, n_columns_out):
-    """Return the form of the table that a step makes, from its class and its parameters.
+def _is_pandas(X):
+    return type(X).__module__.partition(".")[0] == "pandas"
+
+
+def output_form(estimator, form):
+    """Return the form of the table that a step makes, from that of its input.
+
+    A transformer of skdp states it by ``_output_form``, and a step of scikit-learn that learns
+    nothing by its entry in the table of known classes. Nothing is fitted.
 
     Parameters
     ----------
@@ -85,52 +63,64 @@ def output_form(estimator, form, n_columns_out):
         A step, with nothing nested in it.
     form : TableForm
         That of the step's input.
-    n_columns_out : int or None
-        The number of columns that the step makes.
 
     Returns
     -------
     TableForm
+        One of nothing but rows for other steps, and for those with a wrong parameter.
     """
     if estimator is None or (isinstance(estimator, str) and estimator == "passthrough"):
         return form
     if not is_estimator(estimator):
-        return replace(form, names=(), kinds=(), is_sparse=False)
-    found = accepted_entry(estimator)
-    is_search = is_estimator(estimator.get_params(deep=False).get("estimator"))
-    if is_search or not (of_skdp(estimator) or found is not None):
-        return UNKNOWN_FORM
-    if type(estimator) is FunctionTransformer:
-        # Its function may return another container than it is given.
-        return UNKNOWN_FORM
-    makes_frame = asks_for_frame(estimator)
-    keeps_names = makes_frame and isinstance(estimator, OneToOneFeatureMixin)
-    numbers = of_skdp(estimator) and gives_numbers(estimator) and n_columns_out is not None
-    return TableForm(
-        names=form.names if keeps_names else None,
-        kinds=("number",) * n_columns_out if numbers else None,
+        return replace(form.of_columns(0, names=(), kinds=()), is_sparse=False)
+    if form.n_columns == 0:
+        # Of no columns nothing is fitted, and nothing made.
+        return form
+    unknown = TableForm(n_rows=form.n_rows, classes=form.classes)
+    if step_kind(estimator) == "frozen":
+        return _form_of_frozen(estimator.estimator, unknown)
+    if step_kind(estimator) not in ("private", "stateless", "declared"):
+        return unknown
+    try:
+        entry = accepted_entry(estimator)
+        if entry is not None:
+            return entry.output_form(estimator, form)
+        if of_skdp(estimator) and hasattr(estimator, "_output_form"):
+            return estimator._output_form(form)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        # Its own check names the parameter.
+        pass
+    return unknown
+
+
+def _form_of_frozen(fitted, unknown):
+    """Return the form of the table that a fitted transformer makes."""
+    if not (of_skdp(fitted) and hasattr(fitted, "get_feature_names_out")):
+        return unknown
+    try:
+        names = fitted.get_feature_names_out()
+    except NotFittedError:
+        # Its own check says so.
+        return unknown
+    makes_frame = asks_for_frame(fitted)
+    return replace(
+        unknown,
+        n_columns=len(names),
+        names=tuple(names) if makes_frame else None,
         is_frame=makes_frame,
-        is_sparse=_makes_sparse(estimator, found, form),
+        is_sparse=getattr(fitted, "_makes_sparse", False),
+        holds_numbers=gives_numbers(fitted),
     )
 
 
-def _makes_sparse(estimator, found, form):
-    params = estimator.get_params(deep=False)
-    if of_skdp(estimator):
-        one_hot = params.get("encode") == "onehot" and "sparse_output" not in params
-        return estimator._always_sparse or one_hot or params.get("sparse_output") is True
-    if isinstance(params.get("sparse_output"), bool):
-        return params["sparse_output"]
-    # A step that refuses sparse tables has none to keep.
-    return {"kept": form.is_sparse, "made": True, "dense": False, "refused": False}[found.sparse]
-
-
-def joined_form(container, parts, forms, sparse_threshold=None):
+def joined_form(container, form, parts, forms, sparse_threshold=None):
     """Return the form of the table that a `ColumnTransformer` or `FeatureUnion` makes.
 
     Parameters
     ----------
     container : estimator
+    form : TableForm
+        That of its input.
     parts : list of str
         The names of its parts.
     forms : list of TableForm
@@ -151,21 +141,62 @@ def joined_form(container, parts, forms, sparse_threshold=None):
     else:
         # Otherwise the density decides.
         is_sparse = False if sparse_threshold == 0 else None
+    widths = [form.n_columns for form in forms]
     kinds = names = None
+    weights = getattr(container, "transformer_weights", None) or {}
+    forms = [
+        # What is multiplied by a weight is a number, unless it is none that can be.
+        replace(form, kinds=None, holds_numbers=form.holds_numbers) if part in weights else form
+        for part, form in zip(parts, forms, strict=True)
+    ]
     if all(form.kinds is not None for form in forms):
-        kinds = tuple(kind for form in forms for kind in form.kinds)
+        kinds = [kind for form in forms for kind in form.kinds]
         if not makes_frame and set(kinds) - {"number"}:
             kinds = None
     if makes_frame and all(form.names is not None for form in forms):
-        prefixed = container.verbose_feature_names_out
-        if isinstance(prefixed, bool):
-            pairs = zip(parts, forms, strict=True)
-            names = tuple(
-                f"{part}__{name}" if prefixed else name
-                for part, form in pairs
-                for name in form.names
-            )
-    return TableForm(names=names, kinds=kinds, is_frame=makes_frame, is_sparse=is_sparse)
+        # A format that cannot be used is refused by `check_joined_names`.
+        with suppress(Exception):
+            names = joined_names(container, parts, [form.names for form in forms])
+    return replace(
+        form,
+        n_columns=None if None in widths else sum(widths),
+        names=None if names is None else tuple(names),
+        kinds=None if kinds is None else tuple(kinds),
+        is_frame=makes_frame,
+        is_sparse=is_sparse,
+        empty=None,
+        holds_numbers=all(form.holds_numbers for form in forms),
+    )
+
+
+def joined_names(container, parts, names):
+    """Return the names of the columns of a container's frame.
+
+    Parameters
+    ----------
+    container : ColumnTransformer or FeatureUnion
+    parts : list of str
+    names : list of sequence of str
+        Those of the columns that each part makes.
+
+    Raises
+    ------
+    Exception
+        If ``verbose_feature_names_out`` is a text that cannot be formatted, or what a function in
+        its place raises.
+    """
+    prefixed = container.verbose_feature_names_out
+    pairs = [(part, name) for part, own in zip(parts, names, strict=True) for name in own]
+    if isinstance(prefixed, bool | np.bool_):
+        return [f"{part}__{name}" if prefixed else name for part, name in pairs]
+    if isinstance(prefixed, str):
+        return [prefixed.format(transformer_name=part, feature_name=name) for part, name in pairs]
+    return [prefixed(part, name) for part, name in pairs]
+
+
+def repeated_names(names):
+    """Return the names that occur more than once."""
+    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def refuses_sparse(estimator):

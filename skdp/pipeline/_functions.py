@@ -90,9 +90,16 @@ def rounds_elements_alone(function):
     return function in ROUNDED_ONCE or getattr(np, function.__name__, None) is not function
 
 
-def has_bounded_domain(function):
-    """Return True if a function turns some finite numbers to NaN or infinity."""
-    given, tried = (), np.array([[-1e4], [-2.0], [0.0], [0.5], [2.0], [1e4]])
+def has_bounded_domain(function, largest=1e4):
+    """Return True if a function turns some finite numbers to NaN or infinity.
+
+    Parameters
+    ----------
+    function : callable or None
+    largest : float, default=1e4
+        The size of the largest numbers that are tried.
+    """
+    given, tried = (), np.array([[-largest], [-2.0], [0.0], [0.5], [2.0], [largest]])
     while type(function) is partial:
         function, given = function.func, (*function.args, *given)
     with np.errstate(all="ignore"):

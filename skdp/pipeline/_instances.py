@@ -1,6 +1,8 @@
 """Parameters and parts of estimators, and the settings of their output."""
 
+import re
 import sys
+from inspect import signature
 
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -31,6 +33,46 @@ def raw_callbacks(estimator):
     """Return the callbacks of an estimator that may keep rows, or scores of them."""
     callbacks = getattr(estimator, "_skl_callbacks", ())
     return [callback for callback in callbacks if sklearn_name(callback) != "ProgressBar"]
+
+
+def step_message(title, error, params=None):
+    """Return an error's text with the name of the step that it is about.
+
+    Parameters
+    ----------
+    title : str
+    error : Exception or str
+    params : dict, default=None
+        The step's parameters. Where the text names none of them, it ends with those that were set
+        to other values than the default.
+    """
+    text = str(error) or type(error).__name__
+    is_named = text.startswith("step ")
+    if (
+        params
+        and not is_named
+        and not any(re.search(rf"\b{re.escape(name)}\b", text) for name in params)
+    ):
+        given = ", ".join(f"{name}={value!r}" for name, value in params.items())
+        text = f"{text} (it was given {given})"
+    return f"step {title!r}: {text}"
+
+
+def changed_params(estimator):
+    """Return the parameters of an estimator that are not at their defaults, but for the budget.
+
+    Parameters
+    ----------
+    estimator : estimator
+    """
+    defaults = {name: each.default for name, each in signature(type(estimator)).parameters.items()}
+    params = estimator.get_params(deep=False)
+    set_by_plans = ("epsilon", "delta", "accountant", "random_state")
+    return {
+        name: value
+        for name, value in params.items()
+        if name not in set_by_plans and repr(value) != repr(defaults.get(name))
+    }
 
 
 def named_parts(estimator):

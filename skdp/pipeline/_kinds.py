@@ -1,13 +1,10 @@
 """The kinds of steps, by what they learn from the table, and the form of their output."""
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from skdp.accounting import Guarantee
-from skdp.base import TableShape
 from skdp.pipeline._instances import infers_types, is_estimator, of_skdp
 from skdp.pipeline._known import (
     ACCEPTED,
@@ -158,48 +155,6 @@ def held(value):
     return list(filter(is_estimator, seen.values()))
 
 
-def output_width(estimator, n_features):
-    """Return how many columns a transformer makes, None where that is learnt or not known.
-
-    Nothing is fitted or transformed: the answer follows from the exact class and its parameters.
-
-    Parameters
-    ----------
-    estimator : estimator, "passthrough", "drop" or None
-        A step, with nothing nested in it.
-    n_features : int or None
-        How many columns it is given.
-
-    Returns
-    -------
-    int or None
-    """
-    if isinstance(estimator, str) and estimator == "drop":
-        return 0
-    # Of no columns nothing is fitted, and nothing made.
-    if not n_features or estimator is None or isinstance(estimator, str):
-        return n_features
-    if step_kind(estimator) not in ("private", "stateless", "declared"):
-        return None
-    entry = accepted_entry(estimator)
-    params = estimator.get_params(deep=False)
-    if entry is not None:
-        return entry.width(estimator, n_features)
-    if not (of_skdp(estimator) and plans_its_fit(estimator)):
-        return None
-    if isinstance(estimator, OneToOneFeatureMixin):
-        return n_features
-    # What it plans whatever else of the table is not known.
-    sizes = ((1, 2), (10**6, 3))
-    shapes = [TableShape(n_rows=n, n_columns=n_features, classes=np.arange(k)) for n, k in sizes]
-    try:
-        guarantee = Guarantee(epsilon=params["epsilon"], delta=params.get("delta", 0.0))
-        widths = {estimator.plan_fit(shape, guarantee).n_features_out for shape in shapes}
-    except ValueError:
-        return None
-    return widths.pop() if len(widths) == 1 else None
-
-
 def sparsity(estimator):
     """Return whether the output of a step may be sparse, so that its density can be compared.
 
@@ -221,13 +176,14 @@ def sparsity(estimator):
         # What its fit would refuse, its transform may not.
         made = sparsity(estimator.estimator)
         return "dense" if made == "refused" else made
-    params = estimator.get_params(deep=False)
-    asked = params.get("sparse_output", params.get("sparse", params.get("encode") == "onehot"))
-    if asked is not False and asked != "auto":
-        return "made"
     if of_skdp(estimator):
         refuses = not get_tags(estimator).input_tags.sparse
-        return "made" if estimator._always_sparse else "refused" if refuses else "dense"
+        makes_sparse = getattr(estimator, "_makes_sparse", False)
+        return "made" if makes_sparse else "refused" if refuses else "dense"
+    params = estimator.get_params(deep=False)
+    asked = params.get("sparse_output", params.get("sparse", False))
+    if asked is not False and asked != "auto":
+        return "made"
     entry = accepted_entry(estimator)
     if entry is None:
         # What is excused may be sparse for one table and dense for its neighbour.

@@ -6,6 +6,7 @@ declares what it does by an attribute ``__skdp_kind__``.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from itertools import takewhile
 from math import comb
@@ -18,6 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
+from skdp._data._forms import TableForm
 from skdp.base import PrivateEstimator, terms_of
 from skdp.pipeline._functions import (
     has_bounded_domain,
@@ -26,6 +28,8 @@ from skdp.pipeline._functions import (
     treats_rows_alone,
 )
 from skdp.pipeline._instances import is_estimator, named_parts, raw_callbacks
+from skdp.utils._frames import kind_of
+from skdp.utils._output import asks_for_frame
 from skdp.utils._values import FrozenValue
 
 # What each kind of step does, as `step_kind` names it.
@@ -80,8 +84,10 @@ class Known(FrozenValue, kw_only=True):
     fails_on : callable
         Of an instance. In words, the value on which its fit fails, with the remedy; "" for none.
     width : callable
-        Number of columns that it makes of a table with `d` columns, of (instance, d). None if it
-        is not known.
+        Number of columns that it makes of a table with `d` columns, of (instance, d); both are None
+        where they are not known.
+    cells : str
+        The kind of the columns that it makes, as in `TableShape`; "" if it is not known.
     sparse : {"refused", "kept", "dense", "made"}
         What it makes of a sparse table. "made" makes a sparse table of a dense one, too.
     is_row_wise : callable
@@ -97,8 +103,35 @@ class Known(FrozenValue, kw_only=True):
     inner: tuple = ()
     fails_on: Callable = _on_no_value
     width: Callable = _same_width
+    cells: str = "number"
     sparse: str = "refused"
     is_row_wise: Callable = _always
+
+    def output_form(self, step, form):
+        """Return the form of the table that an accepted step makes, from that of its input."""
+        made = form.of_columns(self.width(step, form.n_columns))
+        cells = self.cells
+        if not cells:
+            # A function may return another container than it is given.
+            is_array = form.is_frame is False and is_elementwise(step.func, step.kw_args)
+            if not (is_array and form.holds_numbers):
+                return TableForm(n_rows=form.n_rows, classes=form.classes, n_columns=made.n_columns)
+            cells = kind_of(np.asarray(_of_one(step.func)).dtype)
+        return replace(
+            made,
+            kinds=None if made.n_columns is None else (cells,) * made.n_columns,
+            holds_numbers=cells == "number",
+            is_frame=asks_for_frame(step),
+            is_sparse=self._makes_sparse(step, form),
+        )
+
+    def _makes_sparse(self, step, form):
+        params = step.get_params(deep=False)
+        asked = params.get("sparse_output", params.get("sparse"))
+        if isinstance(asked, bool):
+            return asked
+        # A step that refuses sparse tables has none to keep.
+        return {"kept": form.is_sparse, "made": True, "dense": False, "refused": False}[self.sparse]
 
 
 class RawStep(FrozenValue, eq=False):
@@ -361,14 +394,16 @@ def _converts(labels, dtype):
 
 def _indicator_width(encoder, d):
     sizes, drop = [len(labels) for labels in encoder.categories], encoder.drop
-    if len(sizes) != d:
+    if d is not None and len(sizes) != d:
         return None
     if drop is None or isinstance(drop, str):
         return sum(size - (drop == "first" or (bool(drop) and size == 2)) for size in sizes)
-    return sum(sizes) - d if all(v is not None for v in drop) else None
+    return sum(sizes) - len(sizes) if all(v is not None for v in drop) else None
 
 
 def _monomial_width(step, d):
+    if d is None:
+        return None
     degree = step.degree
     low, high = degree if isinstance(degree, tuple | list) else (0, degree)
     sizes = range(max(low, 1), high + 1)
@@ -382,7 +417,9 @@ def _monomial_width(step, d):
 def _spline_width(splines, d):
     n_knots, width = np.shape(splines.knots)
     degree = 0 if splines.extrapolation == "periodic" else splines.degree
-    return d * (n_knots - 1 + degree - (not splines.include_bias)) if width == d else None
+    # Knots are declared for so many columns.
+    per_column = n_knots - 1 + degree - (not splines.include_bias)
+    return width * per_column if d in (None, width) else None
 
 
 def _fills_a_word(imputer):
@@ -401,6 +438,12 @@ def _function_width(step, d):
     # Numbers, one a column, beside the only column make more of it.
     keeps_width = d != 1 or type(step.func) is not partial
     return d if keeps_width and is_elementwise(step.func, step.kw_args) else None
+
+
+def _of_one(function):
+    """Return a function of numpy or scipy, or None for the identity, of a table of one 1."""
+    with np.errstate(all="ignore"):
+        return np.ones((1, 1)) if function is None else function(np.ones((1, 1)))
 
 
 def _rounds_rows_alone(step):
@@ -513,9 +556,15 @@ KNOWN = {
         sparse="made",
     ),
     "sklearn.impute.MissingIndicator": Known(
-        kind="declared", condition=_marks_every_column, advice="use features='all'", sparse="kept"
+        kind="declared",
+        condition=_marks_every_column,
+        advice="use features='all'",
+        cells="boolean",
+        sparse="kept",
     ),
-    "sklearn.impute.SimpleImputer": Known(kind="declared", condition=_fills_a_word, advice=IMPUTER),
+    "sklearn.impute.SimpleImputer": Known(
+        kind="declared", condition=_fills_a_word, advice=IMPUTER, cells="cells"
+    ),
     "sklearn.kernel_approximation.PolynomialCountSketch": Known(
         kind="declared", width=_component_width, sparse="dense", is_row_wise=_never
     ),
@@ -541,6 +590,8 @@ KNOWN = {
         advice=FUNCTION,
         fails_on=_fails_outside_domain,
         width=_function_width,
+        # Its function may return another container than it is given.
+        cells="",
         sparse="kept",
         is_row_wise=_rounds_rows_alone,
     ),

@@ -1,28 +1,39 @@
 """The check of every step's parameters, before the first step of a pipeline is charged."""
 
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import target_array
+from skdp._data._columns import ColumnTable, check_label_kinds
+from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._persons import read_persons
+from skdp._data._refusals import column_name, no_numbers
+from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
-from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.mechanisms._unknown_shape import UnknownShapePlan, kinds_of_bounds, names_in
 from skdp.noise._source import check_seed
-from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, form_of_table, refuses_sparse
-from skdp.pipeline._instances import fitted_params, is_estimator, sklearn_name, with_params
+from skdp.pipeline._containers import check_unique_names
+from skdp.pipeline._forms import form_of_table, output_form, refuses_sparse, repeated_names
+from skdp.pipeline._instances import (
+    changed_params,
+    fitted_params,
+    is_estimator,
+    of_skdp,
+    sklearn_name,
+    step_message,
+    with_params,
+)
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
-from skdp.pipeline._steps import find_steps
-from skdp.utils._output import check_output_setting
+from skdp.pipeline._steps import walk_through
+from skdp.pipeline._templates import REFUSALS, check_on_templates, made_up_rows
+from skdp.preprocessing._categories import declared_labels
+from skdp.utils._output import check_output_setting, frame_library
 from skdp.utils._values import FrozenValue
-
-# What a step's own check of its parameters raises; values of a wrong type fail in many ways.
-REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError)
 
 
 class PublicTable(FrozenValue, kw_only=True, eq=False):
@@ -30,27 +41,22 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
 
     Parameters
     ----------
-    n_rows, n_columns : int or None, default=None
-        The table's shape; the number of persons, where these are the unit.
     form : TableForm, default=UNKNOWN_FORM
-        What else is known of its columns.
+        The table's. Its number of rows is that of persons, where these are the unit; its labels
+        are read where the target is not known.
     has_target : bool, default=False
         True if the target is known, also if there is none.
     y : array-like, default=None
-        The target. What it holds is read for errors only.
-    classes : array-like, default=None
-        The labels, where the target is not known.
+        The target. Its labels are public, where an estimator takes them to be; what else it holds
+        is read for errors only.
     """
 
-    n_rows: int | None = None
-    n_columns: int | None = None
     form: TableForm = UNKNOWN_FORM
     has_target: bool = False
     y: object = None
-    classes: object = None
 
     @classmethod
-    def of_fit(cls, pipe, X, y):
+    def of_fit(cls, pipe, X, y, params):
         """Return what is public of the arguments of a pipeline's fit."""
         shape = getattr(X, "shape", None) or np.shape(X)
         if len(shape) != 2:
@@ -59,14 +65,44 @@ class PublicTable(FrozenValue, kw_only=True, eq=False):
         n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
         if n_rows is not None and isinstance(y, np.ndarray | list) and len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
-        accountants = fitted_params(pipe, "accountant").values()
-        if any(terms_of(accountant).unit == "person" for accountant in accountants):
-            # The number of persons is known once their ids are read.
-            n_rows = None
+        terms = map(terms_of, fitted_params(pipe, "accountant").values())
+        by_person = [each for each in terms if each.unit == "person"]
+        if by_person:
+            n_rows = _number_of_persons(params, n_rows, by_person[0].missing_ids)
         form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
         if not hasattr(X, "shape"):
-            form = replace(form, kinds=None)
-        return cls(n_rows=n_rows, n_columns=shape[1] or None, form=form, has_target=True, y=y)
+            form = replace(form, kinds=None, holds_numbers=False)
+        form = replace(form, n_rows=n_rows, n_columns=shape[1] or None)
+        return cls(form=form, has_target=True, y=y)
+
+    def form_with_labels(self, pipe):
+        """Return the form with the labels of the target, where a transformer encodes these."""
+        if self.y is None or not any(map(_encodes_target, [pipe, *fitted_params(pipe).values()])):
+            return self.form
+        try:
+            labels = np.unique(target_array(self.y))
+        except (TypeError, ValueError):
+            # The step's own check says what is wrong.
+            return self.form
+        return replace(self.form, classes=labels)
+
+
+def _number_of_persons(params, n_rows, missing_ids):
+    """Return how many persons a fit's parameters name, None where they name none."""
+    # All private steps are given the same ids.
+    ids = [
+        value
+        for name, value in params.items()
+        if name.rpartition("__")[2] == "groups" and value is not None
+    ]
+    if not ids or n_rows is None:
+        return None
+    return read_persons(ids[0], n_rows, missing_ids).n_persons
+
+
+def _encodes_target(part):
+    is_transformer = hasattr(part, "transform") and is_estimator(part)
+    return is_transformer and of_skdp(part) and get_tags(part).target_tags.required
 
 
 ANY_TABLE = PublicTable()
@@ -96,7 +132,8 @@ def check_parameters(pipe, table=ANY_TABLE, *, prefix="", before=()):
         step.
     """
     for step, error in find_refusals(pipe, table, prefix=prefix, before=before):
-        raise ValueError(f"step {step.title!r}: {error}") from error
+        params = changed_params(step.estimator)
+        raise ValueError(step_message(step.title, error, params)) from error
 
 
 def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
@@ -112,9 +149,11 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
     step : Step
     error : Exception
     """
-    for step in find_steps(pipe, table.n_columns, prefix, before, table.form):
-        # A step that gets no column is not fitted.
-        if is_estimator(step.estimator) and step.n_features != 0:
+    walk = walk_through(pipe, prefix, before, table.form_with_labels(pipe))
+    yield from walk.refusals
+    for step in walk.steps:
+        # A part of a ColumnTransformer that gets no column is not fitted.
+        if is_estimator(step.estimator) and not (step.n_features == 0 and step.fits == 0):
             try:
                 _check_step(step, table)
             except REFUSALS as error:
@@ -123,6 +162,13 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
 
 def _check_step(step, table):
     estimator = step.estimator
+    if step.n_features == 0 and step.kind == "private":
+        raise ValueError("the step gets no column: the step before it makes none")
+    if step.is_series and step.kind == "private":
+        raise ValueError(
+            f"columns: {step.columns} is given without a list around it, as an array of one "
+            "dimension: write [column] in the place of column"
+        )
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
             f"{type(estimator).__name__} takes no sparse table, and the step before it makes one: "
@@ -131,12 +177,25 @@ def _check_step(step, table):
         )
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)
+        _check_frozen_width(step)
     elif hasattr(estimator, "_candidate_params"):
         _check_search(step, table)
     elif step.kind == "private" and plans_its_fit(estimator):
         _check_plan(step, table)
     elif sklearn_name(estimator):
         _check_of_sklearn(step)
+    made = output_form(estimator, step.form)
+    if made.names is not None:
+        check_unique_names(made.names, frame_library(estimator))
+
+
+def _check_frozen_width(step):
+    """Refuse a frozen step that was fitted to other columns than it gets."""
+    fitted = getattr(step.estimator.estimator, "n_features_in_", None)
+    if None not in (fitted, step.n_features) and fitted != step.n_features:
+        raise ValueError(
+            f"estimator was fitted to {fitted} columns, but the step gets {step.n_features}"
+        )
 
 
 def _check_search(step, table):
@@ -144,7 +203,7 @@ def _check_search(step, table):
     search = step.estimator
     search._check_parameters()
     # Its fits are to parts of the rows.
-    inner = replace(table, n_rows=None, n_columns=step.n_features, form=step.form)
+    inner = replace(table, form=replace(step.form, n_rows=None))
     name = f"{step.name}__estimator" if step.name else "estimator"
     for params in search._candidate_params():
         candidate = with_params(search.estimator, params)
@@ -161,12 +220,44 @@ def _check_of_sklearn(step):
         raise ValueError(
             f"categories has {len(categories)} lists, but the step gets {step.n_features} columns"
         )
-    numbers = step.form.kinds is not None and set(step.form.kinds) == {"number"}
-    if type(estimator) is FunctionTransformer and estimator.func is not None and numbers:
-        # A function that has no version for floats fails on any table of them. Other errors may
-        # be due to the value.
-        with np.errstate(all="ignore"), suppress(ValueError):
-            estimator.func(np.ones((1, step.n_features)), **(estimator.kw_args or {}))
+    if isinstance(categories, list | tuple) and step.form.holds_numbers:
+        # Of the encoders those of words alone are accepted.
+        raise ValueError(
+            "categories are words, but the columns that the step gets are numbers, which never "
+            "equal a word: leave the step out, or put it where the words are"
+        )
+    check_on_templates(estimator, step.form)
+
+
+def _check_declared_words(step, plan):
+    """Refuse declared categories that can match nothing: words for numbers, or the reverse."""
+    params, form = step.params, step.form
+    if form.tells_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
+        rows = made_up_rows(form.kinds)
+        table = ColumnTable(rows.shape, rows, names=form.names)
+        # What it checks of its rows' kinds before a charge, it checks of these.
+        is_supervised = get_tags(step.estimator).target_tags.required
+        own = RowsAndTarget(table, np.zeros(len(rows))) if is_supervised else table
+        step.estimator._check_rows(own, plan)
+    elif form.holds_numbers and params.get("strategy") not in ("mean", "median", "constant"):
+        # There is no plan of a table whose shape is not known. An imputer reads categories for its
+        # other strategy alone.
+        declared = declared_labels(params.get("categories"), _names(step), form.n_columns)
+        for _, labels in declared:
+            check_label_kinds(np.zeros(1), "the table", categories_array(labels))
+
+
+def _check_columns(step):
+    """Refuse a column of words where the step takes numbers alone, and names that repeat."""
+    tags = get_tags(step.estimator).input_tags
+    kinds = step.form.kinds or ()
+    if step.form.is_frame and repeated_names(step.form.names or ()):
+        raise ValueError(
+            f"the table has several columns named {repeated_names(step.form.names)[0]!r}: "
+            "verbose_feature_names_out=True puts the names of the parts before them"
+        )
+    if "text" in kinds and not (tags.string or tags.categorical):
+        raise no_numbers(column_name(kinds.index("text"), step.form.names))
 
 
 def _check_plan(step, table):
@@ -174,7 +265,7 @@ def _check_plan(step, table):
     estimator, params = step.estimator, step.params
     check_seed(params.get("random_state"))
     guarantee = guarantee_of(estimator)
-    classes = labels_of(params, table.classes)
+    classes = labels_of(params, table.form.classes)
     if table.has_target and get_tags(estimator).target_tags.required:
         if table.y is None:
             raise ValueError("y is required, but is None")
@@ -183,13 +274,16 @@ def _check_plan(step, table):
             classes, _ = estimator._read_target(y, len(y))
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(
-        n_rows=table.n_rows,
+        n_rows=table.form.n_rows,
         n_columns=step.n_features,
         classes=classes,
         names=_names(step),
         kinds=None if step.form.kinds is None else list(step.form.kinds),
     )
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
+    _check_columns(step)
+    if of_skdp(estimator) and isinstance(estimator, TableEstimator):
+        _check_declared_words(step, plan)
     if unit == "person" and not getattr(plan, "by_person", False):
         raise ValueError(
             "with these parameters there is no release whose unit is a person: use an accountant "
@@ -204,7 +298,8 @@ def _check_plan(step, table):
             raise ValueError(
                 f"it would release what was not planned: {plan.event} instead of {planned.event}. "
                 "The table's shape or types, its labels or a parameter are not those of the plan: "
-                "split the budget again, without n_samples and n_features if types are not known"
+                "split the budget again, without n_samples and n_features if types are not known; "
+                "n_samples is the number of persons, where these are the unit"
             )
 
 

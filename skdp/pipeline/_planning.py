@@ -8,16 +8,17 @@ from numbers import Real
 import numpy as np
 from sklearn.base import clone
 
+from skdp._data._forms import TableForm
 from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
 from skdp.base import NOTHING, TableShape, terms_of
 from skdp.ledger import PlannedCharge, plan_event
 from skdp.ledger._reservation import covering_gaussian
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
-from skdp.pipeline._instances import is_estimator, of_skdp
+from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._known import REASONS
-from skdp.pipeline._steps import find_steps, unaccepted
+from skdp.pipeline._steps import find_steps, unaccepted, warn_of_values
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -189,7 +190,7 @@ class PipelinePlan(FrozenValue):
         try:
             return planned_charge(estimator, self.n_samples, step.n_features, **known)
         except ValueError as error:
-            raise ValueError(f"step {step.title!r}: {error}") from error
+            raise ValueError(step_message(step.title, error)) from error
 
     def event(self, epsilon, delta):
         """Return what all steps together charge if they share (epsilon, delta).
@@ -291,8 +292,10 @@ def plan_pipeline(
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
     terms = terms_of(None) if terms is None else terms
-    steps = find_steps(pipe, n_features, by_person=terms.unit == "person")
+    form = TableForm(n_rows=n_samples, classes=classes)
+    steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)
+    warn_of_values(steps)
     # What only a wider table would have fitted has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):

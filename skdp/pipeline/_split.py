@@ -6,6 +6,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
+from skdp._data._forms import TableForm
 from skdp.accounting import Guarantee, calibrate
 from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._laws import group_event
@@ -117,8 +118,8 @@ def split_budget(
     row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row.delta
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
-    known = PublicTable(n_rows=n_samples, n_columns=n_features, classes=classes)
-    check_parameters(plan.with_budget(epsilon, row), known)
+    form = TableForm(n_rows=n_samples, n_columns=n_features, classes=classes)
+    check_parameters(plan.with_budget(epsilon, row), PublicTable(form=form))
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     charges = plan.charges(scale * epsilon, row)
     if accountant is None:

@@ -1,5 +1,6 @@
 """The steps of a pipeline, however they are nested."""
 
+import re
 import sys
 from dataclasses import replace
 from inspect import signature
@@ -9,16 +10,21 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from skdp.pipeline._forms import UNKNOWN_FORM, TableForm, joined_form, output_form
+from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp.pipeline._containers import check_container, check_joined_names
+from skdp.pipeline._forms import joined_form, output_form
+from skdp.pipeline._functions import has_bounded_domain
 from skdp.pipeline._instances import (
     gives_numbers,
     infers_types,
     of_skdp,
     raw_callbacks,
+    step_message,
     with_params,
 )
-from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, output_width, sparsity
+from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, sparsity
 from skdp.pipeline._known import (
     ACCEPTED,
     CALLBACKS,
@@ -27,12 +33,14 @@ from skdp.pipeline._known import (
     FRAMES,
     MEMORY,
     SELECTOR,
+    find_entry,
     is_skrub_container,
     join_names,
     selects_by_values,
 )
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
+from skdp.utils._warnings import warn_user
 
 REMAINDER = "the remaining columns"
 
@@ -44,8 +52,6 @@ class Place(FrozenValue, kw_only=True):
     ----------
     name : str
         Its name, as in `set_params`: ``"preparation__scale"``; "" for a single estimator.
-    n_features : int or None, default=None
-        How many columns it is fitted to, None if that is not known.
     columns : str, default=""
         In words, the columns that it is given by a `ColumnTransformer`.
     before : tuple of str
@@ -54,18 +60,25 @@ class Place(FrozenValue, kw_only=True):
     fits : int or None, default=1
         How often a fit of the whole fits it, None if that depends on the table or is not known.
     form : TableForm, default=UNKNOWN_FORM
-        What else is known of the columns that it is fitted to.
+        What is known of the table that it is fitted to.
     by_person : bool, default=False
         Whether the whole is charged by person, so that the number of rows is private.
+    is_series : bool, default=False
+        True if the one column is given without a list around it, as an array of one dimension.
     """
 
     name: str
-    n_features: int | None = None
     columns: str = ""
     before: tuple = ()
     fits: int | None = 1
     form: TableForm = UNKNOWN_FORM
     by_person: bool = False
+    is_series: bool = False
+
+    @property
+    def n_features(self):
+        """How many columns it is fitted to, None if that is not known."""
+        return self.form.n_columns
 
     def inside(self, part, **given):
         """Return the place of a part of what stands here."""
@@ -133,6 +146,33 @@ class Step(Place, kw_only=True):
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
+class Walk:
+    """What a walk through a pipeline finds.
+
+    Attributes
+    ----------
+    steps : list of Step
+        In the order in which they are fitted.
+    refusals : list of (Step, Exception)
+        The containers that would refuse a parameter of their own when their turn comes.
+    """
+
+    def __init__(self):
+        self.steps, self.refusals = [], []
+
+    def add_choice(self, place, *part, by, advice):
+        """Add a step for what the container at a place learns from the table."""
+        self.steps.append(place.choice(*part, by=by, advice=advice))
+
+    def check(self, container, place, check, *arguments):
+        """Note what a check of a container raises."""
+        try:
+            check(container, *arguments)
+        except (ValueError, TypeError) as error:
+            step = Step(estimator=container, kind="container", **vars(place))
+            self.refusals.append((step, error))
+
+
 def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, by_person=False):
     """Return the steps of a pipeline in the order in which they are fitted.
 
@@ -147,7 +187,7 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     before : tuple of str, default=()
         The names of what is fitted before it, see `Step`.
     form : TableForm, default=UNKNOWN_FORM
-        What else is known of the table's columns.
+        What else is known of the table.
     by_person : bool, default=False
         Whether all of it is charged by person, whatever accountants its steps have now.
 
@@ -164,10 +204,17 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     """
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
-    found = []
-    place = Place(name=prefix, n_features=n_features, before=before, form=form, by_person=by_person)
+        form = replace(form, n_columns=n_features)
+    return walk_through(pipe, prefix, before, form, by_person).steps
+
+
+def walk_through(pipe, prefix="", before=(), form=UNKNOWN_FORM, by_person=False):
+    """Return the `Walk` through a pipeline; see `find_steps`."""
+    found = Walk()
+    place = Place(name=prefix, before=before, form=form, by_person=by_person)
     _walk(pipe, place, found)
-    return _with_private_number_of_rows(found)
+    found.steps = _with_private_number_of_rows(found.steps)
+    return found
 
 
 def _with_private_number_of_rows(steps):
@@ -187,7 +234,7 @@ def _with_private_number_of_rows(steps):
 
 
 def _walk(estimator, place, found):
-    """Add the steps that stand at a place to those that were found before.
+    """Add the steps that stand at a place to a `Walk`.
 
     Returns
     -------
@@ -196,14 +243,17 @@ def _walk(estimator, place, found):
         whole table.
     """
     for callback in raw_callbacks(estimator):
-        found.append(place.choice("callbacks", by=callback, advice=CALLBACKS))
+        found.add_choice(place, "callbacks", by=callback, advice=CALLBACKS)
     kind, advice = judge_step(estimator)
     if kind != "container":
         step = Step(estimator=estimator, kind=kind, advice=advice, **vars(place))
-        found += [step, *_refused_by_search(step)]
-        width = output_width(estimator, place.n_features)
-        form = output_form(estimator, place.form, width)
-        return replace(place, n_features=width, before=(*place.before, place.name), form=form)
+        found.steps += [step, *_refused_by_search(step)]
+        form = output_form(estimator, place.form)
+        if place.fits is None and place.n_features is None:
+            # It may get no column, and then makes none.
+            form = form.of_columns(None)
+        before = (*place.before, place.name)
+        return replace(place, before=before, form=form, is_series=False)
     if isinstance(estimator, Pipeline):
         return _walk_pipeline(estimator, place, found)
     if is_skrub_container(estimator):
@@ -216,11 +266,12 @@ def _walk_pipeline(pipe, place, found):
     # A release that a memory makes again tells that no row has changed.
     remembers = pipe.memory is not None
     if remembers:
-        found.append(place.choice("memory", by="memory", advice=MEMORY))
+        found.add_choice(place, "memory", by="memory", advice=MEMORY)
+    found.check(pipe, place, check_container)
     fits = None if remembers else place.fits
     after = place
     for part, inner in pipe.steps:
-        given = {"n_features": after.n_features, "before": after.before, "form": after.form}
+        given = {"before": after.before, "form": after.form, "is_series": after.is_series}
         after = _walk(inner, place.inside(part, **given, fits=fits), found)
     return after
 
@@ -235,22 +286,24 @@ def _walk_side_by_side(container, place, found):
         parts = list(_of_columns(container, place))
         for part, _, columns in container.transformers:
             if _is_by_values(columns, place.before):
-                found.append(place.choice(part, "columns", by=columns, advice=COLUMNS))
+                found.add_choice(place, part, "columns", by=columns, advice=COLUMNS)
     # The frame that is made of the parts may take its types from values.
     if infers_types(container):
-        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
-    first = len(found)
-    outputs = [_walk(inner, inside, found) for inner, inside in parts]
-    inner_steps = found[first:]
-    if threshold is not None and _density_decides(container, place, inner_steps):
-        found.append(place.choice("sparse_threshold", by=threshold, advice=DENSITY))
-    widths = [output.n_features for output in outputs]
+        found.add_choice(place, "set_output", by="set_output", advice=FRAMES)
+    first = len(found.steps)
     names = [inside.name.rpartition("__")[2] for _, inside in parts]
+    found.check(container, place, check_container)
+    outputs = [_walk(inner, inside, found) for inner, inside in parts]
+    inner_steps = found.steps[first:]
+    if threshold is not None and _density_decides(container, place, inner_steps):
+        found.add_choice(place, "sparse_threshold", by=threshold, advice=DENSITY)
+    forms = [output.form for output in outputs]
+    found.check(container, place, check_joined_names, names, forms)
     return replace(
         place,
-        n_features=None if None in widths else sum(widths),
         before=(*place.before, *(step.name for step in inner_steps), place.name),
-        form=joined_form(container, names, [output.form for output in outputs], threshold),
+        form=joined_form(container, place.form, names, forms, threshold),
+        is_series=False,
     )
 
 
@@ -258,10 +311,10 @@ def _walk_skrub_container(container, place, found):
     """Do what `_walk` does for an `ApplyToCols` or `ApplyToFrame` of skrub."""
     cols = container.cols
     if selects_by_values(cols) or selects_by_values(getattr(container, "exclude_cols", None)):
-        found.append(place.choice("cols", by=cols, advice=SELECTOR))
+        found.add_choice(place, "cols", by=cols, advice=SELECTOR)
     # It tells its transformer to make a frame.
     if not gives_numbers(container.transformer):
-        found.append(place.choice("set_output", by="set_output", advice=FRAMES))
+        found.add_choice(place, "set_output", by="set_output", advice=FRAMES)
     # A selector may select nothing. Versions of skrub that have ApplyToFrame fit a clone for each
     # column in ApplyToCols.
     is_sure = isinstance(cols, str | list | tuple) or type(cols).__name__ in ("All", "Cols")
@@ -269,16 +322,12 @@ def _walk_skrub_container(container, place, found):
     if type(container).__name__ == "ApplyToCols" and is_by_column:
         is_sure = False
     inside = place.inside(
-        "transformer",
-        n_features=None,
-        columns=str(cols),
-        fits=place.fits if is_sure else None,
-        form=UNKNOWN_FORM,
+        "transformer", columns=str(cols), fits=place.fits if is_sure else None, form=UNKNOWN_FORM
     )
-    first = len(found)
+    first = len(found.steps)
     _walk(container.transformer, inside, found)
-    before = (*place.before, *(step.name for step in found[first:]), place.name)
-    return replace(place, n_features=None, before=before, form=UNKNOWN_FORM)
+    before = (*place.before, *(step.name for step in found.steps[first:]), place.name)
+    return replace(place, before=before, form=UNKNOWN_FORM)
 
 
 def with_dense_columns(pipe, public_steps=()):
@@ -345,6 +394,41 @@ def unaccepted(steps, public_steps=()):
     return [step for step in steps if step.kind not in ACCEPTED and not is_excused(step)]
 
 
+def fails_by_values(step):
+    """Return in words the values on which a step's fit would raise, with a remedy; "" for none."""
+    part = step.estimator.estimator if step.kind == "frozen" else step.estimator
+    return find_entry(part).fails_on(part)
+
+
+def warn_of_values(steps):
+    """Warn of steps behind private ones that raise on some values, when the charge is made.
+
+    What the warning says follows from the steps alone. Columns that no private step has changed
+    are tried before the charge.
+
+    Parameters
+    ----------
+    steps : list of Step
+    """
+    private = {step.name for step in steps if step.kind == "private"}
+    for step in steps:
+        values = fails_by_values(step) if private.intersection(step.before) else ""
+        if values and not _fails_for_large_numbers_alone(step.estimator):
+            warn_user(
+                step_message(
+                    step.title,
+                    f"its fit raises on {values}. It stands behind a private step, whose charge "
+                    "stays then",
+                )
+            )
+
+
+def _fails_for_large_numbers_alone(estimator):
+    """Return True for functions such as `np.exp`, which numbers of usual sizes do not overflow."""
+    is_function = type(estimator) is FunctionTransformer
+    return is_function and not has_bounded_domain(estimator.func, largest=100.0)
+
+
 def holds_private(estimator):
     """Return True if an estimator, or one that it holds at any depth, is charged."""
     return any(map(is_private, held(estimator)))
@@ -361,25 +445,34 @@ def _of_columns(transformer, place):
         try:
             places = chosen_places(columns, width, place.form)
         except ValueError as error:
-            raise ValueError(f"step {join_names(place.name, part)!r}: columns: {error}") from None
+            name = join_names(place.name, part)
+            raise ValueError(step_message(name, f"columns: {error}")) from None
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
         # Of a table of unknown width only the first column is sure to be there.
-        unsure = callable(columns) or (places is None and chosen_places(columns, 1) == [])
+        unsure = places is None and (callable(columns) or chosen_places(columns, 1) == [])
         fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         form = place.form.take(places)
-        yield inner, place.inside(part, n_features=n_chosen, columns=words, fits=fits, form=form)
+        is_series = isinstance(columns, str | Integral)
+        given = {"columns": words, "fits": fits, "form": form, "is_series": is_series}
+        yield inner, place.inside(part, **given)
     # A name and a position may mean the same column.
     if used is None or len({isinstance(chosen, str) for chosen in used}) > 1:
         width = None
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
         fits = None if left is None else place.fits
-        rest = None if left is None or place.form.names is None else range(width)
-        form = place.form.take(rest and [j for j in rest if j not in used])
-        given = {"n_features": left, "columns": REMAINDER, "fits": fits, "form": form}
+        form = _rest_of(place.form, used, left)
+        given = {"columns": REMAINDER, "fits": fits, "form": form, "is_series": False}
         yield transformer.remainder, place.inside("remainder", **given)
+
+
+def _rest_of(form, used, n_left):
+    """Return the form of the columns that are left, of which it may only be known how many."""
+    if n_left is None or any(isinstance(chosen, str) for chosen in used):
+        return form.of_columns(n_left)
+    return form.take([j for j in range(form.n_columns) if j not in used])
 
 
 def _is_by_values(columns, before):
@@ -426,7 +519,7 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
         If a column is not in the table.
     """
     if callable(columns):
-        return None
+        return _selected(columns, form)
     if are_names(columns) and form.is_frame is False:
         raise ValueError(
             f"{_column_words(columns)} are chosen by name, but the table that reaches this step "
@@ -453,6 +546,18 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     if beyond:
         raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
     return [value if isinstance(value, str) else value % width for value in values]
+
+
+def _selected(selector, form):
+    """Return the positions that a selector chooses by pattern and dtype, None if not known."""
+    if type(selector) is not make_column_selector or form.names is None:
+        return None
+    if selector.dtype_include is None and selector.dtype_exclude is None:
+        pattern = "" if selector.pattern is None else selector.pattern
+        return [j for j, name in enumerate(form.names) if re.search(pattern, name)]
+    if form.empty is None:
+        return None
+    return [form.names.index(name) for name in selector(form.empty)]
 
 
 def _position(name, names):

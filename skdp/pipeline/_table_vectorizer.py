@@ -264,7 +264,7 @@ class DPTableVectorizer(PlannedTransformer):
                     "give 'auto' in their place to find them"
                 )
         sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
-        sizes["sparse_output"] = self._always_sparse
+        sizes["sparse_output"] = self._makes_sparse
         return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
 
     def _check_declared(self, shape):
@@ -322,7 +322,7 @@ class DPTableVectorizer(PlannedTransformer):
         ends = np.arange(len(places) + 1) * len(features.columns)
         shape = len(places), features.number
         encoded = csr_array((values.ravel(), places.ravel(), ends), shape=shape)
-        return encoded if self._always_sparse else encoded.toarray()
+        return encoded if self._makes_sparse else encoded.toarray()
 
     def _served_categories(self):
         """Return the categories of each column of labels."""
@@ -348,19 +348,31 @@ class DPTableVectorizer(PlannedTransformer):
         return scaled
 
     @property
-    def _always_sparse(self):
+    def _makes_sparse(self):
         """True unless a data frame is asked for, which takes no sparse matrix."""
         return not asks_for_frame(self)
 
     def _parts_of_columns(self):
-        parts = []
-        for kind, edges, own in zip(self.kinds_, self.bin_edges_, self._groups(), strict=True):
-            parts.append([])
-            for k, group in enumerate(own):
-                cells = [*edges.tolist(), "other"] if kind == "label" else range(group[-1])
-                level = f"coarser{k}_" if k else ""
-                parts[-1] += [f"{level}{cell}" for cell in (*cells, "missing")]
-        return parts
+        columns = zip(self.kinds_, self.bin_edges_, self._groups(), strict=True)
+        return [_parts_of(kind, edges, groups) for kind, edges, groups in columns]
+
+    def _planned_parts(self, form):
+        if form.kinds is None:
+            return [None] * form.n_columns
+        columns = declared_columns(form.kinds, self.bounds, self.categories, form.names)
+        return [self._planned_parts_of(column) for column in columns]
+
+    def _planned_parts_of(self, column):
+        """Return the parts of one column, None where bins or categories are found."""
+        if column.is_label:
+            edges = column.known
+        else:
+            # Bins are counted first. A range has two ends, whatever they will be.
+            edges = np.zeros(2) if self.numbers == "scaled" else None
+        if edges is None:
+            return None
+        groups = resolutions(n_cells(column.kind, edges), coarser=not column.is_label)
+        return _parts_of(column.kind, edges, groups)
 
     def _groups(self):
         """Return the resolutions of each column."""
@@ -377,6 +389,16 @@ class DPTableVectorizer(PlannedTransformer):
         levels = [len(own) for own in self._groups()]
         weights = {level: dyadic_weight(math.sqrt(1.0 / (len(levels) * level))) for level in levels}
         return np.array([weights[level] for level in levels])
+
+
+def _parts_of(kind, edges, groups):
+    """Return the names of one column's features, of all its resolutions."""
+    parts = []
+    for k, group in enumerate(groups):
+        cells = [*edges.tolist(), "other"] if kind == "label" else range(group[-1])
+        level = f"coarser{k}_" if k else ""
+        parts += [f"{level}{cell}" for cell in (*cells, "missing")]
+    return parts
 
 
 class Features(FrozenValue, eq=False):

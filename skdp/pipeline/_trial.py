@@ -16,7 +16,13 @@ from sklearn.pipeline import FeatureUnion
 
 from skdp.ledger import Allowance
 from skdp.ledger._state import NotCopied
-from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, sklearn_name
+from skdp.pipeline._instances import (
+    fitted_params,
+    is_estimator,
+    of_skdp,
+    sklearn_name,
+    step_message,
+)
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._steps import find_steps
 from skdp.utils._chunked import as_chunked
@@ -86,6 +92,12 @@ class StepReader(NotCopied, TransformerMixin, BaseEstimator):
         self.made = None
 
     def fit(self, X, y=None, **params):
+        try:
+            return self._read(X, y, **params)
+        except ValueError as error:
+            raise ValueError(step_message(self.name, error)) from error
+
+    def _read(self, X, y, **params):
         self.made = np.empty((X.shape[0], 0))
         # A table of one dimension is for the step itself to refuse.
         if len(X.shape) == 2 and not X.shape[1]:
@@ -196,10 +208,10 @@ def _outside(parts, replaced):
 
 
 def read_raw_cells(container, X, y, params):
-    """Let each private step of a container read the columns of the raw table that it is given.
+    """Let each step of a container read the columns of the raw table that it is given.
 
     A step that stands first reads its own table before the first charge anyway. So nothing is
-    done where no columns go around it, to other private steps.
+    done where no columns go around it, to other steps.
 
     Parameters
     ----------
@@ -222,7 +234,8 @@ def read_raw_cells(container, X, y, params):
         return
     steps = find_steps(container)
     private = {step.name for step in steps if step.kind == "private"}
-    if len(private) < 2:
+    # A step that learns nothing may refuse a cell, too.
+    if not private or sum(is_estimator(step.estimator) for step in steps) < 2:
         return
     model = quiet(clone(container))
     model.checks_fits = False

@@ -80,6 +80,25 @@ def column_bins(categories, other, edges, names, n_features):
     return bins
 
 
+def planned_n_bins(n_bins):
+    """Return how many bins of equal width a parameter `n_bins` asks for."""
+    return MOST_BINS if is_auto(n_bins) else check_integer(n_bins, "n_bins", 2)
+
+
+def planned_size(bins, n_bins):
+    """Return how many bins a column will have; None where quantiles decide it.
+
+    Parameters
+    ----------
+    bins : ColumnBins
+    n_bins : int or "auto"
+    """
+    if bins.kind == "quantile":
+        # Quantiles of values that are common are one edge.
+        return None
+    return planned_n_bins(n_bins) if bins.limits is None else bins.size
+
+
 class EdgesPlan(FrozenValue, eq=False):
     """Finds the edges of the columns whose bins are not declared.
 

@@ -286,6 +286,34 @@ def declared_places(categories, names, n_features):
     return range(n_features)
 
 
+def declared_labels(categories, names, n_features):
+    """Yield the places of columns and their declared lists of labels.
+
+    Parameters
+    ----------
+    categories : None, "auto", list, or dict of column to list or "auto"
+    names : sequence of str or None
+    n_features : int or None
+        Where it is not known, neither is the place of a list, which is None then.
+
+    Yields
+    ------
+    place : int or None
+    labels : sequence
+    """
+    if finds_all(categories):
+        return
+    is_flat = not (isinstance(categories, Mapping) or is_per_column(categories))
+    if n_features is None:
+        every = categories.values() if isinstance(categories, Mapping) else categories
+        entries = [(None, own) for own in ([categories] if is_flat else every)]
+    elif is_flat:
+        entries = [(j, categories) for j in range(n_features)]
+    else:
+        entries = enumerate(column_entries(categories, names, n_features, "categories"))
+    yield from ((j, own) for j, own in entries if not (own is None or is_auto(own)))
+
+
 def is_per_column(categories):
     """Return whether a sequence has an entry for each column, and is no flat list of labels."""
     if not _has_items(categories):

@@ -33,7 +33,6 @@ class HistogramPlan(BinningPlan):
     mechanism : plan
         What is charged.
     pairs : list of (int, int)
-    n_features_out : int or None
     sparse_output : bool
     """
 
@@ -210,7 +209,7 @@ class DPHistogramTransformer(PlannedTransformer):
             raise ValueError("sparse_output is for encode='onehot' only")
         self._divides()  # It refuses what is neither true nor false.
         n_features, names = shape.n_columns, shape.names
-        pairs = _binning.column_pairs(self.interactions or [], names, n_features)
+        pairs = self._planned_pairs(shape)
         if pairs and self.encode != "onehot":
             raise ValueError("interactions are for encode='onehot' only")
         bins = _binning.column_bins(self.categories, self.other, self.edges, names, n_features)
@@ -233,7 +232,6 @@ class DPHistogramTransformer(PlannedTransformer):
             counts=counts,
             mechanism=one_charge((edges.search, edges.quantiles, counts), guarantee),
             pairs=pairs,
-            n_features_out=None if self.encode == "onehot" else n_features,
             sparse_output=bool(self.sparse_output),
         )
 
@@ -304,13 +302,32 @@ class DPHistogramTransformer(PlannedTransformer):
             encoded[:, j] = values[codes[:, j]]
         return encoded * factor
 
-    def _last_names(self, names):
-        cells = np.split(names, np.cumsum(self.n_bins_))
-        return [f"{a} {b}" for i, j in self._pairs for a in cells[i] for b in cells[j]]
+    def _names_made(self, names, parts, form=None):
+        made = super()._names_made(names, parts)
+        if parts is None:
+            return made
+        pairs = self._pairs if form is None else self._planned_pairs(form)
+        cells = np.split(made, np.cumsum([len(own) for own in parts]))
+        return made + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):
         if self.encode == "onehot":
-            return [range(b.size) if b.is_numeric else b.limits.tolist() for b in self._bins]
+            return [_parts_of(each, each.size) for each in self._bins]
+
+    def _planned_parts(self, form):
+        if self.encode != "onehot":
+            return None
+        bins = _binning.column_bins(
+            self.categories, self.other, self.edges, form.names, form.n_columns
+        )
+        return [_parts_of(each, _binning.planned_size(each, self.n_bins)) for each in bins]
+
+    def _planned_pairs(self, form):
+        return _binning.column_pairs(self.interactions or [], form.names, form.n_columns)
+
+    @property
+    def _makes_sparse(self):
+        return bool(self.sparse_output)
 
     def _read(self, X, reset=True):
         read = _columns.read_numeric_columns if self.categories is None else _columns.read_columns
@@ -335,6 +352,13 @@ class DPHistogramTransformer(PlannedTransformer):
         return check_boolean(self.unit_norm, "unit_norm")
 
     _accepts = property(lambda self: () if self.categories is None else ("string", "categorical"))
+
+
+def _parts_of(each, size):
+    """Return the numbers of a column's bins or its categories; None where `size` is None."""
+    if size is None:
+        return None
+    return range(size) if each.is_numeric else each.limits.tolist()
 
 
 def counts_mechanism(n_features, size, guarantee):

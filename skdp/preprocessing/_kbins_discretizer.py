@@ -112,7 +112,6 @@ class DPKBinsDiscretizer(PlannedTransformer):
         return BinningPlan(
             edges=edges,
             mechanism=one_charge((edges.search, edges.quantiles), guarantee),
-            n_features_out=shape.n_columns if self.encode == "ordinal" else None,
             sparse_output=self.encode == "onehot",
         )
 
@@ -169,3 +168,14 @@ class DPKBinsDiscretizer(PlannedTransformer):
     def _parts_of_columns(self):
         if self.encode != "ordinal":
             return [map(float, range(size)) for size in self.n_bins_]
+
+    def _planned_parts(self, form):
+        if self.encode == "ordinal":
+            return None
+        # Quantiles of values that are common are one edge.
+        n_bins = _binning.planned_n_bins(self.n_bins) if self.strategy == "uniform" else None
+        return [n_bins and [float(k) for k in range(n_bins)]] * form.n_columns
+
+    @property
+    def _makes_sparse(self):
+        return self.encode == "onehot"

@@ -31,7 +31,6 @@ class EncoderPlan(TransformerPlan):
     mechanism : DeclaredCounts, StabilityThreshold or Declared
     least : float or None
         The noisy count below which a category is infrequent.
-    n_features_out : int or None
     sparse_output : bool
     """
 
@@ -136,20 +135,13 @@ class DPOneHotEncoder(PlannedTransformer):
         _check_other(self.other)
         least = _least_count(self.min_frequency, shape.n_rows)
         categories = category_lists(self.categories, shape)
-        width = None
         if least is not None:
             mechanism = plan_counts(self.categories, self.other, shape, guarantee)
         elif any(own is None for own in categories):
             mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
             mechanism = Declared(categories)
-            width = sum(len(_with_other(labels, self.other)) for labels in mechanism.values)
-        return EncoderPlan(
-            mechanism=mechanism,
-            least=least,
-            n_features_out=width,
-            sparse_output=bool(self.sparse_output),
-        )
+        return EncoderPlan(mechanism=mechanism, least=least, sparse_output=bool(self.sparse_output))
 
     def _check_rows(self, rows, plan):
         check_declared(rows, plan.mechanism)
@@ -210,6 +202,16 @@ class DPOneHotEncoder(PlannedTransformer):
 
     def _parts_of_columns(self):
         return [kept.tolist() for kept in self._kept()]
+
+    def _planned_parts(self, form):
+        if self.min_frequency is not None:
+            return [None] * form.n_columns
+        declared = category_lists(self.categories, form)
+        return [own if own is None else _with_other(own, self.other).tolist() for own in declared]
+
+    @property
+    def _makes_sparse(self):
+        return bool(self.sparse_output)
 
     def _kept(self):
         """Return the categories of each column that have an indicator."""

@@ -1,9 +1,10 @@
 """Private statistics of columns within bounds that are declared, or found in the same fit."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._tables import read_samples, read_table
 from skdp.base import TableEstimator, TableShape, guarantee_of
@@ -12,6 +13,7 @@ from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
+from skdp.utils._output import asks_for_frame
 from skdp.utils._validation import check_boolean
 
 
@@ -68,18 +70,92 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
             those of pairs, both cells' with a space between them, and of indicators of what is
             missing, ``missingindicator_`` and the column's name, where these were asked for.
         """
-        names, parts = input_names(self, input_features), self._parts_of_columns()
-        if parts is not None:
-            pairs = zip(names, parts, strict=True)
-            names = [f"{name}_{part}" for name, own in pairs for part in own]
-        return np.array([*names, *self._last_names(names)], dtype=object)
+        names = self._names_made(input_names(self, input_features), self._parts_of_columns())
+        return np.array(names, dtype=object)
 
     def _parts_of_columns(self):
         """Return what comes out of each column in words; None where it is one from each."""
 
-    def _last_names(self, names):
-        """Return the names of what comes out behind the columns of these names."""
-        return ()
+    def _names_made(self, names, parts, form=None):
+        """Return the names of the output's columns.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Those of the input's columns.
+        parts : list of sequence, or None
+            As `_parts_of_columns` returns it.
+        form : TableForm, default=None
+            That of the input, where nothing is fitted yet.
+        """
+        if parts is None:
+            return [*names]
+        pairs = zip(names, parts, strict=True)
+        return [f"{name}_{part}" for name, own in pairs for part in own]
+
+    def _output_form(self, form):
+        """Return the form of the table that `transform` makes, from that of the input.
+
+        A pipeline checks the steps that follow against it before the first charge. Nothing is
+        fitted: what only a release tells is None. What follows from parameters and from the form
+        of the input must be stated, as the steps that follow are checked no further than it goes.
+
+        Parameters
+        ----------
+        form : TableForm
+
+        Returns
+        -------
+        TableForm
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        has_names = form.names is not None or form.is_frame is False
+        if form.names is None and form.is_frame is not False and form.n_columns is not None:
+            # Parameters that call columns by name are right for some table.
+            form = replace(form, names=names_in(self.get_params(deep=False), form.n_columns))
+        names = self._planned_names(form)
+        n_columns = None if names is None else len(names)
+        is_named = has_names or isinstance(self, ClassNamePrefixFeaturesOutMixin)
+        makes_frame = asks_for_frame(self)
+        made = form.of_columns(n_columns, names=names if makes_frame and is_named else None)
+        return replace(
+            made,
+            kinds=self._planned_kinds(form, n_columns),
+            holds_numbers=self._makes_numbers(form),
+            is_frame=makes_frame,
+            is_sparse=self._makes_sparse,
+        )
+
+    # Whether `transform` makes a sparse matrix.
+    _makes_sparse = False
+
+    def _planned_names(self, form):
+        """Return the names of the output's columns before a fit, None where it is found how many.
+
+        Where the input's names are not known they hold others in their place.
+        """
+        if form.n_columns is None:
+            return None
+        parts = self._planned_parts(form)
+        if parts is not None and any(own is None for own in parts):
+            return None
+        return self._names_made(planned_input_names(form), parts, form)
+
+    def _planned_parts(self, form):
+        """Return what `_parts_of_columns` will, with None for a column of which a fit finds it."""
+        return None
+
+    def _makes_numbers(self, form):
+        """Return True if every column of the output is known to be of numbers."""
+        return True
+
+    def _planned_kinds(self, form, n_columns):
+        """Return the kinds of the output's columns, None where they are all numbers, or unknown."""
+        return None
 
     def _plan_of_size(self, n_rows, n_columns):
         """Return the plan of a fit to a table of which nothing but its size is known."""
@@ -153,19 +229,27 @@ class CentringTransformer(BoundedColumnsTransformer):
         return X if self._middle is None else X + self._middle
 
 
+def prefixed_names(estimator, n_columns):
+    """Return the names that `ClassNamePrefixFeaturesOutMixin` gives to the output's columns."""
+    prefix = type(estimator).__name__.lower()
+    return [f"{prefix}{k}" for k in range(n_columns)]
+
+
+def planned_input_names(form):
+    """Return the names that the columns of a table of a form will have for a fitted transformer."""
+    return [f"x{j}" for j in range(form.n_columns)] if form.names is None else [*form.names]
+
+
 class TransformerPlan(MechanismPlan):
-    """What a transformer's fit will release, and how wide its output will be.
+    """What a transformer's fit will release, and whether its output will be sparse.
 
     Parameters
     ----------
     mechanism : mechanism
-    n_features_out : int or None
-        None where what is released decides it.
     sparse_output : bool, default=False
     """
 
     mechanism: object
-    n_features_out: int | None
     sparse_output: bool = False
 
     by_person = True

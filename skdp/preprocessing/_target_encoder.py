@@ -170,7 +170,6 @@ class DPTargetEncoder(PlannedTransformer):
             mechanism=one_charge((found, noise), guarantee),
             outcomes=outcomes,
             smooth=smooth,
-            n_features_out=shape.n_columns * len(outcomes.of_interest),
         )
 
     def _check_rows(self, rows, plan):
@@ -217,6 +216,13 @@ class DPTargetEncoder(PlannedTransformer):
     def _parts_of_columns(self):
         if self.target_type_ == "multiclass":
             return [self.classes_] * self.n_features_in_
+
+    def _planned_parts(self, form):
+        if self.target_bounds is None and self.classes is None and form.classes is None:
+            return [None] * form.n_columns
+        outcomes = self._outcomes(form)
+        if outcomes.kind == "multiclass":
+            return [outcomes.classes] * form.n_columns
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

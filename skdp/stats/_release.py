@@ -129,8 +129,6 @@ class WithinBounds(MechanismPlan):
     # How many values are released together.
     size = property(attrgetter("main.size"))
     by_person = property(attrgetter("main.by_person"))
-    # A transformer makes a column of each, unless its main plan says otherwise.
-    n_features_out = property(lambda self: self.main.n_features_out or len(self.main.low))
 
     def check_size(self, size):
         self.main.check_size(size)

@@ -2,6 +2,21 @@
 
 import math
 
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import SplineTransformer
+
+from skdp.cluster import DPKMeans
+from skdp.decomposition import DPPCA
+from skdp.gam import DPAdditiveClassifier
+from skdp.preprocessing import (
+    DPHistogramTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPStandardScaler,
+    DPTargetEncoder,
+)
+
 # Values that no parameter of a kind accepts, whatever the table is.
 BOOLEAN = ("yes", 2)
 CHOICE = ("no such choice", 7.5)
@@ -77,3 +92,43 @@ def wrong_values(estimator):
                 # A transformer that has no range of targets may read labels.
                 accepted = name == "target_bounds" and not hasattr(estimator, "predict")
                 yield from ((name, v) for v in values if v is not None or not accepted)
+
+
+def wrong_widths(n_columns):
+    """Yield steps whose parameters fit no table of some number of columns of numbers.
+
+    Parameters
+    ----------
+    n_columns : int
+        At least 2.
+
+    Yields
+    ------
+    step : estimator
+        Unfitted.
+    parameter : str
+        The parameter that a fit must refuse by a `ValueError` before the charge.
+
+    Examples
+    --------
+    >>> from skdp.testing import wrong_widths
+    >>> step, parameter = next(iter(wrong_widths(3)))
+    >>> step, parameter
+    (DPStandardScaler(bounds=([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])), 'bounds')
+    """
+    n_others = n_columns + 1
+    beyond = {n_columns: (0.0, 1.0)}
+    yield DPStandardScaler(bounds=([0.0] * n_others, [1.0] * n_others)), "bounds"
+    yield DPMinMaxScaler(bounds={j: (0.0, 1.0) for j in range(n_columns - 1)}), "bounds"
+    yield DPKMeans(n_clusters=2, bounds=beyond), "bounds"
+    yield DPPCA(n_components=n_others), "n_components"
+    yield DPPCA(center=[0.0] * n_others), "center"
+    yield DPOneHotEncoder(categories=[[0.0, 1.0]] * n_others), "categories"
+    yield DPTargetEncoder(categories={n_columns: [0.0, 1.0]}), "categories"
+    yield DPHistogramTransformer(bounds=(0, 1), interactions=[(0, n_columns)]), "interactions"
+    yield DPHistogramTransformer(edges=[[0.0, 1.0, 2.0]] * n_others), "edges"
+    yield DPAdditiveClassifier(monotonic_cst=[1] * n_others), "monotonic_cst"
+    yield DPAdditiveClassifier(interactions=[(0, n_columns)]), "interactions"
+    yield DPAdditiveClassifier(bounds=beyond), "bounds"
+    yield ColumnTransformer([("part", DPStandardScaler(bounds=(0, 1)), [n_columns])]), "columns"
+    yield SplineTransformer(knots=np.linspace(0, 1, 4)[:, None].repeat(n_others, 1)), "knots"

@@ -43,7 +43,7 @@ def check_output_setting(estimator, *, sparse=False):
 
 
 def asks_for_frame(estimator):
-    """Say whether scikit-learn is told to make a data frame of a transformer's output.
+    """Return True if scikit-learn is told to make a data frame of a transformer's output.
 
     Parameters
     ----------
@@ -54,11 +54,26 @@ def asks_for_frame(estimator):
     -------
     bool
     """
+    return frame_library(estimator) != ""
+
+
+def frame_library(estimator):
+    """Return the library of the frame that scikit-learn is told to make of a transformer's output.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Without names of its output it is left as it is.
+
+    Returns
+    -------
+    str
+        "pandas" or "polars"; "" for none, "missing" for one that is not installed.
+    """
     if not (hasattr(estimator, "set_output") and hasattr(estimator, "get_feature_names_out")):
-        return False
+        return ""
     try:
         made = _Probe(estimator, sparse=False).transform(np.zeros((1, 1)))
     except ImportError:
-        # The library of the frame that is asked for is missing.
-        return True
-    return not isinstance(made, np.ndarray)
+        return "missing"
+    return "" if isinstance(made, np.ndarray) else type(made).__module__.partition(".")[0]

@@ -15,14 +15,21 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import SkewedChi2Sampler
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    SplineTransformer,
+    StandardScaler,
+)
 
 from skdp import (
     DPGridSearchCV,
     DPLogisticRegression,
     DPOneHotEncoder,
+    DPSGDClassifier,
     DPSimpleImputer,
     DPStandardScaler,
     PrivacyAccountant,
@@ -497,3 +504,50 @@ def test_a_search_behind_a_step_takes_parameters_for_its_candidates():
     # What is wrong is for the search to say: no step's signature tells it.
     with pytest.raises(TypeError, match="nope"):
         split.fit(frame[["age", "income"]], y, **params)
+
+
+@pytest.mark.parametrize("n_samples", [N // 4, N // 4 - 1, N])
+def test_a_number_of_persons_that_was_not_planned_is_refused_before_the_charge(n_samples):
+    frame, y = table()
+    accountant = PrivacyAccountant(9.0, 1e-3, unit="person")
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e5)), DPSGDClassifier(data_norm=2.0))
+    split = split_budget(pipe, 1.0, 1e-6, accountant, n_samples=n_samples, n_features=2)
+    ids = np.arange(N) // 4
+    groups = {f"{name}__groups": ids for name, _ in split.steps}
+    if n_samples == N // 4:
+        split.fit(frame[["age", "income"]], y, **groups)
+        assert accountant.epsilon_spent == pytest.approx(1.0)
+        return
+    with pytest.raises(ValueError, match="dpsgdclassifier.*number of persons"):
+        split.fit(frame[["age", "income"]], y, **groups)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_a_public_step_beside_the_only_private_one_reads_its_cells_before_the_charge():
+    frame, _ = table()
+    accountant = PrivacyAccountant(9.0, 1e-3)
+    words = OneHotEncoder(categories=[["a", "c"]], sparse_output=False)
+    beside = ColumnTransformer([("age", scaler(), ["age"]), ("job", words, ["job"])])
+    with pytest.raises(ValueError, match="unknown categories"):
+        split_budget(beside, 1.0, 1e-6, accountant).fit(frame)
+    assert accountant.epsilon_spent == 0.0
+
+
+KNOTS = np.linspace(0, 1, 4)[:, None]
+FAILING = [
+    FunctionTransformer(np.log),
+    SkewedChi2Sampler(),
+    SplineTransformer(knots=KNOTS, extrapolation="error"),
+]
+
+
+@pytest.mark.parametrize("step", FAILING, ids=lambda step: type(step).__name__)
+def test_a_step_that_may_fail_behind_a_charge_is_warned_of_when_it_is_planned(step):
+    pipe = Pipeline([("first", scaler()), ("later", step), ("model", model())])
+    with pytest.warns(UserWarning, match="step 'later': its fit raises on a value"):
+        split_budget(pipe, 1.0, 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # What it reads of the raw table it reads before the charge.
+        split_budget(Pipeline([("later", step), ("model", model())]), 1.0, 1e-6)
+        split_budget(make_pipeline(scaler(), FunctionTransformer(np.exp), model()), 1.0, 1e-6)

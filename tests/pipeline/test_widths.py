@@ -1,8 +1,10 @@
 """Widths follow from parameters; they are those that transformers make."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import MetaEstimatorMixin, clone
@@ -39,7 +41,8 @@ from skdp.accounting import ApproximateDP, PureDP
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism
 from skdp.pipeline import check_pipeline, plan_pipeline, planned_charge, split_budget
-from skdp.pipeline._kinds import output_width, sparsity
+from skdp.pipeline._forms import TableForm, form_of_table, output_form
+from skdp.pipeline._kinds import sparsity
 from skdp.pipeline._steps import find_steps
 from tests.test_contract import ESTIMATORS
 
@@ -102,6 +105,16 @@ KNOWN = [
     (DPTargetEncoder(**C, target_bounds=(0, 1)), W),
     (DPKBinsDiscretizer(bounds=(0, 1), encode="ordinal"), A),
     (DPHistogramTransformer(bounds=(0, 1), encode="density"), A),
+    (DPHistogramTransformer(bounds={0: (0, 1), 1: (0, 1), 2: "auto"}, encode="ordinal"), A),
+    (DPHistogramTransformer(bounds=(0, 1), edges="uniform", n_bins=4), A),
+    (DPHistogramTransformer(edges=[0.0, 0.5, 1.0], interactions=[(0, 2)], sparse_output=True), A),
+    (DPKBinsDiscretizer(bounds={0: (0, 1), 1: (0, 1), 2: "auto"}, encode="ordinal"), A),
+    (DPKBinsDiscretizer(strategy="uniform"), A),
+    (DPKBinsDiscretizer(strategy="uniform", encode="onehot-dense", n_bins="auto"), A),
+    (
+        DPSimpleImputer(bounds={"a": (0, 1), 1: (0, 1), "c": "auto"}),
+        pd.DataFrame(A, columns=[*"abc"]),
+    ),
 ]
 UNKNOWN = [
     StandardScaler(),
@@ -119,13 +132,34 @@ UNKNOWN = [
 ]
 
 
+def output_width(estimator, n_columns):
+    return output_form(estimator, TableForm(n_columns=n_columns)).n_columns
+
+
+# What they make is as wide whatever the table is: their parameters say it.
+OF_ANY_WIDTH = (
+    OneHotEncoder,
+    SplineTransformer,
+    RBFSampler,
+    SkewedChi2Sampler,
+    PolynomialCountSketch,
+    GaussianRandomProjection,
+    SparseRandomProjection,
+    DPPCA,
+)
+
+
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
 @pytest.mark.parametrize(("estimator", "X"), KNOWN, ids=lambda v: str(v)[:40].split("\n")[0])
 def test_a_known_width_is_that_of_the_output(estimator, X):
     made = clone(estimator).fit(X, Y).transform(X)
-    assert output_width(estimator, 3) == made.shape[1]
+    known = output_form(estimator, replace(form_of_table(X), classes=[0, 1]))
+    assert output_width(estimator, 3) == known.n_columns == made.shape[1]
+    assert known.is_sparse in (None, sp.issparse(made))
     assert sparsity(estimator) == "made" or not sp.issparse(made)
-    assert output_width(estimator, None) is None
+    assert output_width(estimator, None) == (
+        made.shape[1] if isinstance(estimator, OF_ANY_WIDTH) else None
+    )
     for table in (sp.csr_array(A), sp.csc_matrix(np.round(A))):
         try:
             made = clone(estimator).fit(table, Y).transform(table)

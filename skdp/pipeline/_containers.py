@@ -1,0 +1,122 @@
+"""What a container of scikit-learn would refuse of its own parameters when its turn comes."""
+
+from math import isfinite
+from numbers import Integral, Real
+
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from skdp.pipeline._forms import joined_names, repeated_names
+from skdp.pipeline._instances import is_estimator
+from skdp.utils._output import frame_library
+
+
+def check_container(container):
+    """Raise `ValueError` if a container's own fit would refuse a parameter.
+
+    Parameters
+    ----------
+    container : Pipeline, ColumnTransformer or FeatureUnion
+        Those of other libraries are not checked.
+    """
+    if not type(container).__module__.startswith(("sklearn.", "skdp.")):
+        return
+    if isinstance(container, FeatureUnion):
+        # It declares no constraints.
+        if not isinstance(container.n_jobs, Integral | None):
+            raise ValueError(f"n_jobs must be an integer or None, got {container.n_jobs!r}")
+        parameter, others = "transformer_list", []
+    else:
+        container._validate_params()
+        is_pipeline = isinstance(container, Pipeline)
+        parameter, others = ("steps", []) if is_pipeline else ("transformers", ["remainder"])
+    parts = [part[:2] for part in getattr(container, parameter)]
+    names = [name for name, _ in parts]
+    _check_names(container, parameter, names)
+    _check_parts(container, parameter, parts)
+    if not isinstance(container, Pipeline):
+        _check_weights(container.transformer_weights, [*names, *others])
+
+
+def _check_names(container, parameter, names):
+    if len(set(names)) < len(names):
+        raise ValueError(f"{parameter}: names must differ, got {names}")
+    taken = container.get_params(deep=False)
+    for name in names:
+        if "__" in name or name in taken:
+            raise ValueError(
+                f"{parameter}: {name!r} is no name for a step: it must not hold two underscores in "
+                "a row, or be the name of a parameter"
+            )
+
+
+def _check_parts(container, parameter, parts):
+    # The last step of a pipeline may be a model.
+    inner = parts[:-1] if isinstance(container, Pipeline) else parts
+    for name, part in inner:
+        if is_estimator(part) and not hasattr(part, "transform"):
+            raise ValueError(
+                f"{parameter}: {name!r} is a {type(part).__name__}, which has no transform: only "
+                "the last step of a pipeline may have none"
+            )
+
+
+def _check_weights(weights, names):
+    for name, weight in (weights or {}).items():
+        if name not in names:
+            raise ValueError(f"transformer_weights names {name!r}, but the parts are {names}")
+        if not (isinstance(weight, Real) and isfinite(weight)):
+            raise ValueError(
+                f"transformer_weights must be finite numbers, got {weight!r} for {name!r}"
+            )
+
+
+def check_joined_names(container, parts, forms):
+    """Raise `ValueError` if the names of a container's frame cannot be made, or are not unique.
+
+    Parameters
+    ----------
+    container : ColumnTransformer or FeatureUnion
+    parts : list of str
+    forms : list of TableForm
+        Those of the tables that the parts make.
+    """
+    library = frame_library(container)
+    if not library:
+        return
+    named = [(part, form.names) for part, form in zip(parts, forms, strict=True) if form.names]
+    try:
+        names = joined_names(container, [part for part, _ in named], [own for _, own in named])
+        # Also where no name is known yet.
+        joined_names(container, ["part"], [["column"]])
+    except Exception as error:
+        # A function of the user's may raise anything.
+        raise ValueError(
+            f"verbose_feature_names_out={container.verbose_feature_names_out!r} makes no names of "
+            f"transformer_name and feature_name: {type(error).__name__}: {error}"
+        ) from error
+    check_unique_names(
+        names,
+        library,
+        is_checked=container.verbose_feature_names_out is False,
+        remedy="verbose_feature_names_out=True puts the names of the parts before them",
+    )
+
+
+def check_unique_names(names, library, *, is_checked=False, remedy="rename the input's columns"):
+    """Raise `ValueError` for names that occur twice in a frame which cannot have them.
+
+    Parameters
+    ----------
+    names : sequence of str
+    library : str
+        The frame's; polars' cannot.
+    is_checked : bool, default=False
+        True if scikit-learn refuses them in any frame.
+    remedy : str
+    """
+    repeated = repeated_names(names)
+    if repeated and (is_checked or library == "polars"):
+        raise ValueError(
+            f"verbose_feature_names_out or set_output: several columns of the output would be "
+            f"named {', '.join(map(repr, repeated[:5]))}: {remedy}"
+        )

@@ -1,0 +1,153 @@
+"""Made-up tables, to which steps that learn nothing are fitted before the first charge.
+
+A step of scikit-learn checks some of its parameters when it is fitted, or when it transforms: that
+knots are in order, or that a threshold suits a sparse table. Behind a private step that is after
+the charge. So a copy of the step is given a few made-up rows of the form that its table will have.
+No row of a user's table is read.
+"""
+
+from itertools import product
+from warnings import catch_warnings
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
+
+from skdp.mechanisms._unknown_shape import SHAPES, sizes_in
+from skdp.pipeline._functions import is_elementwise
+from skdp.pipeline._known import accepted_entry
+
+# What a step's own check of its parameters raises; values of a wrong type fail in many ways.
+REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError)
+N_ROWS = 2
+# Tables, and matrices that a step draws, with more cells than that are not made.
+MOST_CELLS = 10**6
+# Widths that are tried where the table's is not known.
+MOST_WIDTHS = 8
+
+
+def check_on_templates(step, form):
+    """Raise what a step of scikit-learn raises for every table of a form.
+
+    Parameters
+    ----------
+    step : estimator
+        It learns nothing; it is not changed.
+    form : TableForm
+        That of its table. Where something is not known, several tables are tried, and one on which
+        the step works is enough.
+
+    Raises
+    ------
+    ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError
+        What the step raises for the first of the tables.
+    """
+    entry = accepted_entry(step)
+    if entry is None or not _can_be_tried(step, form):
+        return
+    refusal = None
+    for width, is_sparse, kinds in product(
+        _widths(step, form), _sparsities(form), _kinds(step, form)
+    ):
+        if _n_cells(step, width, entry.width(step, width) or 0) > MOST_CELLS:
+            return
+        table = made_up_rows(kinds * width if len(kinds) == 1 else kinds, step)
+        try:
+            _try(step, csr_array(table) if is_sparse and table.dtype.kind == "f" else table)
+            return
+        except REFUSALS as error:
+            # The first width is one that the parameters mention: what it says fits best.
+            refusal = refusal or error
+    raise refusal
+
+
+def _n_cells(step, width, width_out):
+    """Return how many cells the largest table or matrix has that is made of a made-up table."""
+    # Projections draw a matrix.
+    n_rows = max(N_ROWS, getattr(step, "n_components", 0))
+    return n_rows * max(width, width_out if n_rows == N_ROWS else 0)
+
+
+def _can_be_tried(step, form):
+    """Return False for functions of one's own, and for steps that read no table."""
+    if type(step) is FunctionTransformer:
+        # Functions of one's own may need the rows, or the container, that they are written for.
+        return is_elementwise(step.func, step.kw_args)
+    return hasattr(step, "n_features") is False or form.holds_numbers
+
+
+def _widths(step, form):
+    if form.n_columns is not None:
+        return [form.n_columns]
+    lengths, _ = sizes_in(step.get_params(deep=False))
+    knots = step.get_params(deep=False).get("knots")
+    if np.ndim(knots) == 2:
+        lengths = [np.shape(knots)[1], *lengths]
+    return [*dict.fromkeys([*lengths, *(width for _, width in SHAPES)])][:MOST_WIDTHS]
+
+
+def _sparsities(form):
+    return [False, True] if form.is_sparse is None else [form.is_sparse]
+
+
+def _kinds(step, form):
+    """Return the kinds of columns that are tried, one for all columns or one for each."""
+    if form.holds_numbers:
+        return [("number",)]
+    if form.tells_cells:
+        return [form.kinds]
+    # An error about words fits an encoder best.
+    reads_words = isinstance(step, OneHotEncoder | OrdinalEncoder)
+    return [("text",), ("number",)] if reads_words else [("number",), ("text",)]
+
+
+def made_up_rows(kinds, step=None):
+    """Return a few rows, of which each column is of a kind.
+
+    Parameters
+    ----------
+    kinds : sequence of {"number", "text"}
+    step : estimator, default=None
+        One that transforms the rows, if its parameters are right.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        Of floats, or of objects where some columns are of words.
+    """
+    rows = np.tile(_numbers_for(step, len(kinds)), (N_ROWS, 1))
+    if "text" not in kinds:
+        return rows
+    rows = rows.astype(object)
+    for j, word in enumerate(_words_for(step, len(kinds))):
+        if kinds[j] == "text":
+            rows[:, j] = word
+    return rows
+
+
+def _numbers_for(step, width):
+    """Return a row of numbers that a step with right parameters transforms."""
+    knots = getattr(step, "knots", None)
+    if np.ndim(knots) == 2 and np.shape(knots)[1] == width:
+        # With extrapolation="error" a value beyond the knots is refused.
+        return np.mean(knots, axis=0)
+    return np.full(width, 0.5)
+
+
+def _words_for(step, width):
+    """Return a row of words: an encoder may refuse those that are not declared."""
+    if isinstance(step, OneHotEncoder | OrdinalEncoder) and len(step.categories) == width:
+        return [labels[0] if len(labels) else "a" for labels in step.categories]
+    return ["a"] * width
+
+
+def _try(step, table):
+    step = clone(step)
+    if "random_state" in step.get_params(deep=False):
+        # None draws from NumPy's global generator, whose state is the user's.
+        step.set_params(random_state=0)
+    if hasattr(step, "set_output"):
+        step.set_output(transform="default")
+    with catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        step.fit(table).transform(table)
