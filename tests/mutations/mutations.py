@@ -86,7 +86,7 @@ MUTATIONS = [
     Mutation(
         "group-costs-as-one-row",
         "accounting._laws",
-        "stated",
+        "claimed",
         rules.put_for("(k, epsilon)", "(1, epsilon)"),
         (
             "accounting/test_composition.py::test_a_group_pays_its_epsilon_and_gets_three_times_the_noise",
@@ -153,7 +153,7 @@ MUTATIONS = [
         "noise-before-it-is-safe",
         "accounting._gaussian",
         "_noise_multiplier",
-        rules.call_dropped("nudge", keep=1),
+        rules.call_dropped("round_to_safe", keep=1),
         ("accounting/test_closed_forms.py::test_gaussian_noise_is_on_the_safe_side_and_tight",),
         "noise can be too small by a rounding error",
     ),
