@@ -22,7 +22,7 @@ from skdp.accounting import (
     to_dp_accounting,
 )
 from skdp.accounting._events import leaves
-from skdp.accounting._laws import law
+from skdp.accounting._laws import privacy_of
 from skdp.accounting._pld import pld_epsilon
 
 STEP = 1e-4
@@ -59,7 +59,7 @@ def their_rdp(event, delta):
 
 
 def our_rdp(event, delta):
-    law.cache_clear()
+    privacy_of.cache_clear()
     return get_epsilon(event, delta, method="rdp")
 
 

@@ -64,9 +64,9 @@ def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
 def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:
     """The least epsilon at delta of `count` releases that are (epsilon0, delta0)-DP: exact.
 
-    With delta' of `spare_delta` it is that of as many epsilon0-DP releases at delta'.
+    With delta' of `remaining_delta` it is that of as many epsilon0-DP releases at delta'.
     """
-    spare = spare_delta([delta0], [count], delta)
+    spare = remaining_delta([delta0], [count], delta)
     if spare < 0.0 or epsilon0 == math.inf:
         return math.inf
     most = _most(epsilon0, count)
@@ -84,7 +84,7 @@ def total_delta(counted):
     return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
 
 
-def spare_delta(deltas, counts, delta):
+def remaining_delta(deltas, counts, delta):
     """delta' with 1 - delta = (1 - delta') prod (1 - delta_i)^count_i, rounded down; negative if
     there is none."""
     own = [(d, int(c)) for d, c in zip(deltas, counts, strict=True) if d > 0.0 and c > 0]
@@ -130,7 +130,7 @@ def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
     epsilons = np.array([check_within(pair[0], "epsilon", 0.0) for pair in pairs])
     deltas = [check_within(pair[1], "delta", 0.0, 1.0) for pair in pairs]
     counts = np.array([check_within(pair[2], "count", 0.0) for pair in pairs])
-    spare = spare_delta(deltas, [pair[2] for pair in pairs], float(delta))
+    spare = remaining_delta(deltas, [pair[2] for pair in pairs], float(delta))
     plain = float(math.fsum(epsilons * counts)) * (1.0 + 1e-15)
     if spare < 0.0 or not math.isfinite(plain):
         return math.inf

@@ -9,8 +9,14 @@ from scipy.optimize import brentq, minimize_scalar
 from skdp.accounting import _advanced, _conversions, _gaussian, _pld
 from skdp.accounting import _events as ev
 from skdp.accounting._fewer import with_fewer_events
-from skdp.accounting._gaussian import nudge
-from skdp.accounting._laws import check_neighbors, composed_zcdp, group_delta, group_event, law
+from skdp.accounting._gaussian import round_to_safe
+from skdp.accounting._laws import (
+    check_neighbors,
+    composed_zcdp,
+    group_delta,
+    group_event,
+    privacy_of,
+)
 from skdp.accounting._rdp import rdp_delta, rdp_epsilon
 from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
@@ -27,7 +33,7 @@ LEAST_DELTA = 1e-290
 
 def has_loss_distribution(parts, relation):
     """Whether the privacy loss distribution of every event is known."""
-    return all(law(part, relation).pairs is not None for part in parts)
+    return all(privacy_of(part, relation).pairs is not None for part in parts)
 
 
 def _is_exact(parts, relation):
@@ -38,7 +44,7 @@ def _is_exact(parts, relation):
 
 def _single_epsilon(part, delta_, relation):
     """Least epsilon at delta of one release, RDP included where no closed form is exact."""
-    bound = law(part, relation).epsilon_at(delta_)
+    bound = privacy_of(part, relation).epsilon_at(delta_)
     if not _is_exact({part: 1}, relation):
         bound = min(bound, rdp_epsilon({part: 1}, delta_, relation))
     return bound
@@ -46,11 +52,13 @@ def _single_epsilon(part, delta_, relation):
 
 def _shares(parts, delta_, relation):
     """Each event's part of delta: what it needs, and an equal share if it is not pure."""
-    fixed = sum(n * Fraction(law(part, relation).delta) for part, n in parts.items())
-    needy = {part for part in parts if law(part, relation).epsilon == math.inf}
-    total = sum(parts[part] for part in needy)
+    fixed = sum(n * Fraction(privacy_of(part, relation).delta) for part, n in parts.items())
+    without_delta = {part for part in parts if privacy_of(part, relation).epsilon == math.inf}
+    total = sum(parts[part] for part in without_delta)
     share = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total if total else 0.0
-    shares = {p: law(p, relation).delta + (share if p in needy else 0.0) for p in parts}
+    shares = {
+        p: privacy_of(p, relation).delta + (share if p in without_delta else 0.0) for p in parts
+    }
     return shares, fixed <= delta_
 
 
@@ -65,7 +73,7 @@ def _basic(parts, delta_, relation):
 
 def _advanced_bound(parts, delta_, relation):
     """Each release at the delta that it states, or all within half of delta if they can be."""
-    stated, best = {part: law(part, relation).delta for part in parts}, math.inf
+    stated, best = {part: privacy_of(part, relation).delta for part in parts}, math.inf
     halves, enough = _shares(parts, 0.5 * delta_, relation)
     for shares in (stated, halves) if enough else (stated,):
         costs = [(_single_epsilon(p, shares[p], relation), shares[p], n) for p, n in parts.items()]
@@ -86,8 +94,8 @@ def _stated_and_gaussian(parts, delta_, relation):
     """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
     others = {part: n for part, n in parts.items() if part not in gaussians}
-    stated = sum_up((n, law(part, relation).epsilon) for part, n in others.items())
-    fixed = sum_up((n, law(part, relation).delta) for part, n in others.items())
+    stated = sum_up((n, privacy_of(part, relation).epsilon) for part, n in others.items())
+    fixed = sum_up((n, privacy_of(part, relation).delta) for part, n in others.items())
     left = (delta_ - fixed) * (1.0 - 1e-15)
     if not gaussians or stated == math.inf or left < 0.0:
         return math.inf
@@ -383,12 +391,16 @@ def _exact_delta(parts, target, relation):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.delta_of_mu(mu, target)
-    return law(next(iter(parts)), relation).curve()(target) if _is_exact(parts, relation) else None
+    return (
+        privacy_of(next(iter(parts)), relation).curve()(target)
+        if _is_exact(parts, relation)
+        else None
+    )
 
 
 def _pld_delta(parts, target, relation, tolerance):
     if sum(parts.values()) == 1:
-        return law(next(iter(parts)), relation).curve()(target)
+        return privacy_of(next(iter(parts)), relation).curve()(target)
     return _pld.pld_delta(parts, target, relation, tolerance)
 
 
@@ -408,7 +420,7 @@ def _inverted_delta(epsilon_at, target, known=1.0):
     if gap(low) <= 0.0:
         return math.exp(low)
     root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
-    root = nudge(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
+    root = round_to_safe(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
     return min(known, math.exp(root))
 
 

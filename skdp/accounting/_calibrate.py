@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from skdp.accounting import _bounds
 from skdp.accounting import _events as ev
 from skdp.accounting._conversions import check_costs
-from skdp.accounting._gaussian import gaussian_noise_multiplier, nudge
+from skdp.accounting._gaussian import gaussian_noise_multiplier, round_to_safe
 from skdp.utils._validation import check_increasing, check_within
 
 
@@ -77,7 +77,7 @@ def calibrate(
         if closed is not None:
             value = closed * group_size * gaussian_noise_multiplier(epsilon, delta)
             if low <= value <= high:
-                return nudge(fits, value)
+                return round_to_safe(fits, value)
     parts = ev.leaves(make_event(start))
     # A bound that is quick and no less than the one wanted, to start from.
     is_slow = exact and delta > 0.0 and (len(parts) > 1 or any(map(ev.is_sampled, parts)))
@@ -92,8 +92,8 @@ def calibrate(
     accuracy = max(0.25 * rtol, 2.0**-50)
     found = crossing(cost, epsilon, safe, unsafe, accuracy)
     if safer > 1.0:
-        return min(nudge(fits, found, accuracy), safe)
-    return max(nudge(fits, found, -accuracy), safe)
+        return min(round_to_safe(fits, found, accuracy), safe)
+    return max(round_to_safe(fits, found, -accuracy), safe)
 
 
 def _gaussian_scale(make_event, start, low, high):

@@ -119,7 +119,7 @@ def least_epsilon(curve, delta, high, low=0.0):
     if curve(low) <= delta:
         return low
     root = _decreasing_root(curve, delta, low, high) if curve(high) < delta else high
-    return nudge(lambda e: curve(e) <= delta, root)
+    return round_to_safe(lambda e: curve(e) <= delta, root)
 
 
 def _decreasing_root(function, target, low, high):
@@ -132,7 +132,7 @@ def _decreasing_root(function, target, low, high):
     return brentq(gap, low, high, xtol=1e-300, rtol=4 * 2.0**-52, maxiter=200, disp=False)
 
 
-def nudge(is_safe, value, step=2.0**-52):
+def round_to_safe(is_safe, value, step=2.0**-52):
     """The value, or the first one a little further in the direction of a step that is safe."""
     while not is_safe(value):
         value += max(abs(value), 1e-20) * step
@@ -205,7 +205,7 @@ def _noise_multiplier(epsilon, delta):
         mu = 1.0 / value
         return delta_of_mu(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon
 
-    return nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
+    return round_to_safe(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
 
 
 def sum_of_deltas(curves, multiplier):
@@ -231,7 +231,7 @@ def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
         On the safe side: the computed sum is at most `delta` there.
     """
     root = _multiplier_root(curves, delta, summed)
-    return nudge(lambda z: summed(curves, z) <= delta, root)
+    return round_to_safe(lambda z: summed(curves, z) <= delta, root)
 
 
 def mean_delta(curves, multiplier):

@@ -1,8 +1,8 @@
-"""What each kind of event costs by itself: one law for each class of event.
+"""The privacy of each class of event alone: an `EventPrivacy` for each class.
 
-`law(event, relation)` is the only place that asks of what class an uncomposed event is. A new kind
-of event is its class, with the checks and the JSON of its fields, and a function here (or in a file
-of its own, as `_sampled` is) that is registered for that class.
+`privacy_of(event, relation)` is the only place that asks for the class of an uncomposed event. To
+add an event, write its class, with the checks and the JSON of its fields, and a function here, or
+in another file as `_sampled`, that is registered for that class.
 """
 
 import math
@@ -28,8 +28,8 @@ _LARGEST_SIGMA, _LARGEST_SENSITIVITY = 5e4, 10**6
 _MAX_GROUP_SIZE = 10**9
 
 
-class Law(FrozenValue, kw_only=True, eq=False):
-    """What one event costs; the defaults are those of an event of which nothing is known.
+class EventPrivacy(FrozenValue, kw_only=True, eq=False):
+    """The privacy of one event; by default nothing is known about it.
 
     Parameters
     ----------
@@ -64,8 +64,10 @@ class Law(FrozenValue, kw_only=True, eq=False):
     inverse: Callable | None = None
     start: float = 1.0
 
-    # The least known epsilon with delta = 0.
-    pure = property(lambda self: self.epsilon if self.delta == 0.0 else math.inf)
+    @property
+    def pure(self):
+        """The smallest known epsilon with delta = 0."""
+        return self.epsilon if self.delta == 0.0 else math.inf
 
     @cached_property
     def divergence(self):
@@ -87,16 +89,16 @@ class Law(FrozenValue, kw_only=True, eq=False):
 
 
 @singledispatch
-def law_of(event: ev.Event, relation: str) -> Law:
-    """As `law`: where the laws of each class of event are registered, of all but `NonPrivate`."""
-    return Law()
+def event_privacy(event: ev.Event, relation: str) -> EventPrivacy:
+    """Registry behind `privacy_of`, with a function for each class but `NonPrivate`."""
+    return EventPrivacy()
 
 
-law = lru_cache(maxsize=1024)(law_of)
+privacy_of = lru_cache(maxsize=1024)(event_privacy)
 
 
-def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
-    """The law of whatever is (epsilon, delta)-DP, which randomised response attains."""
+def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> EventPrivacy:
+    """The privacy of any (epsilon, delta)-DP release, which randomized response attains."""
 
     def grouped(k):
         together = sum_up([(k, epsilon)])
@@ -110,7 +112,7 @@ def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
         tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
         return min(1.0, (delta + (1.0 - delta) * tail) * UP)
 
-    return Law(
+    return EventPrivacy(
         epsilon=epsilon,
         delta=delta,
         rho=div.pure_rho(epsilon),
@@ -127,15 +129,15 @@ def up_to(pure: float, curve: Callable) -> Callable:
     return lambda at: min(1.0, curve(at) * UP) if at < pure or pure == math.inf else 0.0
 
 
-@law_of.register
+@event_privacy.register
 def _stated(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, relation):
-    return stated(**vars(e))
+    return claimed(**vars(e))
 
 
-@law_of.register
+@event_privacy.register
 def _gaussian(e: ev.Gaussian, relation):
     z = e.noise_multiplier
-    return Law(
+    return EventPrivacy(
         rho=0.5 / z**2 * UP,
         grouped=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
         pairs=lambda: (_pairs.gaussian(1.0 / z),),
@@ -145,10 +147,10 @@ def _gaussian(e: ev.Gaussian, relation):
     )
 
 
-@law_of.register
+@event_privacy.register
 def _laplace(e: ev.Laplace, relation):
     return replace(
-        stated(e.epsilon),
+        claimed(e.epsilon),
         rho=div.laplace_rho(e.epsilon),
         grouped=lambda k: ev.Laplace(sum_up([(k, e.epsilon)])),
         pairs=lambda: (_pairs.laplace(e.epsilon),),
@@ -157,10 +159,10 @@ def _laplace(e: ev.Laplace, relation):
     )
 
 
-@law_of.register
+@event_privacy.register
 def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     epsilon = float_up(e.sensitivity / Fraction(e.scale))
-    whole = stated(epsilon)
+    whole = claimed(epsilon)
 
     pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
@@ -177,7 +179,7 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     )
 
 
-@law_of.register
+@event_privacy.register
 def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     rho = 0.5 * (e.sensitivity / e.sigma) ** 2
     whole = _concentrated(
@@ -196,9 +198,9 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     )
 
 
-@law_of.register
+@event_privacy.register
 def _exponential(e: ev.ExponentialMechanism, relation):
-    pure = stated(e.epsilon)
+    pure = claimed(e.epsilon)
 
     def delta(at):
         # The largest of the two-point curves of Dong, Durfee and Rogers (2020).
@@ -216,8 +218,8 @@ def _exponential(e: ev.ExponentialMechanism, relation):
 
 
 def _concentrated(rho, delta=0.0, **known):
-    """The law of what is known to be zCDP alone."""
-    return Law(
+    """The privacy of a release that is only known to be zCDP."""
+    return EventPrivacy(
         delta=delta,
         rho=rho,
         curve=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta)),
@@ -226,10 +228,10 @@ def _concentrated(rho, delta=0.0, **known):
     )
 
 
-@law_of.register
+@event_privacy.register
 def _zcdp(e: ev.ZCDP, relation):
     if e.rho == e.delta == 0.0:
-        return stated(0.0)
+        return claimed(0.0)
     return _concentrated(
         e.rho,
         e.delta,
@@ -238,14 +240,14 @@ def _zcdp(e: ev.ZCDP, relation):
     )
 
 
-@law_of.register
+@event_privacy.register
 def _composed(e: ev.Composed | ev.Repeated, relation):
     """Of pure events alone a release that is stated to be as pure as all together."""
     parts = ev.leaves(e)
-    pure = sum_up((n, law(part, relation).pure) for part, n in parts.items())
+    pure = sum_up((n, privacy_of(part, relation).pure) for part, n in parts.items())
     rho, delta = composed_zcdp(parts, relation)
     return replace(
-        stated(pure) if pure < math.inf else Law(),
+        claimed(pure) if pure < math.inf else EventPrivacy(),
         delta=delta,
         rho=rho,
         renyi=lambda: partial(composed_rdp, parts, relation),
@@ -263,7 +265,7 @@ def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tupl
 
 def _group_zcdp(part, relation, k):
     grouped = group_event(part, k)
-    own = law(part if grouped is None else grouped, relation)
+    own = privacy_of(part if grouped is None else grouped, relation)
     if grouped is not None:
         return own.rho, own.delta
     return (k * k * own.rho, 0.0) if own.delta == 0.0 else (math.inf, 1.0)
@@ -271,7 +273,7 @@ def _group_zcdp(part, relation, k):
 
 def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
     """Sum of the events' Renyi divergences at one order."""
-    return math.fsum(n * law(part, relation).divergence(order) for part, n in parts.items())
+    return math.fsum(n * privacy_of(part, relation).divergence(order) for part, n in parts.items())
 
 
 def may_fail_with_others(parts):
@@ -290,7 +292,7 @@ def scaled(event: ev.Event, k: float) -> ev.Event:
         return ev.Composed(tuple(scaled(part, k) for part in event.events))
     if isinstance(event, ev.Repeated):
         return replace(event, event=scaled(event.event, k))
-    return law(event, "add_remove").grouped(k) if isinstance(event, ev.ADDITIVE) else event
+    return privacy_of(event, "add_remove").grouped(k) if isinstance(event, ev.ADDITIVE) else event
 
 
 def group_event(event, k):
@@ -308,7 +310,7 @@ def group_event(event, k):
         if None in parts.values() or may_fail_with_others(parts):
             return None
         return ev.Composed(tuple(parts[p] * count for p, count in ev.leaves(event).items()))
-    return law(event, "add_remove").grouped(k)
+    return privacy_of(event, "add_remove").grouped(k)
 
 
 def group_delta(epsilon: float, delta: float, k: int) -> float:
@@ -411,11 +413,11 @@ def rdp(
 
 def _group_rdp(part, order, relation, k):
     grouped = group_event(part, k)
-    if law(grouped or part, relation).delta > 0.0:
+    if privacy_of(grouped or part, relation).delta > 0.0:
         return math.inf
     if grouped is not None:
-        return law(grouped, relation).divergence(order)
-    return general_group_renyi(law(part, relation).divergence, order, k)
+        return privacy_of(grouped, relation).divergence(order)
+    return general_group_renyi(privacy_of(part, relation).divergence, order, k)
 
 
 def general_group_renyi(divergence, order, k):
@@ -462,7 +464,7 @@ def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -
         if isinstance(part, ev.Gaussian):
             squares.append(count * (group_size / part.noise_multiplier) ** 2)
             continue
-        epsilon = group_size * law(part, relation).pure
+        epsilon = group_size * privacy_of(part, relation).pure
         if epsilon == math.inf:
             raise ValueError(f"{type(part).__name__} has no cost in Gaussian DP")
         squares.append(count * div.pure_mu(epsilon) ** 2)

@@ -7,7 +7,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from skdp.accounting import _events as ev
 from skdp.accounting._advanced import total_delta
-from skdp.accounting._laws import law
+from skdp.accounting._laws import privacy_of
 from skdp.accounting._pairs import GridLoss, discretise, loss_range
 from skdp.utils._rounding import sum_up
 from skdp.utils._values import FrozenValue
@@ -96,7 +96,7 @@ class _Total(FrozenValue):
 
 def _directions(parts, relation):
     """The pairs of every event, once for each direction."""
-    pairs = [(law(event, relation).pairs(), count) for event, count in parts.items()]
+    pairs = [(privacy_of(event, relation).pairs(), count) for event, count in parts.items()]
     width = max(len(pair) for pair, _ in pairs)
     return [[(pair[min(i, len(pair) - 1)], count) for pair, count in pairs] for i in range(width)]
 

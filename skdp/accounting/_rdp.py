@@ -12,14 +12,21 @@ from skdp.accounting import _divergences as div
 from skdp.accounting import _events as ev
 from skdp.accounting._conversions import converted_delta, converted_epsilon, minimum_over_orders
 from skdp.accounting._gaussian import delta_of_mu
-from skdp.accounting._laws import Law, composed_rdp, group_event, law, law_of, stated
+from skdp.accounting._laws import (
+    EventPrivacy,
+    claimed,
+    composed_rdp,
+    event_privacy,
+    group_event,
+    privacy_of,
+)
 from skdp.utils._rounding import sum_up
 
 
 def rdp_epsilon(parts, delta, relation):
     """epsilon by RDP, minimised over real orders, at what the events' own deltas leave."""
-    deltas = [law(part, relation).delta for part in parts]
-    spare = _advanced.spare_delta(deltas, parts.values(), delta)
+    deltas = [privacy_of(part, relation).delta for part in parts]
+    spare = _advanced.remaining_delta(deltas, parts.values(), delta)
     if spare <= 0.0:
         return math.inf
     base = partial(composed_rdp, parts, relation)
@@ -30,7 +37,7 @@ def rdp_delta(parts, epsilon, relation):
     """delta by RDP, minimised over real orders, with the events' own deltas."""
     base = partial(composed_rdp, parts, relation)
     found = minimum_over_orders(lambda a: converted_delta(base(a), a, epsilon))
-    own = _advanced.total_delta((n, law(part, relation).delta) for part, n in parts.items())
+    own = _advanced.total_delta((n, privacy_of(part, relation).delta) for part, n in parts.items())
     return own + (1.0 - own) * found
 
 
@@ -86,7 +93,7 @@ def _base_delta(parts, relation):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return partial(delta_of_mu, mu)
-    pure = sum_up((n, law(part, relation).pure) for part, n in parts.items())
+    pure = sum_up((n, privacy_of(part, relation).pure) for part, n in parts.items())
 
     @lru_cache(maxsize=512)
     def hat(epsilon):
@@ -95,9 +102,9 @@ def _base_delta(parts, relation):
     return hat
 
 
-@law_of.register
+@event_privacy.register
 def _stopping(e: ev.RandomStopping, relation):
-    base = law(e.event, relation).pure
+    base = privacy_of(e.event, relation).pure
     # Papernot and Steinke (2022), corollary 4: (2 + eta) epsilon.
     pure = sum_up([(2, base), (base, e.shape)]) if base > 0.0 else 0.0
 
@@ -107,7 +114,7 @@ def _stopping(e: ev.RandomStopping, relation):
         return None if run is None else replace(e, event=run)
 
     return replace(
-        stated(pure) if pure < math.inf else Law(),
+        claimed(pure) if pure < math.inf else EventPrivacy(),
         grouped=grouped,
         renyi=lambda: _stopping_curve(e, relation, pure),
     )

@@ -17,13 +17,13 @@ from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import delta_of_mu
 from skdp.accounting._laws import (
     ROUND_OFF,
-    Law,
+    EventPrivacy,
+    claimed,
+    event_privacy,
     general_group_renyi,
     group_event,
-    law,
-    law_of,
+    privacy_of,
     scaled,
-    stated,
     up_to,
 )
 from skdp.accounting._mixtures import gaussian_renyi, has_mixture, mixtures
@@ -222,12 +222,12 @@ def _replaced_gaussian_delta(sigma, rate, epsilon):
     return rate * (delta_of_mu(mu, t - half) + second) * (1.0 + 1e-11)
 
 
-@law_of.register
+@event_privacy.register
 def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     rate, inside = e.sampling_rate, inner_event(e, relation)
-    inner = law(inside, relation)
+    inner = privacy_of(inside, relation)
     if rate == 0.0:
-        return stated(0.0)
+        return claimed(0.0)
     if rate == 1.0:
         return replace(inner, grouped=lambda k: None)
     is_poisson = isinstance(e, ev.PoissonSampled)
@@ -236,7 +236,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     # sampling and replace-one, the ratio of the two mixtures bounded term by term.
     epsilon = amplified(inner.epsilon, rate)
     if is_replaced and all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(inside)):
-        one = law(ev.merged(e.event), relation).epsilon
+        one = privacy_of(ev.merged(e.event), relation).epsilon
         epsilon = min(epsilon, amplified(one, rate) - amplified(-one, rate))
     epsilon = math.nextafter(epsilon * UP, math.inf) if epsilon > 0.0 else 0.0
     delta = sum_up([(rate, inner.delta)])
@@ -279,7 +279,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
             return lambda order: (near if order * ratio < 25.0 else whole)(order)
         if epsilon == math.inf:
             raise ValueError(f"no Renyi bound is known for a sampled {type(inside).__name__}")
-        return div.pair_renyi(pairs(), stated(epsilon).renyi())
+        return div.pair_renyi(pairs(), claimed(epsilon).renyi())
 
     def curve():
         whole = inner.curve()
@@ -299,21 +299,23 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         closed = up_to(math.inf, sampled)
         if epsilon == math.inf:
             return closed
-        amplified_to = stated(epsilon, delta).curve()
+        amplified_to = claimed(epsilon, delta).curve()
         return lambda at: min(closed(at), amplified_to(at))
 
     if delta > 0.0:
         # (epsilon, delta)-DP is amplified to (epsilon', q delta)-DP.
-        known = stated(epsilon, delta)
+        known = claimed(epsilon, delta)
     else:
         # Sampling does not fit zCDP: what it costs without, or what epsilon does.
-        known = Law(epsilon=epsilon, rho=min(inner.rho, div.pure_rho(epsilon)), renyi=renyi)
+        known = EventPrivacy(
+            epsilon=epsilon, rho=min(inner.rho, div.pure_rho(epsilon)), renyi=renyi
+        )
     return replace(known, grouped=grouped, pairs=inner.pairs and pairs, curve=curve)
 
 
-@law_of.register
+@event_privacy.register
 def _sampled_group(e: ev.SampledGroup, relation):
-    group, one = mixtures(e.event, e.size, relation), law(e.event, relation)
+    group, one = mixtures(e.event, e.size, relation), privacy_of(e.event, relation)
     epsilon = sum_up([(e.size, one.epsilon)])
 
     def pairs():
@@ -325,7 +327,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
 
     def renyi():
         if epsilon < math.inf:
-            whole = stated(epsilon).renyi()
+            whole = claimed(epsilon).renyi()
             return div.pair_renyi(pairs(), lambda order: min(whole(order), general(order)))
         shift = (2 if relation == "replace_one" else 1) * e.size
         slope = 0.5 * (shift / group[0].noise.sigma) ** 2 * UP
@@ -334,7 +336,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
     def curve():
         return up_to(epsilon, lambda at: max(each.delta(at) for each in group))
 
-    return Law(
+    return EventPrivacy(
         epsilon=epsilon,
         # k^2 times the rho of one record holds for a group (Bun and Steinke 2016).
         rho=min(e.size**2 * one.rho * UP, div.pure_rho(epsilon)),

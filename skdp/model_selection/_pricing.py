@@ -7,7 +7,7 @@ from functools import cache
 from skdp.accounting import ZCDP, Composed, Gaussian, PureDP, get_delta, get_epsilon, zcdp
 from skdp.accounting._calibrate import bracket, crossing
 from skdp.accounting._events import is_sampled, leaves, merged
-from skdp.accounting._laws import law
+from skdp.accounting._laws import privacy_of
 from skdp.utils._values import FrozenValue
 
 SCALES = (2.0**-30, 2.0**20)
@@ -119,7 +119,9 @@ def run_cost(fits, delta):
     if pure < math.inf:
         return RunCost(PureDP(pure))
     several = len(distinct) > 1
-    if any(law(part, relation).delta > 0.0 or (several and is_sampled(part)) for part in parts):
+    if any(
+        privacy_of(part, relation).delta > 0.0 or (several and is_sampled(part)) for part in parts
+    ):
         return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
     if several:
         return RunCost(ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)))

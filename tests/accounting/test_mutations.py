@@ -100,7 +100,7 @@ def ignore_counts(monkeypatch):
 
 
 def forget_deltas(monkeypatch):
-    monkeypatch.setattr(_advanced, "spare_delta", lambda deltas, counts, delta: delta)
+    monkeypatch.setattr(_advanced, "remaining_delta", lambda deltas, counts, delta: delta)
 
 
 def cut_orders(monkeypatch):
@@ -117,7 +117,7 @@ def never_double(monkeypatch):
 
 def return_the_costly_end(monkeypatch):
     monkeypatch.setattr(_calibrate, "crossing", lambda *args: args[3])
-    monkeypatch.setattr(_calibrate, "nudge", lambda is_safe, value, step: value)
+    monkeypatch.setattr(_calibrate, "round_to_safe", lambda is_safe, value, step: value)
 
 
 MUTATIONS = [
@@ -139,7 +139,7 @@ MUTATIONS = [
 def forget_prices():
     """Let what was computed before a change say nothing after it, nor the other way round."""
     prices = (_bounds._epsilon, _bounds._group_epsilon, _bounds._delta, _gaussian._noise_multiplier)
-    for known in (_laws.law, *prices):
+    for known in (_laws.privacy_of, *prices):
         known.cache_clear()
 
 

@@ -22,7 +22,7 @@ from skdp.accounting import (
     get_epsilon,
 )
 from skdp.accounting._events import leaves
-from skdp.accounting._laws import law
+from skdp.accounting._laws import privacy_of
 from skdp.accounting._pairs import discretise
 from skdp.accounting._pld import pld_epsilon
 
@@ -92,7 +92,7 @@ def test_sampling_without_replacement_is_the_amplified_curve(rate):
 def certified_lower_delta(event, count, relation, eps, cells=30_000):
     """A lower bound: outcomes merged into cells (post-processing), their losses floored."""
     bounds = []
-    for pair in law(event, relation).pairs():
+    for pair in privacy_of(event, relation).pairs():
         grid = discretise(pair, 8.0 / cells, -4.0, 4.0)
         edges = grid.losses
         p_cdf, p_sf, q_cdf, q_sf = pair.tails(edges)

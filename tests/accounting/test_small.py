@@ -20,7 +20,7 @@ from skdp.accounting import (
 )
 from skdp.accounting._advanced import optimal_epsilon
 from skdp.accounting._events import leaves
-from skdp.accounting._laws import law
+from skdp.accounting._laws import privacy_of
 from skdp.accounting._pld import _coarse_parts, _compose_directly, pld_epsilon
 
 RELATIONS = ("add_remove", "replace_one")
@@ -143,7 +143,7 @@ def test_tiny_epsilon_of_sampled_releases(rate, sigma, target):
 
 def test_direct_composition_of_gaussians():
     """A convolution term by term against the closed form, far below what a transform resolves."""
-    (pair,) = law(Gaussian(2.0), "add_remove").pairs()
+    (pair,) = privacy_of(Gaussian(2.0), "add_remove").pairs()
     for count in (1, 3, 4):
         mu, eps = math.sqrt(count) / 2.0, 6.0
         truth = gdp_to_delta(mu, eps)
@@ -153,7 +153,7 @@ def test_direct_composition_of_gaussians():
 
 
 def test_direct_composition_loses_no_mass():
-    (pair,) = law(Gaussian(2.0), "add_remove").pairs()
+    (pair,) = privacy_of(Gaussian(2.0), "add_remove").pairs()
     for count in (1, 6, 7):
         total = _compose_directly(_coarse_parts([(pair, count)], 0.5), 5e-3, 0.5)
         assert 1e-8 < total.beyond < 1e-5

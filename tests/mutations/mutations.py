@@ -46,7 +46,7 @@ MUTATIONS = [
     Mutation(
         "group-costs-as-one-row",
         "accounting._laws",
-        "stated",
+        "claimed",
         rules.put_for("(k, epsilon)", "(1, epsilon)"),
         (
             "accounting/test_composition.py::test_a_group_pays_its_epsilon_and_gets_three_times_the_noise",
