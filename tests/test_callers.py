@@ -328,6 +328,17 @@ WARNED = {
         around_classifier(SequentialFeatureSelector, n_features_to_select=1, cv=FOLDS),
         "scores of the raw rows",
     ),
+    "selection of a number that depends on rows": (
+        around_classifier(SelectFromModel, max_features=lambda rows: int(rows.mean() > 0) + 1),
+        "give max_features as a number",
+    ),
+    "such a selection in a pipeline": (
+        lambda accountant: make_pipeline(
+            SelectFromModel(classifier(accountant), max_features=lambda rows: 1),
+            classifier(accountant),
+        ).fit(X, y),
+        "give max_features as a number",
+    ),
     "self-training": (
         around_classifier(SelfTrainingClassifier, target=np.where(np.arange(300) % 5, y, -1)),
         "label of each raw row",

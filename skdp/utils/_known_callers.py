@@ -318,6 +318,12 @@ def _sampler_problem(variables):
     return f"has {', '.join(samplers)}: which rows a fit gets, and how often, depends on other rows"
 
 
+def _selection_problem(variables):
+    """Return that the number of features which are selected is a function of the rows."""
+    is_function = callable(getattr(variables.get("self"), "max_features", None))
+    return "computes max_features from raw rows" if is_function else ""
+
+
 def _econml_problem(variables):
     """Return what is wrong with an estimator of econml, "" if all that it fits is private."""
     owner = variables.get("self")
@@ -512,6 +518,9 @@ CALLERS = {
         f"use RFE or SelectFromModel, which choose by released coefficients, or {PRIVATE_SCORES}",
         problem=_sees_only_scores("RFECV"),
         refusal=_repeated_rows,
+    ),
+    "sklearn.feature_selection._from_model": KnownCaller(
+        "", "give max_features as a number", problem=_selection_problem
     ),
     "sklearn.feature_selection._sequential": KnownCaller(
         _RAW_SCORES,
@@ -728,7 +737,6 @@ PASSES_ON = (
     "sklearn.callback",
     "sklearn.compose",
     "sklearn.ensemble._base",
-    "sklearn.feature_selection._from_model",
     "sklearn.frozen",
     "sklearn.inspection",
     "sklearn.metrics",
