@@ -20,15 +20,20 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPHistogramNB,
+    DPLogisticRegression,
     DPRandomForestClassifier,
     DPRandomForestRegressor,
+    DPRidge,
+    DPTableVectorizer,
     PrivacyAccountant,
 )
+from skdp.pipeline import split_budget
 
 MODELS = {
     ("default", "classes"): DPAdditiveClassifier,
@@ -36,6 +41,11 @@ MODELS = {
     ("forest", "classes"): DPRandomForestClassifier,
     ("forest", "number"): DPRandomForestRegressor,
     ("naive Bayes", "classes"): DPHistogramNB,
+    # Behind a `DPTableVectorizer`, in one budget.
+    ("linear, bins", "classes"): DPLogisticRegression,
+    ("linear, bins", "number"): DPRidge,
+    ("linear, scaled", "classes"): DPLogisticRegression,
+    ("linear, scaled", "number"): DPRidge,
 }
 
 
@@ -74,11 +84,19 @@ def scores_of(table, model, epsilon, is_declared):
     params = declared(everything) if is_declared else {}
     delta = 1.0 / n_units**2
     accountant = PrivacyAccountant(epsilon, delta, unit=unit)
-    params |= {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    own = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
     if table.task == "number":
-        params["target_bounds"] = table.target_bounds
-    estimator = MODELS[model, table.task](**params)
+        own["target_bounds"] = table.target_bounds
     groups = {} if table.groups is None else {"groups": table.groups.to_numpy()}
+    if model.startswith("linear, "):
+        front = DPTableVectorizer(numbers=model.removeprefix("linear, "), **params)
+        steps = make_pipeline(front, MODELS[model, table.task](**own))
+        estimator = split_budget(steps, epsilon, delta, accountant)
+        groups = {
+            f"{step}__{key}": ids for step in estimator.named_steps for key, ids in groups.items()
+        }
+    else:
+        estimator = MODELS[model, table.task](**params, **own)
     estimator.fit(table.X_train, table.y_train, **groups)
     if table.task == "number":
         return (r2_score(table.y_test, estimator.predict(table.X_test)),)

@@ -6,9 +6,10 @@ many steps as the condition number asks for.
 """
 
 import math
+from dataclasses import replace
 from operator import attrgetter
 
-from skdp._sgd._updates import Check
+from skdp._sgd._linear_check import LinearCheck
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 from skdp.utils._values import FrozenValue
 
@@ -28,7 +29,8 @@ READ_VALUES = 2e9
 SMALLEST_BATCH = 256
 DEFAULT_PASSES = 10
 ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
-# What part of the targets chance may explain where weights are checked.
+# What part of the targets chance may explain, for rows in all directions alike, where it is
+# subtracted in a check.
 LARGEST_CHANCE = 0.2
 
 
@@ -56,8 +58,10 @@ class Task(FrozenValue):
         The residual at which the last steps' gains are clipped; 0 leaves them out.
     usual_curvature : float, default=1.0
         Of the loss, where gains are released.
-    chance : float, default=1.0
-        Which part of what weights are expected to explain by chance they are taken to.
+    null_decrease_factor : float, default=1.5
+        How often the decrease of the loss that chance explains is subtracted in a check.
+    spread_from : {"residuals", "curvature", None}, default=None
+        How a check finds the spread of rows along weights; see `LinearCheck`.
     least_kept : float, default=0.0
         What is kept of the weights in any case; if it is positive, weights that start at no centre
         are not checked.
@@ -72,7 +76,8 @@ class Task(FrozenValue):
     knee: float = 0.0
     checked: float = 0.0
     usual_curvature: float = 1.0
-    chance: float = 1.0
+    null_decrease_factor: float = 1.5
+    spread_from: str | None = None
     least_kept: float = 0.0
 
     n_outputs = property(lambda self: math.prod(self.loss.weights_shape))
@@ -80,14 +85,30 @@ class Task(FrozenValue):
     def check(self, norm, n_features, n_rows, alpha):
         """Return the check of weights that were fitted under a penalty, in one step or in none.
 
-        Rows of that norm are taken to lie in all directions alike, and weights to be those of one
-        step of Newton's method. Where chance explains too much, gains say too little.
+        How much weights explain by chance is known where that is little. Where there are about as
+        many directions as rows no formula holds: nothing is subtracted, and the check holds back
+        what noise has made alone.
         """
-        bend, outputs = self.usual_curvature * norm**2, self.n_outputs
-        determined = bend / (bend / n_features + alpha) / n_rows
-        chance = self.chance * determined / self.usual_curvature
-        told = bool(self.checked) and determined <= LARGEST_CHANCE and n_features * outputs > 2
-        return Check(int(told), norm * math.sqrt(outputs), self.checked, chance, self.least_kept)
+        outputs = self.n_outputs
+        row_curvature = self.usual_curvature * norm**2
+        check = LinearCheck(
+            n_steps=int(bool(self.checked) and n_features * outputs > 2),
+            norm=norm * math.sqrt(outputs),
+            residual=self.checked,
+            chance=0.0,
+            least_kept=self.least_kept,
+            null_decrease_factor=self.null_decrease_factor,
+            n_rows=n_rows,
+            n_features=n_features,
+            row_curvature=row_curvature,
+            curvature=self.usual_curvature,
+            alpha=alpha,
+            spread_from=self.spread_from,
+            largest_curvature=max(self.curvature, self.usual_curvature),
+        )
+        if check.degrees(1.0) > LARGEST_CHANCE * n_rows:
+            return replace(check, null_decrease_factor=0.0)
+        return check
 
 
 class Problem(FrozenValue, kw_only=True):

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from skdp._sgd._clipped_sums import PART_OF_SPREAD
+from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, PART_OF_SPREAD
 from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 
@@ -25,8 +25,8 @@ ADAM_LEAST_ROOT = 1e-8
 # Of a usual move of a score, at which it is clipped in a check.
 USUAL_MOVES = 0.5
 LEAST_MOVE = 1e-200
-# How often what chance explains is taken off, and how much less than what is left counts as all.
-CHANCE, ALL = 2.0, 0.8
+# Weights whose best length is this part of their own are kept as they are.
+ALL = 0.8
 
 
 class Check(FrozenValue):
@@ -43,7 +43,7 @@ class Check(FrozenValue):
     chance : float
         What part of the variance of targets weights are expected to explain by chance.
     least_kept : float, default=0.0
-    null_decrease_factor : float, default=2.0
+    null_decrease_factor : float, default=1.0
         How often the decrease of the loss that chance explains is subtracted.
     """
 
@@ -52,7 +52,19 @@ class Check(FrozenValue):
     residual: float
     chance: float
     least_kept: float = 0.0
-    null_decrease_factor: float = CHANCE
+    null_decrease_factor: float = 1.0
+
+    def chance_of(self, gains, moved):
+        """Return the part of the residuals' variance that weights are expected to explain.
+
+        Parameters
+        ----------
+        gains : (float, float, float)
+            Released means over the rows: of the two products of moves and residuals, and of the
+            squared residuals, in units of where they are clipped.
+        moved : ndarray
+        """
+        return self.chance
 
     def units(self, moved):
         """Return the moves of scores and the residuals at which gains are clipped."""
@@ -60,11 +72,22 @@ class Check(FrozenValue):
         return max(USUAL_MOVES * usual, LEAST_MOVE), self.residual
 
     def kept(self, gains, moved, noise=0.0):
-        """Return the share of the move that explains more than chance and noise do."""
+        """Return the share of the move that explains more than chance and noise do.
+
+        Parameters
+        ----------
+        gains : ndarray
+            Whose first values are what `sum_gains` returns, with noise.
+        moved : ndarray
+            The weights' move.
+        noise : float, default=0.0
+            What is subtracted besides.
+        """
         first, last, spread = np.ravel(gains)[:3].tolist()
         move, residual = self.units(moved)
         unexplained = max(spread * (residual / move / PART_OF_SPREAD) - first, 0.0)
-        earned = max(first - self.null_decrease_factor * self.chance * unexplained - noise, 0.0)
+        chance = self.chance_of((first, last, spread / PART_OF_SPREAD), moved)
+        earned = max(first - self.null_decrease_factor * chance * unexplained - noise, 0.0)
         return max(self.least_kept, earned / max(ALL * (first + last), earned, LEAST_MOVE))
 
 
@@ -132,6 +155,8 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
     if not check.n_steps:
         return walk.average
     moved = walk.average - start
+    # The sums of the steps, as means over the rows; see `ClippedSums.gains`.
+    gains *= LENGTH_OF_GAINS[plan.norm] / (plan.clip * check.n_steps)
     return start + check.kept(gains, moved) * moved
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from skdp._data._parts import Rows, cut, row_blocks, sum_over
 from skdp._data._persons import counts_of, shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
-from skdp._sgd._defaults import LARGEST_CHANCE
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._sums import exact_sum, split_epsilon
@@ -21,6 +20,9 @@ from skdp.utils._sums import exact_sum, split_epsilon
 # The centre's share of epsilon: at most so much, and no more than leaves noise of a scale of one
 # so manieth of the rows. Chosen with made tables and training rows of Adult in view.
 LARGEST_SHARE, ROWS_OVER_SCALE = 0.75, 40.0
+# A mean has at least this share. With less, its standard deviation stays at 1/57 of the range at
+# every epsilon, which is more than the spread of amounts whose range is wide.
+LEAST_SHARE_OF_MEAN = 0.05
 # Counts may be a small part of the largest, and their logarithm is needed.
 ROWS_OVER_SCALE_OF_COUNTS = 200.0
 # The same of a check of the weights.
@@ -114,8 +116,15 @@ class MeanCentre(MechanismPlan, eq=True):
 
     @property
     def deviation(self):
-        """About the standard deviation of the score, for counts of a tenth of the largest."""
-        of_mean = self.mechanism.deviation(1) / self.n_rows
+        """About the standard deviation of the score, for counts of a tenth of the largest.
+
+        It does not vanish with the noise: the score at the mean of all columns, where a model's
+        intercept is, differs from the mean of the targets.
+        """
+        ratio = ROWS_OVER_SCALE if self.high is None else ROWS_OVER_SCALE_OF_COUNTS
+        # A little less, so that it is the noise's wherever the noise is planned by the ratio.
+        least = 0.999 * math.sqrt(2.0) / ratio
+        of_mean = max(self.mechanism.deviation(1) / self.n_rows, least)
         return of_mean if self.high is None else 5.0 * of_mean
 
     # The least mean in (0, 2] whose logarithm is taken.
@@ -157,7 +166,7 @@ def _add_targets(total, targets, shares, high, n_rows):
     total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, shares=shares)
 
 
-def _with_centre(rows, n_rows, moved, centre, **params):
+def _with_centre(rows, n_rows, moved, centre, least_share=0.0, **params):
     """Return the plan of rows with a share of what is left for a centre, if an intercept is fitted.
 
     `moved` is the L1 distance by which a row moves what is counted or summed.
@@ -166,7 +175,7 @@ def _with_centre(rows, n_rows, moved, centre, **params):
         return rows
     whole = rows.left
     ratio = ROWS_OVER_SCALE if params.get("high") is None else ROWS_OVER_SCALE_OF_COUNTS
-    share = min(LARGEST_SHARE, ratio / n_rows / whole.epsilon)
+    share = max(least_share, min(LARGEST_SHARE, ratio / n_rows / whole.epsilon))
     own, left = split_epsilon(whole.epsilon, share)
     mechanism = LaplaceMechanism(own, sensitivity=float(moved))
     plan = centre(n_rows=n_rows, mechanism=mechanism, **params)
@@ -197,8 +206,7 @@ def with_class_centre(rows, n_rows, class_weight, largest=LARGEST_SCORE):
 def with_check(rows, shape):
     """Return the plan of rows with a share of what is left for the gains of the weights.
 
-    Nothing is checked without a centre, with one column, or with many columns for the rows: then
-    steps check the weights that they make, if they say enough.
+    Nothing is checked without a centre or with one column.
 
     Parameters
     ----------
@@ -210,7 +218,7 @@ def with_check(rows, shape):
     RowPlan
     """
     whole, n = rows.left, shape.n_rows
-    if rows.centre is None or not 2 < rows.n_features(shape.n_columns) <= LARGEST_CHANCE * n:
+    if rows.centre is None or rows.n_features(shape.n_columns) <= 2:
         return rows
     own, left = split_epsilon(whole.epsilon, min(CHECK_SHARE, ROWS_OVER_CHECK / n / whole.epsilon))
     checking = LaplaceMechanism(own, LENGTH_OF_GAINS["l1"] * whole.neighbors.sensitivity_factor)
@@ -232,4 +240,5 @@ def with_mean_centre(rows, n_rows, high=None):
     -------
     RowPlan
     """
-    return _with_centre(rows, n_rows, rows.left.neighbors.sensitivity_factor, MeanCentre, high=high)
+    moved = rows.left.neighbors.sensitivity_factor
+    return _with_centre(rows, n_rows, moved, MeanCentre, LEAST_SHARE_OF_MEAN, high=high)

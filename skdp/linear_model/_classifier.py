@@ -21,7 +21,7 @@ HINGE_SIGNAL = 0.1
 # Of the check of weights: the curvature of the logistic loss, and that of hinges in units of its
 # bound.
 USUAL_CURVATURE, HINGE_CURVATURE = 0.15, 0.5
-CHECK = {"chance": 0.4, "least_kept": 0.1}
+CHECK = {"null_decrease_factor": 0.8, "least_kept": 0.1}
 
 
 class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
@@ -199,7 +199,10 @@ def logistic_task(class_weight):
         loss = ClassWeightedLoss(loss, tuple(class_weight))
     largest, signal = max(class_weight), SIGNAL * math.prod(loss.weights_shape)
     known = loss.slope_bound, loss.curvature_bound, WEIGHTS_NORM, signal, share, KNEE
-    return Task(loss, *known, usual * largest, USUAL_CURVATURE * largest, **CHECK)
+    checked = usual * largest, USUAL_CURVATURE * largest
+    # The curvature of several classes together is known too roughly to tell the spread of rows.
+    spread_from = "curvature" if n_classes == 2 else None
+    return Task(loss, *known, *checked, spread_from=spread_from, **CHECK)
 
 
 def hinge_task(loss, slope, curvature):

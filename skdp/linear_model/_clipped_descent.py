@@ -10,6 +10,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
 from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings
 from skdp._sgd._plan import SGDPlan, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
@@ -178,9 +179,14 @@ def plan_run(problem, settings, unit=1.0):
     n_taken = n_steps - check.n_steps
     eta0, momentum, averaged = settings.eta0 / unit**2, settings.momentum, max(1, n_taken // 2)
     own = replace(problem, constant=unit * problem.constant)
+    sgd = plan_sgd(own, clip, settings.sampling, settings.batch_size, n_steps)
+    if check.n_steps:
+        # The noise of a mean over the steps of the check, in the units of gains.
+        noise = sgd.noise.deviation / sgd.batches.expected_size / math.sqrt(check.n_steps)
+        check = replace(check, deviation=noise * LENGTH_OF_GAINS[sgd.norm] / clip)
     return ClippedDescent(
         settings=settings,
-        sgd=plan_sgd(own, clip, settings.sampling, settings.batch_size, n_steps),
+        sgd=sgd,
         update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
         check=check,
     )

@@ -255,7 +255,9 @@ class WeightsFit(MechanismPlan, eq=True):
         own = {"constant": unit * rows.constant, "persons": rows.persons}
         sums = ClippedSums(rows.X, y, self.loss, **own, **whole)
         gains = sums.gains(start / unit, weights / unit, None, check.units(moved)).ravel()[:3]
-        return check.kept(self.rows.checking.release(gains, random_state=source), moved)
+        # Means over the rows, or persons, whose number is public.
+        check = replace(check, deviation=self.rows.checking.deviation(3) / n)
+        return check.kept(self.rows.checking.release(gains, random_state=source) / n, moved)
 
     def beside(self, rows, y, weights, coef, source):
         """Return what is released or known beside the weights: here nothing."""

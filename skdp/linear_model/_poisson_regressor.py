@@ -107,7 +107,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         high = self._units.high
         loss, rows = ClippedPoissonLoss(high), plan_rows(self, shape.n_rows, guarantee)
         known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
-        expected = Task(loss, *known, CHECKED * high, USUAL_CURVATURE * high)
+        checked = CHECKED * high, USUAL_CURVATURE * high
+        expected = Task(loss, *known, *checked, null_decrease_factor=2.0)
         centred = with_mean_centre(rows, shape.n_rows, high)
         descent = descent_choice(centred, shape, expected, least_alpha=alpha or 0.0)
         rows = centred if C is None else rows

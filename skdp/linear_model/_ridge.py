@@ -14,7 +14,17 @@ from skdp.utils._validation import check_choice, check_within
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
 
 # For targets in [-1, 1]; chosen with made tables and training rows of California housing in view.
-TASK = Task(HuberLoss(1.0), 1.0, 1.0, 10.0, 0.003, least_clip=0.05, knee=0.03, checked=0.15)
+TASK = Task(
+    HuberLoss(1.0),
+    slope=1.0,
+    curvature=1.0,
+    weights_norm=10.0,
+    signal=0.003,
+    least_clip=0.05,
+    knee=0.03,
+    checked=0.15,
+    spread_from="residuals",
+)
 
 # The norm of weights, times that of rows, at which statistics are expected to be as good as they
 # were beside gradients on the same tables.

@@ -76,7 +76,7 @@ def run_checked(y, sampling, start, epsilon, seed):
     X, weights = make_table()[0], []
     for n_checked in (10, 0):
         plan = make_plan(epsilon, sampling, 50 + n_checked, clip=2.0)
-        check = Check(n_checked, norm=1.5, residual=0.5, chance=0.02)
+        check = Check(n_checked, norm=1.5, residual=0.5, chance=0.02, null_decrease_factor=2.0)
         given = make_update(50, eta0=0.1), start, 0.0, RandomSource(seed)
         sums = plan.sums(X, y, HuberLoss())
         weights.append(run_sgd(plan, sums, *given, check=check))

@@ -110,16 +110,15 @@ def test_it_is_paid_from_the_same_epsilon(name, delta, relation):
 
 
 def test_what_is_not_checked():
-    """Weights without a centre, those whose noise has a public law, and many columns for rows."""
+    """Weights without a centre, those whose noise has a public law, and those of one column."""
     given = partial(DPLogisticRegression, C=1.0), partial(DPLinearSVC, C=1.0)
     public = {"mechanism": "output"}, {"standard_errors": "total"}, {"fit_intercept": False}
     for make in (*given, *(partial(DPLogisticRegression, **one) for one in public)):
         plan = plan_of(make, 2)
         assert plan.rows.checking is None
         assert not hasattr(plan.weights, "check") or plan.weights.check.n_steps == 0
-    for n_columns in (1, 12):
-        shape = TableShape(n_rows=N, n_columns=n_columns, classes=[0, 1])
-        assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
+    shape = TableShape(n_rows=N, n_columns=1, classes=[0, 1])
+    assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
     model, shape = DPSGDClassifier(classes=[0, 1]), TableShape(n_rows=1000, n_columns=D)
     assert model.plan_fit(shape, meet(1.0, 1e-6)).weights.check.n_steps > 0
     assert model._plan_call(shape, meet(1.0, 1e-6), centred=False).weights.check.n_steps == 0

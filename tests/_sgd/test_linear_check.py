@@ -1,0 +1,70 @@
+"""What weights explain by chance, as the check of a linear model finds it from what it releases."""
+
+import numpy as np
+import pytest
+
+from skdp._sgd._clipped_sums import sum_gains
+from skdp._sgd._defaults import Task
+from tests._private import HuberLoss
+
+N, P = 4000, 30
+
+
+def task(spread_from="residuals"):
+    return Task(HuberLoss(1.0), 1.0, 1.0, 10.0, checked=0.15, spread_from=spread_from)
+
+
+def check_and_gains(rows, alpha=1e-3, factor=None):
+    """Return the check of ridge weights that were fitted to targets without information."""
+    rng = np.random.default_rng(1)
+    y = 0.1 * rng.normal(size=len(rows))
+    weights = np.linalg.solve(rows.T @ rows / len(rows) + alpha * np.eye(P), rows.T @ y / len(rows))
+    check = task().check(1.0, P, len(rows), alpha)
+    scores = rows @ weights
+    gains = sum_gains(scores, -y, scores - y, check.units(weights), None) / len(rows)
+    return check, gains, weights
+
+
+def rows_of_spectrum(spectrum):
+    rng = np.random.default_rng(0)
+    spectrum = np.asarray(spectrum, dtype=float)
+    return rng.normal(size=(N, P)) * np.sqrt(spectrum / max(1.0, spectrum.sum()))
+
+
+@pytest.mark.parametrize(
+    "spectrum",
+    [np.full(P, 1.0 / P), np.full(P, 0.02 / P), np.where(np.arange(P) < 3, 0.3, 1e-6)],
+    ids=["all directions", "short rows", "three directions"],
+)
+def test_degrees_follow_the_rows_and_not_the_bound_on_their_norm(spectrum):
+    rows = rows_of_spectrum(spectrum)
+    check, gains, weights = check_and_gains(rows)
+    curvatures = np.linalg.eigvalsh(rows.T @ rows / N)
+    exact = np.sum(curvatures / (curvatures + 1e-3))
+    first, last, squares = gains
+    spread = check.spread_along((first, last, 4.0 * squares), weights)
+    assert 0.6 * exact < check.degrees(spread) < 2.1 * exact
+    if spectrum[0] != 1.0 / P:
+        assert check.degrees(1.0) > 1.8 * exact
+
+
+def test_noise_leaves_the_spread_at_one():
+    check, gains, weights = check_and_gains(rows_of_spectrum(np.full(P, 0.02 / P)))
+    loud = type(check)(
+        **{name: getattr(check, name) for name in check.__annotations__}
+        | {
+            "n_steps": 1,
+            "norm": check.norm,
+            "residual": check.residual,
+            "chance": 0.0,
+            "deviation": 1.0,
+        }
+    )
+    first, last, squares = gains
+    assert loud.spread_along((first, last, 4.0 * squares), weights) == 1.0
+
+
+def test_chance_is_subtracted_only_where_it_is_little():
+    assert task().check(1.0, P, N, 1e-3).null_decrease_factor == 1.5
+    assert task().check(1.0, P, 4 * P, 1e-6).null_decrease_factor == 0.0
+    assert task(None).check(1.0, P, N, 1e-3).spread_along((0.5, 0.5, 0.5), np.ones(P)) == 1.0
