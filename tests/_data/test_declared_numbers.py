@@ -140,7 +140,7 @@ def test_numbers_are_not_compared_with_other_kinds(kind, other):
             )
             with pytest.raises(ValueError, match="categor"):
                 encoder.fit(table)
-        assert not accountant.spends, form
+        assert not accountant.charges, form
 
 
 ESTIMATORS = {
@@ -180,7 +180,7 @@ def test_a_category_that_no_value_can_equal_costs_nothing(name, case):
     )
     with pytest.raises(ValueError, match="never equal"):
         model.fit(table, CODES == 1)
-    assert not accountant.spends
+    assert not accountant.charges
 
 
 def test_the_category_of_other_values_may_be_of_another_kind():
