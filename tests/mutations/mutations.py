@@ -698,7 +698,7 @@ MUTATIONS = [
         "group-told-the-price-of-a-row",
         "base",
         "PrivateFit.publish",
-        rules.put_for("self._composed(charges)", "(mechanism.epsilon, mechanism.delta)"),
+        rules.put_for("price.epsilon", "mechanism.epsilon"),
         (checked("DPStandardScaler()", "check_group_statement"),),
         "the stated price for a person of three rows is a third of the true one",
     ),
