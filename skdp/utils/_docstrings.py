@@ -11,29 +11,28 @@ class Shared:
     Parameters
     ----------
     accountant : PrivacyAccountant, default=None
-        What is charged, before anything is computed from the data. None charges nothing and
-        protects under "add_remove".
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
     groups : array-like of shape (n_samples,), default=None
-        An id of the person of each row. The unit is the person then, whatever number of rows each
-        has, and rows count by shares; see ``docs/persons.md``. It goes with an accountant of
-        unit="person", or with none.
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
     random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
-        1 prints what was charged and, of a fit by planned steps, about ten times which part of
-        epsilon they have used; more prints that every epoch. No loss is shown: it would not be
-        covered.
-        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) are told the same.
+        0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
+        2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
     n_features_in_ : int
-        Number of features.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
+        Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+        The guarantee of the fit and its assumptions.
     """
 
 
@@ -51,9 +50,9 @@ def entries(*classes):
 PARTS = entries(Shared) | {
     "raises": """\
 ValueError
-    If a parameter or the data are not as described; nothing was charged.
+    If a parameter or the data are invalid; nothing was charged.
 BudgetExceededError
-    If the accountant refuses; nothing was computed, and an estimator is left unfitted."""
+    If the accountant refuses the charge; nothing was computed and nothing is fitted."""
 }
 
 
