@@ -1,13 +1,14 @@
 """What every private fit has from `PrivateFit`."""
 
-from inspect import Parameter, signature
+from inspect import Parameter, getsource, signature
 
 import numpy as np
 import pytest
+from numpydoc.docscrape import FunctionDoc
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdp.base import PrivateEstimator, PrivateFit
+from skdp.base import PrivateFit
 from skdp.testing import dp_checks
 from tests.test_contract import ESTIMATORS
 
@@ -35,34 +36,6 @@ def test_targets_that_are_required_are_not_forgotten():
         assert fit.read(np.ones((3, 2))).shape == (3, 2)
 
 
-class Declared(PrivateEstimator):
-    weights: dict | None = None
-    clip: float = 1.0
-
-
-class Narrow(Declared):
-    """Takes fewer parameters than it stores."""
-
-    def __init__(self, epsilon=1.0):
-        super().__init__(epsilon, clip=2.0)
-
-
-def test_declared_parameters_are_stored_as_they_were_given():
-    weights = {0: 2.0}
-    estimator = Declared(0.5, weights=weights)
-    common = {"accountant": None, "epsilon": 0.5, "random_state": None}
-    assert estimator.get_params() == common | {"clip": 1.0, "weights": weights}
-    assert estimator.weights is weights and str(estimator).startswith("Declared(epsilon=0.5")
-    assert clone(estimator).get_params() == estimator.get_params()
-    assert estimator != Declared(0.5, weights=weights) and hash(estimator) != hash(Declared())
-    with pytest.raises(TypeError, match="positional"):
-        Declared(0.5, weights)
-
-
-def test_a_subclass_may_have_an_init_of_its_own():
-    assert Narrow(0.5).get_params() == {"epsilon": 0.5} and Narrow().clip == 2.0
-
-
 @pytest.mark.parametrize("kind", {type(e): e for e in ESTIMATORS}, ids=lambda kind: kind.__name__)
 def test_parameters_that_all_estimators_have_stand_first_and_last(kind):
     if "estimator" in signature(kind).parameters:
@@ -72,3 +45,14 @@ def test_parameters_that_all_estimators_have_stand_first_and_last(kind):
     assert {p.kind for p in others} == {Parameter.KEYWORD_ONLY}
     last = [p.name for p in others if p.name != "verbose"][-2:]
     assert last == ["accountant", "random_state"]
+
+
+@pytest.mark.parametrize("kind", {type(e): e for e in ESTIMATORS}, ids=lambda kind: kind.__name__)
+def test_constructors_are_written_out_with_annotations_and_documented(kind):
+    """Editors, type checkers and `inspect` show the parameters of an estimator's own file."""
+    assert "__init__" in vars(kind) and "__init__" in getsource(kind)
+    assert "{" not in getsource(kind.__init__).partition("):")[0]
+    parameters = list(signature(kind.__init__).parameters.values())[1:]
+    assert [p.name for p in parameters if p.annotation is Parameter.empty] == []
+    documented = [entry.name for entry in FunctionDoc(kind)["Parameters"]]
+    assert documented == [p.name for p in parameters]

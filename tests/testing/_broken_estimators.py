@@ -13,7 +13,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import PureDP
-from skdp.base import PrivateEstimator, PrivateFit, ReadTable, read_array, relation_of
+from skdp.base import (
+    PrivateEstimator,
+    PrivateFit,
+    ReadTable,
+    plans_for_groups,
+    private_fit_method,
+    read_array,
+    relation_of,
+    row_wise_answer,
+)
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
 from tests._private import MechanismPlan, QuantilePlan
 
@@ -454,6 +463,12 @@ class UnchargedMean(PrivateMean):
 class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """Means by a plan; all that a subclass of `PrivateEstimator` must have."""
 
+    def __init__(self, epsilon=1.0, *, accountant=None, random_state=None):
+        self.epsilon = epsilon
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
     def fit(self, X, y=None):
         return self._fit(X, y)
 
@@ -461,6 +476,7 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         X = read_array(self, X, dtype=np.float64)
         return ReadTable(rows=X, shape=self._shape_of(X))
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
         moved = float(guarantee.neighbors.sensitivity_factor)
         mechanism = LaplaceMechanism(guarantee.epsilon, moved * shape.n_columns)
@@ -471,6 +487,7 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     def _statement(self, plan):
         return {"public": ("the numbers of rows and columns",)}
 
+    @row_wise_answer
     def transform(self, X):
         check_is_fitted(self)
         return read_array(self, X, dtype=np.float64, reset=False) - self.mean_
