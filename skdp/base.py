@@ -1,11 +1,8 @@
 """The life of a private fit: read, plan, charge, run, publish; and the door to every release."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial, wraps
-from inspect import get_annotations, getattr_static, signature
-from types import FunctionType
-from typing import dataclass_transform
 
 import numpy as np
 from sklearn import config_context
@@ -32,7 +29,6 @@ from skdp.noise._source import is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._callers import check_callers, gets_generated_folds, is_sent_to_workers
 from skdp.utils._dask import Run
-from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
 from skdp.utils._fit_arguments import forget_fitted, without_weights
@@ -44,9 +40,6 @@ from skdp.utils._values import FrozenValue
 
 UNACCOUNTED = LedgerConfig(1.0, 0.0)
 NOTHING = Composed(())
-# Where the parameters that all estimators have stand in a signature, and that of some.
-LAST = ("accountant", "random_state", "verbose")
-ANSWERS = "transform inverse_transform predict predict_proba predict_log_proba decision_function"
 
 
 def relation_of(accountant):
@@ -163,8 +156,40 @@ GROUPS_OF_NO_PERSONS = (
 )
 
 
-def _for_groups(plan_fit):
-    """Make a `plan_fit` for groups and unknown shapes of one for rows and a known shape."""
+def private_fit_method(fit):
+    """Decorate `fit` or `partial_fit` of a private estimator.
+
+    The method refuses any `sample_weight` but None, leaves the estimator unfitted if its arguments
+    are wrong, and runs the callbacks of scikit-learn (from version 1.9 on).
+
+    Parameters
+    ----------
+    fit : callable
+        The method ``fit(self, X, y, *, groups=None)``.
+
+    Returns
+    -------
+    callable
+    """
+    return with_callbacks(without_weights(fit))
+
+
+def plans_for_groups(plan_fit):
+    """Decorate `plan_fit`, so that it also plans for groups of rows and for unknown shapes.
+
+    The decorated method is written for one row and a known shape. For a group of `max_rows` rows
+    it plans with the noise that a group needs. Where the number of rows or of columns is None, the
+    plan's event holds for every shape.
+
+    Parameters
+    ----------
+    plan_fit : callable
+        The method ``plan_fit(self, shape, guarantee)``.
+
+    Returns
+    -------
+    callable
+    """
 
     @wraps(plan_fit)
     def planned(self, shape, guarantee, **more):
@@ -178,8 +203,21 @@ def _for_groups(plan_fit):
     return planned
 
 
-def _quiet(method, cls, name):
-    """Return a method, to be set in a class, that says nothing of how large numbers are."""
+def private_answer(method):
+    """Decorate a method by which a fitted estimator answers samples, such as `inverse_transform`.
+
+    It suppresses NumPy's warnings, since an overflow would reveal the size of a value, and looks
+    at the tools that call it.
+
+    Parameters
+    ----------
+    method : callable
+        The method ``transform(self, X)``, ``predict(self, X)`` or the like.
+
+    Returns
+    -------
+    callable
+    """
 
     @wraps(method)
     def answer(self, *args, **kwargs):
@@ -187,26 +225,25 @@ def _quiet(method, cls, name):
         with np.errstate(all="ignore"):
             return method(self, *args, **kwargs)
 
-    # A pickle has the way to it, which is not the one to the class that it was inherited from.
-    answer.__module__, answer.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
     return answer
 
 
-@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
-class DeclaredParameters:
-    """Makes a class whose annotated attributes are its parameters, as those of a dataclass are.
+def row_wise_answer(method):
+    """Decorate a method that computes each row's answer from that row alone.
 
-    They are stored as they were given and nothing else is done, as scikit-learn asks of an
-    ``__init__``. Identity and representation stay scikit-learn's. Those of `LAST` end the list.
+    In addition to what `private_answer` does, the answers to a table in partitions are computed
+    partition by partition.
+
+    Parameters
+    ----------
+    method : callable
+        The method ``transform(self, X)``, ``predict(self, X)`` or the like.
+
+    Returns
+    -------
+    callable
     """
-
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        if get_annotations(cls):
-            dataclass(cls, eq=False, repr=False, kw_only=True)
-            declared = signature(cls.__init__)
-            ordered = sorted(declared.parameters.values(), key=lambda each: each.name in LAST)
-            cls.__init__.__signature__ = declared.replace(parameters=ordered)
+    return private_answer(by_parts(method))
 
 
 class ReadTable(FrozenValue, kw_only=True, eq=False):
@@ -228,50 +265,39 @@ class ReadTable(FrozenValue, kw_only=True, eq=False):
         return replace(self, shape=replace(self.shape, n_rows=n_units))
 
 
-class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
-    """An estimator whose class declares its parameters; `epsilon` alone is given by position.
+class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base class of private estimators.
 
-    Every one has `epsilon`, `accountant` and `random_state`. It is fitted once it has a statement
-    of what was guaranteed. Lines of docstrings that private estimators share are filled in; see
-    `skdp.utils._docstrings`.
-
-    A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
-    ``plan_fit(shape, guarantee)`` and says by ``_statement(plan)`` what its statement says beside
-    the price; its ``fit`` is ``return self._fit(X, y, groups)``.
+    A subclass has the parameters `epsilon`, `accountant` and `random_state` at least, and writes
+    its constructor as scikit-learn asks. It reads a table by ``_read_table(X, y)``, which returns a
+    `ReadTable`, plans a fit by ``plan_fit(shape, guarantee)`` and returns by ``_statement(plan)``
+    the entries of the privacy statement beside the price. Its ``fit`` is
+    ``return self._fit(X, y, groups)``. Its methods are decorated by `private_fit_method`,
+    `plans_for_groups`, and `row_wise_answer` or `private_answer`. It is fitted once it has a
+    privacy statement.
 
     Examples
     --------
     >>> from skdp.base import PrivateEstimator
     >>> class DPMedian(PrivateEstimator):
-    ...     delta: float = 0.0
+    ...     def __init__(self, epsilon=1.0, *, accountant=None, random_state=None):
+    ...         self.epsilon = epsilon
+    ...         self.accountant = accountant
+    ...         self.random_state = random_state
     >>> DPMedian(0.5, random_state=0)
     DPMedian(epsilon=0.5, random_state=0)
     """
 
-    epsilon: float = field(default=1.0, kw_only=False)
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
+    # The parameters that every private estimator has.
+    epsilon: float
+    accountant: PrivacyAccountant | None
+    random_state: int | None
 
     # Whether a fit releases nothing where parameters declare everything; pipelines ask.
     _may_release_nothing = False
-    # Whether answers are of each row by itself and charge nothing, so that a copy gives them too.
-    _row_by_row = False
     # The parameters that make what a fit charges hang on the table's shape, where they are "auto";
     # None where it does whatever they are.
     _of_shape_if_auto = None
-
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        complete_docstrings(cls)
-        for name in {"fit", "partial_fit"} & vars(cls).keys():
-            setattr(cls, name, with_callbacks(without_weights(vars(cls)[name])))
-        for name in {"plan_fit", "_plan_call"} & vars(cls).keys():
-            setattr(cls, name, _for_groups(vars(cls)[name]))
-        for name in ANSWERS.split():
-            # They follow a charge, and what numpy would raise of a number's size tells of a row.
-            if isinstance(method := getattr_static(cls, name, None), FunctionType):
-                in_parts = cls._row_by_row and name != "inverse_transform"
-                setattr(cls, name, _quiet(by_parts(method) if in_parts else method, cls, name))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
@@ -324,26 +350,26 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, BaseEstimator):
         return routing
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
+        """Return the plan of a fit to a table of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            What of the table is public, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and the
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
             parameters that need no shape are checked all the same.
         guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 
         Returns
         -------
         Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+            Made from public information only: no data, no charge, no noise.
 
         Raises
         ------
         ValueError
-            If a fit would refuse a parameter.
+            If `fit` would refuse a parameter.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method plan_fit")
 
@@ -406,29 +432,6 @@ class TableEstimator(PrivateEstimator):
     """
 
     _accepts = _also_public = ()
-
-    def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
-            block.
-        y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
-        {groups}
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        return self._fit(X, y, groups)
 
     def _read_table(self, X, y=None, reset=True, **declared):
         X = self._read(X, reset=reset)

@@ -18,6 +18,8 @@ from skdp._data._answers import by_parts
 from skdp._data._parts import most_additions
 from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
+from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import counting_mechanism, vector_noise
 from skdp.mechanisms._stages import one_stage, stages_of
@@ -267,8 +269,12 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column by its name or place. It must not be computed from the data. "auto" spends a fifth
         of epsilon, and at most of delta, on `skdp.stats.estimate_bounds`, in the same charge.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -279,13 +285,19 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     n_iter_ : int
         The number of steps, from 1 to 4: as many as their noise makes worth while, by the table's
         shape and the budget alone.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -316,16 +328,83 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     _read = read_table
 
-    n_clusters: int = 8
-    bounds: tuple | dict | str = "auto"
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        n_clusters: int = 8,
+        bounds: tuple | dict | str = "auto",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_clusters = n_clusters
+        self.bounds = bounds
+        self.accountant = accountant
+        self.random_state = random_state
 
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         k = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
         return plan_columns(self, KMeansPlan, shape, guarantee, n_clusters=k)
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}
 
+    @row_wise_answer
     def transform(self, X):
         """Return the distances of samples to the centres.
 
@@ -341,6 +420,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         """
         return self._distances(X)
 
+    @row_wise_answer
     def predict(self, X):
         """Return the number of the nearest centre of each sample.
 
@@ -364,7 +444,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             Rows. The labels say of each where it lies; they are for whoever may see the rows.
         y : None
             Ignored, present for pipelines.
-        {groups}
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
 
         Returns
         -------

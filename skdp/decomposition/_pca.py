@@ -9,6 +9,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
+from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan, prefixed_names
 from skdp.stats._bounds import NormPlan, plan_norm
@@ -57,7 +59,7 @@ class PCAPlan(TransformerPlan):
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
-    r"""Principal components of a noisy covariance matrix.
+    """Principal components of a noisy covariance matrix.
 
     Rows are clipped to an L2 norm of `data_norm`, in `fit` only. One joint release holds the
     second moment of the rows and, with ``center="mean"``, their mean; the components are the
@@ -81,8 +83,12 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         "mean" releases the mean as well, which makes the noise of the second moment 22 % larger
         (add/remove). Numbers are subtracted as they are; they must not be computed from the data.
         None subtracts nothing.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -99,13 +105,19 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Number of components.
     data_norm_ : float
         The bound on a row's norm, declared or found.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -132,10 +144,54 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     _accepts = ("sparse",)
     _of_shape_if_auto = ("data_norm",)
 
-    delta: float = 1e-6
-    n_components: int | None = None
-    data_norm: float | str = 1.0
-    center: str | float | list | np.ndarray | None = "mean"
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        n_components: int | None = None,
+        data_norm: float | str = 1.0,
+        center: str | float | list | np.ndarray | None = "mean",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_components = n_components
+        self.data_norm = data_norm
+        self.center = center
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
 
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)
@@ -144,7 +200,29 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         declared = () if plan.moment.constant else ("center",)
         return {"public": public_inputs(self, "data_norm", *declared)}
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         n_components = min(shape.n_rows, shape.n_columns)
         if self.n_components is not None:
             n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
@@ -159,6 +237,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             n_components=n_components,
         )
 
+    @row_wise_answer
     def transform(self, X):
         """Return the coordinates of samples along the components.
 
@@ -174,6 +253,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         X = self._table(X)
         return linear_scores(X, self.components_, -(self.components_ @ self.mean_))
 
+    @private_answer
     def inverse_transform(self, X):
         """Return the points that have given coordinates along the components.
 

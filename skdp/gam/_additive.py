@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp._data._kinds import read_kinds
 from skdp._data._tables import RowsAndTarget
-from skdp.base import ReadTable, TableEstimator
+from skdp.base import ReadTable, TableEstimator, private_fit_method
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
 from skdp.gam._columns import cell_reader, check_labels_served, declared_columns, served_blocks
@@ -29,34 +29,13 @@ class RawTableModel(TableEstimator):
     """A model of raw tables, whose columns are numbers, labels or dates.
 
     Its plan is a `ColumnsPlan`, whose ``run`` returns terms, their values and a constant.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
     """
-
-    delta: float = 1e-6
-    bounds: tuple | dict | str = "auto"
-    categories: dict | list | str | None = None
 
     _accepts = ("categorical", "string", "allow_nan")
     _public = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
 
+    @private_fit_method
     def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
 
@@ -66,7 +45,10 @@ class RawTableModel(TableEstimator):
             Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
             Labels; of a regressor numbers, which are clipped to `target_bounds`.
-        {groups}
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
 
         Returns
         -------
@@ -75,7 +57,10 @@ class RawTableModel(TableEstimator):
 
         Raises
         ------
-        {raises}
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
         return self._fit(X, y, groups)
 
@@ -156,11 +141,6 @@ class TermsModel(RawTableModel):
     """Scores and reasons from `shape_functions_` and `intercept_`.
 
     A model's plan has `unpaired`, and may have `signs`.
-
-    Attributes
-    ----------
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
     """
 
     def _attributes(self, terms, values, constant, plan):
@@ -240,32 +220,7 @@ class TermsModel(RawTableModel):
 
 
 class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
-    """The parameters of additive models that are fitted in steps, and their plan.
-
-    Parameters
-    ----------
-    n_bins : int or "auto", default="auto"
-        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
-        where noise would drown smaller ones.
-    interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns that get a table of their own: declared by position or name, or so many
-        at most, chosen within the same budget. "auto" follows a public rule.
-    monotonic_cst : dict of column to int, list of int, default=None
-        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
-
-    Attributes
-    ----------
-    shape_functions_ : list of ShapeFunction
-        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
-    noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
-    """
-
-    n_bins: int | str = "auto"
-    interactions: int | list | str = 0
-    monotonic_cst: dict | list | None = None
-    verbose: int = 0
+    """The parameters of additive models that are fitted in steps, and their plan."""
 
     _public = (*TermsModel._public, "monotonic_cst")
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.gam._additive import PrivateAdditiveModel, RawTableModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
+from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.linear_model._regressor import PrivateRegressorMixin
 
@@ -18,11 +20,34 @@ def _task_of_classes(weights, delta):
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
     """A classifier by the scores of an `AdditivePlan`; it has `classes` and `class_weight`."""
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         weights = np.array(self._class_weights(shape))
         weights = tuple((weights / weights.max()).tolist())
         return self._plan(_task_of_classes(weights, guarantee.delta), shape, guarantee)
 
+    @row_wise_answer
     def decision_function(self, X):
         """Return the scores of samples: the sums of their cells' values.
 
@@ -38,6 +63,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         """
         return self._scores(X)
 
+    @row_wise_answer
     def predict_proba(self, X):
         """Return the probabilities of the classes, corrected for the clipping of residuals.
 
@@ -55,6 +81,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         task = _task_of_classes(weights, self.privacy_.delta)
         return task.probabilities(scores.reshape(len(scores), -1))
 
+    @row_wise_answer
     def predict_log_proba(self, X):
         """Return the logarithms of the classes' probabilities.
 
@@ -72,21 +99,31 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
 
 class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
-    """A regressor by the scores of an `AdditivePlan`.
+    """A regressor by the scores of an `AdditivePlan`."""
 
-    Parameters
-    ----------
-    target_bounds : tuple of (float, float)
-        The range of targets, required; it must not be computed from the data. Targets are clipped
-        to it, and predictions lie within it.
-
-    Attributes
-    ----------
-    target_bounds_ : tuple of (float, float)
-        As declared.
-    """
-
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         return self._plan(NumberTask(unit=self._units.half**2), shape, guarantee)
 
     def _released(self, run, plan):
@@ -94,6 +131,7 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
         run = terms, [units.half * own for own in values], units.middle + units.half * constant
         return super()._released(run, plan) | {"target_bounds_": (units.low, units.high)}
 
+    @row_wise_answer
     def predict(self, X):
         """Return the predicted targets of samples.
 
@@ -111,7 +149,7 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
 
 
 class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
-    r"""Classifier that adds up one private curve a column.
+    """Classifier that adds up one private curve a column.
 
     Each column is cut into bins by private counts, or has categories; each bin and category has a
     value, and a row's score is the sum of the values of its cells. Noisy gradients find the values.
@@ -120,34 +158,72 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
-    {bounds}
-    {categories}
-    {n_bins}
-    {interactions}
-    {monotonic_cst}
-    {classes}
-    {class_weight}
-    {accountant}
-    {random_state}
-    {verbose}
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list or "auto", default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+    n_bins : int or "auto", default="auto"
+        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
+        where noise would drown smaller ones.
+    interactions : int, list of pairs of columns or "auto", default=0
+        Pairs of columns that get a table of their own: declared by position or name, or so many
+        at most, chosen within the same budget. "auto" follows a public rule.
+    monotonic_cst : dict of column to int, list of int, default=None
+        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
+        2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
-    {shape_functions_}
+    shape_functions_ : list of ShapeFunction
+        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
-    {feature_importances_}
-    {noise_multiplier_}
-    {classes_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    noise_multiplier_ : float or None
+        The scale of the noise of all steps, were they one, over what one row, or person, moves
+        their gradient by. None with delta = 0, where no gradient is noisy.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -184,12 +260,67 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     (5,)
     """
 
-    classes: list | np.ndarray | None = None
-    class_weight: dict | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: tuple | dict | str = "auto",
+        categories: dict | list | str | None = None,
+        n_bins: int | str = "auto",
+        interactions: int | list | str = 0,
+        monotonic_cst: dict | list | None = None,
+        classes: list | np.ndarray | None = None,
+        class_weight: dict | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.interactions = interactions
+        self.monotonic_cst = monotonic_cst
+        self.classes = classes
+        self.class_weight = class_weight
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        y : array-like of shape (n_samples,)
+            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
 
 
 class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
-    r"""Regressor that adds up one private curve a column.
+    """Regressor that adds up one private curve a column.
 
     Each column is cut into bins by private counts, or has categories; each bin and category has a
     value, and a row's prediction is the sum of the values of its cells. Noisy gradients find the
@@ -198,33 +329,69 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
-    {bounds}
-    {categories}
-    {n_bins}
-    {interactions}
-    {monotonic_cst}
-    {target_bounds}
-    {accountant}
-    {random_state}
-    {verbose}
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list or "auto", default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+    n_bins : int or "auto", default="auto"
+        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
+        where noise would drown smaller ones.
+    interactions : int, list of pairs of columns or "auto", default=0
+        Pairs of columns that get a table of their own: declared by position or name, or so many
+        at most, chosen within the same budget. "auto" follows a public rule.
+    monotonic_cst : dict of column to int, list of int, default=None
+        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+    target_bounds : tuple of (float, float)
+        The range of targets, required; it must not be computed from the data. Targets are clipped
+        to it, and predictions lie within it.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
+        2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
-    {shape_functions_}
+    shape_functions_ : list of ShapeFunction
+        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
     intercept_ : float
         What is added to the sum of the shapes.
-    {feature_importances_}
-    {noise_multiplier_}
-    {target_bounds_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    noise_multiplier_ : float or None
+        The scale of the noise of all steps, were they one, over what one row, or person, moves
+        their gradient by. None with delta = 0, where no gradient is noisy.
+    target_bounds_ : tuple of (float, float)
+        As declared.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -261,4 +428,58 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     True
     """
 
-    target_bounds: tuple[float, float] | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: tuple | dict | str = "auto",
+        categories: dict | list | str | None = None,
+        n_bins: int | str = "auto",
+        interactions: int | list | str = 0,
+        monotonic_cst: dict | list | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.interactions = interactions
+        self.monotonic_cst = monotonic_cst
+        self.target_bounds = target_bounds
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        y : array-like of shape (n_samples,)
+            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)

@@ -10,6 +10,8 @@ from skdp._data._containers import as_cells, is_sequence
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table, read_table
+from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.preprocessing._categories import Declared, category_lists, check_declared, plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -23,7 +25,7 @@ from skdp.utils._validation import check_boolean, check_choice, has_auto
 
 
 class DPSimpleImputer(PlannedTransformer):
-    r"""Fill in missing values with a private statistic of each column.
+    """Fill in missing values with a private statistic of each column.
 
     Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
     missing is as private as the values.
@@ -52,8 +54,12 @@ class DPSimpleImputer(PlannedTransformer):
         For "constant", and for "most_frequent" where no category was discovered; None is 0.
     add_indicator : bool, default=False
         Whether `transform` appends, for every column, whether its value was missing.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -69,11 +75,15 @@ class DPSimpleImputer(PlannedTransformer):
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, where X has string names.
-    {privacy_}
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -101,18 +111,87 @@ class DPSimpleImputer(PlannedTransformer):
 
     _public = ("bounds", "categories")
 
-    strategy: str = "mean"
-    bounds: tuple | dict | str = "auto"
-    categories: list | dict | np.ndarray | str | None = None
-    fill_value: object = None
-    add_indicator: bool = False
-
     _may_release_nothing = True
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        strategy: str = "mean",
+        bounds: tuple | dict | str = "auto",
+        categories: list | dict | np.ndarray | str | None = None,
+        fill_value: object = None,
+        add_indicator: bool = False,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.bounds = bounds
+        self.categories = categories
+        self.fill_value = fill_value
+        self.add_indicator = add_indicator
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
 
     def _charge_needs_no_shape(self):
         return self.strategy == "mean" and not has_auto(self.bounds)
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
@@ -148,6 +227,7 @@ class DPSimpleImputer(PlannedTransformer):
             statistics = _statistics([*found])
         return {"statistics_": statistics, "counts_": counts, "bounds_": bounds}
 
+    @row_wise_answer
     def transform(self, X):
         """Fill in missing values.
 

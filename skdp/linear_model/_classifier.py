@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from skdp._data._tables import read_target
 from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp._sgd._defaults import Task
+from skdp.base import row_wise_answer
 from skdp.linear_model._regressor import PrivateLinearModel, PrivatePredictorMixin
 from skdp.utils._validation import check_classes, check_magnitude
 
@@ -25,23 +26,9 @@ CHECK = {"null_decrease_factor": 0.8, "least_kept": 0.1}
 
 
 class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
-    """Labels, which are those of y or declared by `classes`, and predictions from scores.
+    """Labels, which are those of y or declared by `classes`, and predictions from scores."""
 
-    Parameters
-    ----------
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    """
-
+    @row_wise_answer
     def predict(self, X):
         """Return the class with the highest score of each sample.
 
@@ -87,20 +74,9 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
 
 
 class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
-    """Scores and predictions from `coef_`, `intercept_` and `classes_`.
+    """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Noisy coefficients.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Noisy intercepts, 0 without `fit_intercept`.
-    """
-
-    classes: list | np.ndarray | None = None
-
+    @row_wise_answer
     def decision_function(self, X):
         """Return the scores of samples.
 
@@ -121,6 +97,7 @@ class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
 class LogisticProbabilitiesMixin:
     """Probabilities of classes whose scores are logits."""
 
+    @row_wise_answer
     def predict_proba(self, X):
         """Return the probabilities of the classes.
 
@@ -136,6 +113,7 @@ class LogisticProbabilitiesMixin:
         """
         return np.exp(self.predict_log_proba(X))
 
+    @row_wise_answer
     def predict_log_proba(self, X):
         """Return the logarithms of the classes' probabilities.
 

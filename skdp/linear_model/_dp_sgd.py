@@ -11,7 +11,7 @@ from skdp._privacy_statement import joined_statement
 from skdp._sgd._defaults import Settings, automatic_settings
 from skdp._sgd._plan import SAMPLINGS
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
-from skdp.base import PrivateFit, fitted_names
+from skdp.base import PrivateFit, fitted_names, plans_for_groups
 from skdp.ledger._report import describe_relation
 from skdp.ledger._state import Part, composed_price
 from skdp.linear_model._clipped_descent import plan_run
@@ -106,87 +106,7 @@ class PartialFit(PrivateFit):
 
 
 class PrivateSGDModel(PrivateLinearModel):
-    """Parameters and runs of estimators that are fitted by noisy stochastic gradients.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        The epsilon of a call of `fit` or of `partial_fit`, positive.
-    delta : float, default=1e-6
-        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
-    data_norm : float, default=1.0
-        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
-        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
-        on it. It must not be computed from the data.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept. It counts in a gradient's norm.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`.
-    alpha : float or "auto", default="auto"
-        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
-        the noise.
-    sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
-        "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
-        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
-        rows where that is affordable or no `batch_size` less than all is given.
-    batch_size : int or "auto", default="auto"
-        Rows of a step, under "poisson" expected ones, at most the number of rows.
-    max_iter : int or "auto", default="auto"
-        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
-        many rows as there are. There is no early stopping.
-    optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
-        How gradients move the weights.
-    learning_rate : {"constant", "invscaling", "linear"}, default="constant"
-        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
-    eta0 : float or "auto", default="auto"
-        The first learning rate. "auto" takes what the curvature of the loss allows.
-    power_t : float, default=0.5
-        The exponent of "invscaling".
-    momentum : float or "auto", default="auto"
-        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
-    average : bool, default=True
-        Whether the weights are the mean of the iterates of the last half instead of the last.
-    partial_fit_rows : {"any", "disjoint"}, default="any"
-        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
-        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
-        calls are parts of one partition, of which the worst counts (under "replace_one" the two
-        worst).
-    random_state : int or None, default=None
-        None draws batches and noise from the operating system's cryptographic generator. An int
-        makes them reproducible and the noise thereby removable by whoever knows it.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        The epochs that were planned.
-    batch_size_ : int
-        The batch size used.
-    sampling_ : str
-        The sampling used.
-    noise_multiplier_ : float
-        The scale of a step's noise over what one row, or person, moves its sum by.
-    n_partial_fits_ : int
-        After `partial_fit`: how many calls there were.
-    privacy_ : PrivacyStatement
-        What is guaranteed of the model: of all its calls together, and under which assumptions.
-    """
-
-    loss: str
-    penalty: str | None = "l2"
-    alpha: float | str = "auto"
-    max_grad_norm: float | str = "auto"
-    sampling: str = "auto"
-    batch_size: int | str = "auto"
-    max_iter: int | str = "auto"
-    optimizer: str = "nesterov"
-    learning_rate: str = "constant"
-    eta0: float | str = "auto"
-    power_t: float = 0.5
-    momentum: float | str = "auto"
-    average: bool = True
-    projection_radius: float | None = None
-    partial_fit_rows: str = "any"
+    """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
 
     def _go_on(self, X, y, groups, **declared):
         """Fit as a call of partial_fit: from the released weights on, if there are any."""
@@ -241,9 +161,32 @@ class PrivateSGDModel(PrivateLinearModel):
             momentum=given("momentum", checks.check_within, 0.0, 1.0, "[)"),
         )
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         return self._plan_call(shape, guarantee)
 
+    @plans_for_groups
     def _plan_call(self, shape, guarantee, centred=True):
         """Plan a run, from a centre that is released first or from weights that were."""
         task = self._task(shape)

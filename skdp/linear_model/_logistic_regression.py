@@ -1,5 +1,9 @@
 """Logistic regression with differential privacy."""
 
+import numpy as np
+
+from skdp.base import plans_for_groups, private_fit_method
+from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
 from skdp.linear_model._centre import with_check, with_class_centre
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
@@ -13,7 +17,7 @@ from skdp.utils._validation import check_choice
 class DPLogisticRegression(
     _classifier.LogisticProbabilitiesMixin, _classifier.PrivateLinearClassifier
 ):
-    r"""Logistic regression by output, objective or gradient perturbation.
+    """Logistic regression by output, objective or gradient perturbation.
 
     The regularised logistic loss, for more than two classes that of the softmax, is minimised
     under noise on the minimiser, on the objective or on each gradient. Nothing needs tuning: the
@@ -25,12 +29,26 @@ class DPLogisticRegression(
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
-    {data_norm}
-    {fit_intercept}
-    {intercept_scaling}
-    {classes}
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        with the number of weights.
+    data_norm : float or "auto", default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values regularise
+        the intercept less and cost more noise in every weight.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimiser. "objective": a random linear term
         is added to the objective, whose minimiser is released. "gradient": to each clipped
@@ -56,15 +74,25 @@ class DPLogisticRegression(
         no cost. "total": sampling and privacy noise together. That takes the Hessian of the
         loss, which is released with noise for an eighth of the budget in the same charge; at
         most 5000 weights. With it C="auto" and the noise are those of the rest of the budget.
-    {accountant}
-    {random_state}
-    {verbose}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
+        2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
-    {classes_}
-    {coef_}
-    {intercept_}
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Noisy coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
         The regularisation used, from public quantities.
     mechanism_ : str
@@ -75,14 +103,21 @@ class DPLogisticRegression(
         "total" an estimate of the standard error about the coefficients that the regularised
         loss of the population has, if the model holds; large where the noisy Hessian cannot
         tell. See ``docs/standard_errors.md``.
-    {data_norm_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    data_norm_ : float
+        The given `data_norm`, or the released one.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -122,13 +157,92 @@ class DPLogisticRegression(
     1.0
     """
 
-    mechanism: str = "auto"
-    C: float | str = "auto"
-    penalty: str = "l2"
-    class_weight: dict | None = None
-    standard_errors: str = "noise"
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        data_norm: float | str = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 0.3,
+        classes: list | np.ndarray | None = None,
+        mechanism: str = "auto",
+        C: float | str = "auto",
+        penalty: str = "l2",
+        class_weight: dict | None = None,
+        standard_errors: str = "noise",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.mechanism = mechanism
+        self.C = C
+        self.penalty = penalty
+        self.class_weight = class_weight
+        self.standard_errors = standard_errors
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
 
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
+            block.
+        y : array-like of shape (n_samples,)
+            Labels; or targets, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         class_weight = self._class_weights(shape)
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
         check_choice(self.penalty, "penalty", ("l2",))

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._kinds import types_of
 from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import linear_scores, read_numeric_target, read_table
-from skdp.base import TableEstimator
+from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._fit_progress import fits_alone
 from skdp.utils._frames import is_frame, kind_of, names_of
@@ -38,38 +38,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
     A model reads by ``_read_target(y, n_rows)`` the classes that there can be, or None, and a
     number a row.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        with the number of weights.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
-        the intercept less and cost more noise in every weight.
-
-    Attributes
-    ----------
-    data_norm_ : float
-        The given `data_norm`, or the released one.
     """
-
-    delta: float = 1e-6
-    data_norm: float | str = 1.0
-    fit_intercept: bool = True
-    intercept_scaling: float = 0.3
-    verbose: int = 0
 
     _accepts = ("sparse",)
     _public = ("data_norm",)
@@ -138,19 +107,7 @@ class PrivateRegressorMixin(PrivatePredictorMixin, RegressorMixin):
 
 
 class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
-    """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Noisy coefficients.
-    intercept_ : float
-        Noisy intercept, 0 without `fit_intercept`.
-    target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
-    """
-
-    target_bounds: tuple[float, float] | None = None
+    """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
 
     def _released(self, run, plan):
         units = self._units
@@ -160,6 +117,7 @@ class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
             "target_bounds_": (units.low, units.high),
         }
 
+    @row_wise_answer
     def predict(self, X):
         """Return the predicted targets of samples.
 

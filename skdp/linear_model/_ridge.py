@@ -4,6 +4,8 @@ import math
 
 from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import Task
+from skdp.base import plans_for_groups, private_fit_method
+from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
@@ -32,46 +34,34 @@ WEIGHTS_NORM_OF_STATISTICS = 4.0
 
 
 class LeastSquaresRegressor(PrivateLinearRegressor):
-    """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge.
+    """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
 
-    Parameters
-    ----------
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        faster with the number of features.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularised, by a constant feature of value
-        ``intercept_scaling * data_norm``.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values release the
-        means of X and y with less noise and all else with more.
-    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
-        "sufficient_statistics" releases the products of the columns and the targets once. A row
-        longer than `data_norm` is divided by its norm over `data_norm`, together with its target.
-        "gradient" releases the gradients of the steps of an accelerated descent, each row's
-        clipped at a share of its bound. "auto" takes the one with less expected loss, which
-        follows from public quantities: gradients, unless there is next to no noise. Gradients
-        raise the ridge to the one that balances regularisation against noise; the intercept has
-        none. Their last steps check the weights, which move back towards the noisy mean as far as
-        they explain no more than chance.
-    target_bounds : tuple of (low, high)
-        The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range; without `fit_intercept`, with the larger
-        magnitude.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Coefficients, from what was released alone.
-    intercept_ : float
-        Intercept, 0 without `fit_intercept`.
-    """
-
-    mechanism: str = "auto"
     # No parameter, but of DPRidge.
     alpha = 0.0
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         alpha = check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
         unit = self._units.half**2
         rows = plan_rows(self, shape.n_rows, guarantee)
@@ -87,7 +77,7 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
 
 
 class DPLinearRegression(LeastSquaresRegressor):
-    r"""Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
+    """Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
 
     What `mechanism` takes is regularised as far as the noise needs it, which vanishes as the noise
     does. Rows longer than `data_norm` count less in `fit`, by the square of ``data_norm / norm``,
@@ -95,30 +85,70 @@ class DPLinearRegression(LeastSquaresRegressor):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
-    {data_norm}
-    {fit_intercept}
-    {intercept_scaling}
-    {target_bounds}
-    {mechanism}
-    {accountant}
-    {random_state}
-    {verbose}
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        faster with the number of features.
+    data_norm : float or "auto", default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        ``intercept_scaling * data_norm``.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values release the
+        means of X and y with less noise and all else with more.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data. The noise grows with the range; without `fit_intercept`, with the larger
+        magnitude.
+    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
+        "sufficient_statistics" releases the products of the columns and the targets once. A row
+        longer than `data_norm` is divided by its norm over `data_norm`, together with its target.
+        "gradient" releases the gradients of the steps of an accelerated descent, each row's
+        clipped at a share of its bound. "auto" takes the one with less expected loss, which
+        follows from public quantities: gradients, unless there is next to no noise. Gradients
+        raise the ridge to the one that balances regularisation against noise; the intercept has
+        none. Their last steps check the weights, which move back towards the noisy mean as far as
+        they explain no more than chance.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
+        2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
-    {coef_}
-    {intercept_}
-    {target_bounds_}
-    {data_norm_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, from what was released alone.
+    intercept_ : float
+        Intercept, 0 without `fit_intercept`.
+    target_bounds_ : tuple of (float, float)
+        The bounds that predictions are clipped to.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -147,9 +177,64 @@ class DPLinearRegression(LeastSquaresRegressor):
     True
     """
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        data_norm: float | str = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 0.3,
+        target_bounds: tuple[float, float] | None = None,
+        mechanism: str = "auto",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.target_bounds = target_bounds
+        self.mechanism = mechanism
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
+            block.
+        y : array-like of shape (n_samples,)
+            Labels; or targets, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
 
 class DPRidge(LeastSquaresRegressor):
-    r"""Ridge regression from noisy clipped gradients or noisy sufficient statistics.
+    """Ridge regression from noisy clipped gradients or noisy sufficient statistics.
 
     The ridge is `alpha`, or the one that the noise of the `mechanism` needs if that is more. Rows
     longer than `data_norm` count less in `fit`, by the square of ``data_norm / norm``, or their
@@ -157,33 +242,73 @@ class DPRidge(LeastSquaresRegressor):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
-    {data_norm}
-    {fit_intercept}
-    {intercept_scaling}
-    {target_bounds}
-    {mechanism}
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        faster with the number of features.
+    data_norm : float or "auto", default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        ``intercept_scaling * data_norm``.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values release the
+        means of X and y with less noise and all else with more.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data. The noise grows with the range; without `fit_intercept`, with the larger
+        magnitude.
+    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
+        "sufficient_statistics" releases the products of the columns and the targets once. A row
+        longer than `data_norm` is divided by its norm over `data_norm`, together with its target.
+        "gradient" releases the gradients of the steps of an accelerated descent, each row's
+        clipped at a share of its bound. "auto" takes the one with less expected loss, which
+        follows from public quantities: gradients, unless there is next to no noise. Gradients
+        raise the ridge to the one that balances regularisation against noise; the intercept has
+        none. Their last steps check the weights, which move back towards the noisy mean as far as
+        they explain no more than chance.
     alpha : float, default=1.0
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.
-    {accountant}
-    {random_state}
-    {verbose}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
+        2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
-    {coef_}
-    {intercept_}
-    {target_bounds_}
-    {data_norm_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, from what was released alone.
+    intercept_ : float
+        Intercept, 0 without `fit_intercept`.
+    target_bounds_ : tuple of (float, float)
+        The bounds that predictions are clipped to.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -212,4 +337,59 @@ class DPRidge(LeastSquaresRegressor):
     True
     """
 
-    alpha: float = 1.0
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        data_norm: float | str = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 0.3,
+        target_bounds: tuple[float, float] | None = None,
+        mechanism: str = "auto",
+        alpha: float = 1.0,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.target_bounds = target_bounds
+        self.mechanism = mechanism
+        self.alpha = alpha
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
+            block.
+        y : array-like of shape (n_samples,)
+            Labels; or targets, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)

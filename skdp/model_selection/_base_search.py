@@ -1,20 +1,20 @@
 """What the searches for hyperparameters share."""
 
 from copy import deepcopy
-from dataclasses import field, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee
-from skdp.base import PrivateEstimator, PrivateFit
+from skdp.base import PrivateEstimator, PrivateFit, private_fit_method
 from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
@@ -91,89 +91,9 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     """What searches share: a candidate list that is public, and one charge.
 
     A search returns the candidates' parameters by ``_candidate_params()``.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Of the whole search, positive.
-    delta : float, default=1e-6
-        Of the whole search, in [0, 1).
-    estimator : estimator
-        A private estimator, or a pipeline whose every step is private, stateless, frozen or of
-        a declared schema.
-    strategy : {"auto", "disjoint", "holdout", "cv", "random_stopping"}, default="auto"
-        "disjoint": every candidate learns on a part of its own. "holdout": all candidates learn
-        on the same training rows. Both compare on held-out rows. "cv": cross-validation.
-        "random_stopping": a random number of runs, each of a candidate drawn with
-        replacement, of which the best by a noisy score is kept; the cost hardly grows with the
-        number of candidates. "auto" takes the one that a model of utility likes best, from the
-        table's shape, the number of candidates, epsilon and delta.
-    selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
-        How a candidate is chosen by raw scores; not used by "random_stopping", which chooses by
-        noisy ones. "noisy_max" adds Laplace noise.
-    cv : int, splitter or iterable, default=None
-        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``. Of
-        splitters those are taken that look at row numbers alone: `KFold`, `RepeatedKFold`,
-        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit`. A list of (train,
-        test) index arrays declares them public. Of persons it is `PersonKFold` alone, which an
-        int then is. The other strategies take one split; None holds out a quarter of the rows.
-    scoring : str or BoundedScore, default=None
-        A score of known sensitivity, see `skdp.model_selection.bounded_score`. None is
-        "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
-    refit : bool, default=True
-        Whether the published model is fitted anew to all rows, for half of the budget. Without,
-        it is the chosen candidate's own fit; "cv" then publishes none.
-    mean_runs : int, default=None
-        The mean of the geometric number of runs of "random_stopping"; None takes twice the
-        number of candidates, 50 at least. The number itself stays secret.
-    public_steps : tuple of str, default=()
-        Names of steps that learn from data and are declared public; `privacy_` repeats them.
-    n_jobs : int, default=None
-        How many fits run at a time, by joblib.
-    accountant : PrivacyAccountant, default=None
-        Where the search is charged. None charges nothing and protects under "add_remove".
-    verbose : int, default=0
-        Whether to print, in one line, what was planned. Nothing that depends on the data, nor
-        the number of runs, is printed.
-
-    Attributes
-    ----------
-    best_estimator_ : estimator
-        The published model; later fits of it charge `accountant`.
-    best_params_ : dict
-        The chosen candidate's parameters.
-    best_index_ : int
-        Its number.
-    best_score_ : float
-        Its noisy score.
-    cv_results_ : dict
-        `params`, a column for each parameter, noisy `mean_test_score`, the standard deviation
-        `noise_std_test_score` of the noise, and `rank_test_score`: 1 for the chosen candidate,
-        which was chosen by a release of its own and need not have the best noisy score, then the
-        others by their noisy scores. "random_stopping" releases the winner's score alone.
-    strategy_ : str
-        The strategy used, from public quantities.
-    classes_ : ndarray of shape (n_classes,)
-        The class labels, of a classifier.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions. That of `best_estimator_` has the same
-        epsilon and delta, as the choice of its parameters is a part of what it tells, and
-        describes the noise of its own fit.
     """
 
-    estimator: BaseEstimator = field(kw_only=False)
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    strategy: str = "auto"
-    selection: str = "exponential"
-    cv: object = None
-    scoring: object = None
-    refit: bool = True
-    mean_runs: int | None = None
-    public_steps: tuple[str, ...] = ()
-    n_jobs: int | None = None
-    verbose: int = 0
-
+    @private_fit_method
     def fit(self, X, y, *, groups=None, **params):
         """Charge the whole search, run it and publish the chosen candidate.
 
@@ -183,7 +103,10 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             Rows, as the estimator takes them.
         y : array-like of shape (n_samples,)
             Targets.
-        {groups}
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
         **params : dict
             What goes to the estimator's `fit`, routed as in scikit-learn with metadata routing
             enabled.

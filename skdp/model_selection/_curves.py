@@ -11,7 +11,6 @@ from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
 from skdp.pipeline._selectable import check_selectable
-from skdp.utils._docstrings import documented
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._units import UnitText
 
@@ -61,7 +60,6 @@ class DPScores(PrintedDocument):
         return Section("Noisy scores of cross-validation", tuple(words))
 
 
-@documented()
 def dp_cross_val_score(
     estimator,
     X,
@@ -95,14 +93,19 @@ def dp_cross_val_score(
         As in `DPGridSearchCV`; None is 5 folds.
     scoring : str or BoundedScore, default=None
         As in `DPGridSearchCV`.
-    {groups}
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
         How many fits run at a time.
     accountant : PrivacyAccountant, default=None
         Where all of it is charged, once and before the first fit.
-    {random_state}
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------

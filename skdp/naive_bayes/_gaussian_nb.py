@@ -7,7 +7,8 @@ import numpy as np
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import shares_of
 from skdp._data._tables import read_table
-from skdp.base import TableEstimator
+from skdp.base import TableEstimator, plans_for_groups, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
@@ -63,7 +64,7 @@ def _add_class_moments(sums, u, along):
 
 
 class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEstimator):
-    r"""Gaussian naive Bayes from noisy counts, means and variances of classes.
+    """Gaussian naive Bayes from noisy counts, means and variances of classes.
 
     Values are clipped to `bounds`. One joint release holds the number of rows of each class and
     the sums and sums of squares of its columns.
@@ -82,9 +83,15 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         of delta, on `skdp.stats.estimate_bounds`, in the same charge.
     priors : array-like of shape (n_classes,), default=None
         The public probabilities of the classes, of sum 1. None takes the noisy counts.
-    {classes}
-    {accountant}
-    {random_state}
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -100,14 +107,21 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         Noisy variances, at least the noise's own standard deviation and at most what the bounds
         allow. A class of too few rows for that noise has the mean and the variance of a uniform
         distribution over the bounds.
-    {classes_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -143,12 +157,78 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     _read = read_table
     _public = ("bounds", "priors")
 
-    delta: float = 1e-6
-    bounds: tuple | dict | str = "auto"
-    priors: list | np.ndarray | None = None
-    classes: list | np.ndarray | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: tuple | dict | str = "auto",
+        priors: list | np.ndarray | None = None,
+        classes: list | np.ndarray | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.priors = priors
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
 
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
+            block.
+        y : array-like of shape (n_samples,)
+            Labels; or targets, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         n_classes = len(self._planned_classes(shape))
         prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
         classes = {"n_classes": n_classes, "prior": prior}
@@ -157,6 +237,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}
 
+    @row_wise_answer
     def decision_function(self, X):
         """Return the logarithms of the classes' probabilities, but for a constant of each row.
 

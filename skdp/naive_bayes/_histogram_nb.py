@@ -10,11 +10,13 @@ from scipy.special import logit, softmax
 
 from skdp._data._parts import sum_over
 from skdp._data._persons import counts_of, no_counts, shares_of
+from skdp.base import plans_for_groups, private_fit_method
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
 from skdp.gam._bins import CELLS, consistent_counts, nearest_masses
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import cells_of, exact_counts
+from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.mechanisms._stages import stages_of
 from skdp.naive_bayes._calibration import calibrated, evidence_bins, n_evidence_bins
@@ -308,7 +310,7 @@ def _shrunk(counts, parents, strength):
 
 
 class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsModel):
-    r"""Naive Bayes on private histograms of raw tables.
+    """Naive Bayes on private histograms of raw tables.
 
     Each column of numbers is halved again and again, each column of labels has its categories, and
     one release counts the rows of each class in all of these cells (with delta = 0, where noise
@@ -319,13 +321,30 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
-    {bounds}
-    {categories}
-    {classes}
-    {accountant}
-    {random_state}
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list or "auto", default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -333,15 +352,23 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         What each column's cells add to a score, as in `DPAdditiveClassifier`.
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
-    {feature_importances_}
-    {classes_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -381,10 +408,78 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     True
     """
 
-    classes: list | np.ndarray | None = None
-
     decision_function = DPAdditiveClassifier.decision_function
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: tuple | dict | str = "auto",
+        categories: dict | list | str | None = None,
+        classes: list | np.ndarray | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        y : array-like of shape (n_samples,)
+            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         n_classes = len(self._planned_classes(shape))
         return self._plan_of(HistogramNBPlan, shape, guarantee, n_classes=n_classes)

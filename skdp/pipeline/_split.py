@@ -21,13 +21,11 @@ from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import plan_pipeline
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
-from skdp.utils._docstrings import documented
 from skdp.utils._validation import check_privacy_parameters, is_auto
 
 ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor}
 
 
-@documented()
 def split_budget(
     pipe,
     epsilon,
@@ -56,7 +54,9 @@ def split_budget(
         What one fit of the whole pipeline costs, for the accountant's unit.
     delta : float, default=0.0
         Likewise. Every step that has a parameter `delta` gets its share.
-    {accountant}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
     shares : dict of str to float, default=None
         Each private step's share, by its name as in `set_params`, in any unit. By default the
         final estimator after k transformers gets ``0.85**k``, and the transformers share the
@@ -183,7 +183,6 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     return max(scale, start) if fits(start) else scale
 
 
-@documented()
 def tabular_pipeline(
     estimator,
     *,
@@ -221,7 +220,9 @@ def tabular_pipeline(
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None takes that of an instance, or charges nothing and protects
         under "add_remove".
-    {random_state}
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from skdp._data._columns import read_columns
 from skdp._data._kinds import read_kinds
 from skdp._data._refusals import column_name
 from skdp._data._tables import target_array
-from skdp.base import ReadTable
+from skdp.base import ReadTable, plans_for_groups, private_fit_method, row_wise_answer
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._column_plan import Budget, ColumnsPlan
@@ -28,6 +28,7 @@ from skdp.gam._columns import (
     n_cells,
     served_blocks,
 )
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
@@ -94,7 +95,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
 
 class DPTableVectorizer(PlannedTransformer):
-    r"""Turn a raw table into rows of norm at most 1, for the model that follows.
+    """Turn a raw table into rows of norm at most 1, for the model that follows.
 
     Numbers, dates, strings, categories and booleans, with or without missing values, are taken as
     they are. A column's kind is that of its type, or what is declared, never inferred from values.
@@ -122,8 +123,12 @@ class DPTableVectorizer(PlannedTransformer):
     n_bins : int or "auto", default="auto"
         About as many bins are made of a column of numbers; noise makes fewer of small tables.
         "auto" is 32.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -139,11 +144,15 @@ class DPTableVectorizer(PlannedTransformer):
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, where X has string names.
-    {privacy_}
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -176,18 +185,34 @@ class DPTableVectorizer(PlannedTransformer):
     True
     """
 
-    delta: float = 1e-6
-    bounds: tuple | dict | str = "auto"
-    categories: dict | list | str | None = None
-    numbers: str = "bins"
-    n_bins: int | str = "auto"
-
     _accepts = ("categorical", "string", "allow_nan")
     _public = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
     _may_release_nothing = True
     _of_shape_if_auto = ()
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: tuple | dict | str = "auto",
+        categories: dict | list | str | None = None,
+        numbers: str = "bins",
+        n_bins: int | str = "auto",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.numbers = numbers
+        self.n_bins = n_bins
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Release what is not declared, and bins, and charge the accountant.
 
@@ -198,7 +223,10 @@ class DPTableVectorizer(PlannedTransformer):
         y : array-like of shape (n_samples,), default=None
             Nothing is learnt from it; one of another length, with missing values or with
             labels of several kinds is refused before the charge.
-        {groups}
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
 
         Returns
         -------
@@ -207,7 +235,10 @@ class DPTableVectorizer(PlannedTransformer):
 
         Raises
         ------
-        {raises}
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
         return self._fit(X, y, groups)
 
@@ -224,6 +255,7 @@ class DPTableVectorizer(PlannedTransformer):
     def _check_rows(self, rows, plan):
         plan.check(rows)
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 
@@ -290,6 +322,7 @@ class DPTableVectorizer(PlannedTransformer):
             entries += [*self.categories]
         return is_auto(self.bounds) or finds_all(self.categories) or any(map(is_auto, entries))
 
+    @row_wise_answer
     def transform(self, X):
         """Turn rows into features; what is known of a row depends on nothing but the row.
 

@@ -7,6 +7,8 @@ import numpy as np
 from skdp._data import _columns
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
+from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels
@@ -60,7 +62,7 @@ class HistogramPlan(BinningPlan):
 
 
 class DPHistogramTransformer(PlannedTransformer):
-    r"""Encode features by the bins of noisy histograms.
+    """Encode features by the bins of noisy histograms.
 
     Each numeric column is cut into bins, whose edges are declared or found privately; each
     categorical column has its declared categories for bins. The counts of all bins are released
@@ -114,8 +116,12 @@ class DPHistogramTransformer(PlannedTransformer):
         read the counts, and 0.5 for the others. Without "quantile" columns it must be "auto".
     sparse_output : bool, default=False
         Whether `transform` returns a CSR array, for "onehot" only.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -129,13 +135,19 @@ class DPHistogramTransformer(PlannedTransformer):
     output_norm_ : float
         A bound on the Euclidean norm of every row that `transform` returns, from the parameters
         and released values alone: a `data_norm` for the model that follows.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -174,16 +186,68 @@ class DPHistogramTransformer(PlannedTransformer):
     >>> model = make_pipeline(histogram, DPLogisticRegression()).fit(X, age > 40)
     """
 
-    bounds: tuple | dict | str = "auto"
-    edges: object = "quantile"
-    n_bins: int | str = 32
-    categories: dict | list | None = None
-    other: object = None
-    encode: str = "onehot"
-    interactions: list | None = None
-    unit_norm: bool | str = "auto"
-    edges_share: float | str = "auto"
-    sparse_output: bool = False
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        edges: object = "quantile",
+        n_bins: int | str = 32,
+        categories: dict | list | None = None,
+        other: object = None,
+        encode: str = "onehot",
+        interactions: list | None = None,
+        unit_norm: bool | str = "auto",
+        edges_share: float | str = "auto",
+        sparse_output: bool = False,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.edges = edges
+        self.n_bins = n_bins
+        self.categories = categories
+        self.other = other
+        self.encode = encode
+        self.interactions = interactions
+        self.unit_norm = unit_norm
+        self.edges_share = edges_share
+        self.sparse_output = sparse_output
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
 
     def _statement(self, plan):
         kinds = {each.kind for each in plan.edges.bins}
@@ -203,7 +267,29 @@ class DPHistogramTransformer(PlannedTransformer):
         factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
         return run | {"output_norm_": 1.0, "_factor": factor}
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         check_choice(self.encode, "encode", tuple(EDGES_SHARE))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
@@ -266,6 +352,7 @@ class DPHistogramTransformer(PlannedTransformer):
             raise ValueError("with edges_share=1 no counts are released")
         return plan.counts.deviation(_largest_size(plan.edges))
 
+    @row_wise_answer
     def transform(self, X):
         """Encode each value by its bin.
 

@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
+from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -27,7 +29,7 @@ class BinningPlan(TransformerPlan):
 
 
 class DPKBinsDiscretizer(PlannedTransformer):
-    r"""Bin continuous features into intervals whose edges are private.
+    """Bin continuous features into intervals whose edges are private.
 
     Parameters
     ----------
@@ -50,8 +52,12 @@ class DPKBinsDiscretizer(PlannedTransformer):
     strategy : {"quantile", "uniform"}, default="quantile"
         "quantile": about as many rows in each bin. "uniform": bins of equal width between the
         bounds, which must then be "auto": between declared bounds nothing is left to learn.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -59,13 +65,19 @@ class DPKBinsDiscretizer(PlannedTransformer):
         The edges of each feature's bins, the bounds outermost.
     n_bins_ : ndarray of shape (n_features,)
         The number of bins of each feature.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -94,12 +106,80 @@ class DPKBinsDiscretizer(PlannedTransformer):
     _undoes_scaling = True
     _read = read_numeric_columns
 
-    bounds: tuple | dict | str = "auto"
-    n_bins: int | str = 5
-    encode: str = "onehot"
-    strategy: str = "quantile"
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        n_bins: int | str = 5,
+        encode: str = "onehot",
+        strategy: str = "quantile",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_bins = n_bins
+        self.encode = encode
+        self.strategy = strategy
+        self.accountant = accountant
+        self.random_state = random_state
 
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         check_choice(self.encode, "encode", ("onehot", "onehot-dense", "ordinal"))
         check_choice(self.strategy, "strategy", _binning.AUTOMATIC)
         if self.strategy == "uniform" and not has_auto(self.bounds):
@@ -115,6 +195,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
             sparse_output=self.encode == "onehot",
         )
 
+    @row_wise_answer
     def transform(self, X):
         """Replace each value by its bin.
 
@@ -133,6 +214,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
             return codes.astype(np.float64)
         return _binning.one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
 
+    @private_answer
     def inverse_transform(self, X):
         """Replace each bin by its middle.
 

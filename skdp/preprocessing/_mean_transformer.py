@@ -10,6 +10,8 @@ import numpy as np
 from skdp._data._persons import MOST_PERSONS, shares_of
 from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
+from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
@@ -88,7 +90,7 @@ class MeanPlan(MechanismPlan):
 
 
 class DPMeanTransformer(BoundedColumnsTransformer):
-    r"""Centre features by noisy means.
+    """Centre features by noisy means.
 
     Values are clipped to `bounds`, in `fit` only. One joint release holds the sums of all
     features.
@@ -113,8 +115,12 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         the bounds. "noisy": a noisy count, released together with the sums, for tables whose
         very number of rows is private; the noise is larger. Where one row is replaced by
         another ("replace_one") the number of rows is public and "noisy" is refused.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -122,13 +128,19 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         Noisy means, within the bounds.
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
         The range of each feature, declared or found.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -159,8 +171,54 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     True
     """
 
-    mechanism: str = "auto"
-    count: str = "public"
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        mechanism: str = "auto",
+        count: str = "public",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.mechanism = mechanism
+        self.count = count
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
 
     def _statement(self, plan):
         is_size_public = self.count == "public"
@@ -170,7 +228,29 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             public += ("bounds",)
         return {"public": public, "is_size_public": is_size_public}
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         if shape.n_rows > LARGEST_COUNT:
             raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
         check_choice(self.count, "count", ("public", "noisy"))
@@ -232,6 +312,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         plan = self._plan_of_size(n_samples, n_features).main
         return (plan.high - plan.low) / 2 * plan.mechanism.deviation(plan.size) / n_samples
 
+    @row_wise_answer
     def transform(self, X):
         """Subtract the noisy means.
 
@@ -246,6 +327,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         """
         return read_samples(self, X) - self.mean_
 
+    @private_answer
     def inverse_transform(self, X):
         """Add the noisy means.
 

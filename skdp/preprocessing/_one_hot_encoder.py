@@ -5,6 +5,8 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
+from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._randomized_response import labels_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
 from skdp.preprocessing._categories import (
@@ -38,7 +40,7 @@ class EncoderPlan(TransformerPlan):
 
 
 class DPOneHotEncoder(PlannedTransformer):
-    r"""Encode categories as indicator columns, one for each category.
+    """Encode categories as indicator columns, one for each category.
 
     Categories are declared, or discovered by a stability threshold: those whose noisy count is
     large enough. A category that is rare or not known becomes zeros, or the category `other`.
@@ -64,8 +66,12 @@ class DPOneHotEncoder(PlannedTransformer):
         infrequent and get no column.
     sparse_output : bool, default=True
         Whether `transform` returns a CSR matrix or an array.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -85,11 +91,15 @@ class DPOneHotEncoder(PlannedTransformer):
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, where X has string names.
-    {privacy_}
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -123,14 +133,82 @@ class DPOneHotEncoder(PlannedTransformer):
     _accepts = ("categorical", "string", "allow_nan")
     _read = read_columns
 
-    categories: list | dict | np.ndarray | str | None = None
-    other: object = None
-    min_frequency: float | None = None
-    sparse_output: bool = True
-
     _may_release_nothing = True
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        categories: list | dict | np.ndarray | str | None = None,
+        other: object = None,
+        min_frequency: float | None = None,
+        sparse_output: bool = True,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.categories = categories
+        self.other = other
+        self.min_frequency = min_frequency
+        self.sparse_output = sparse_output
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
         least = _least_count(self.min_frequency, shape.n_rows)
@@ -154,6 +232,7 @@ class DPOneHotEncoder(PlannedTransformer):
             "infrequent_categories_": _infrequent(categories, counts, plan.least, self.other),
         }
 
+    @row_wise_answer
     def transform(self, X):
         """Return indicators of each row's categories.
 
@@ -174,6 +253,7 @@ class DPOneHotEncoder(PlannedTransformer):
         encoded = one_hot(bin_codes(table, bins), widths, 1.0, self.sparse_output)
         return csr_matrix(encoded) if self.sparse_output else encoded
 
+    @private_answer
     def inverse_transform(self, X):
         """Return the category of each indicator.
 

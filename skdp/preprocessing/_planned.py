@@ -7,7 +7,14 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._tables import read_samples, read_table
-from skdp.base import TableEstimator, TableShape, guarantee_of
+from skdp.base import (
+    TableEstimator,
+    TableShape,
+    guarantee_of,
+    private_answer,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
@@ -26,11 +33,9 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
     known. What a class does not say is not so.
     """
 
-    delta: float = 0.0
-
     _public = ("bounds",)
-    _row_by_row = True
 
+    @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Release statistics of each feature and charge the accountant.
 
@@ -41,7 +46,10 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
             released is a sum.
         y : None
             Ignored, present for pipelines.
-        {groups}
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
 
         Returns
         -------
@@ -50,7 +58,10 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 
         Raises
         ------
-        {raises}
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
         return self._fit(X, y, groups)
 
@@ -170,8 +181,6 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     Its plan is a `WithinBounds`, and its `_learnt` makes attributes of what that returns.
     """
 
-    bounds: tuple | dict | str = "auto"
-
     _rescales = _undoes_scaling = True
     _read = read_table
 
@@ -193,6 +202,7 @@ class CentringTransformer(BoundedColumnsTransformer):
             raise ValueError(f"one of {' and '.join(names)} must be true")
         return switches
 
+    @row_wise_answer
     def transform(self, X):
         """Subtract the middle of each feature and divide by its spread.
 
@@ -211,6 +221,7 @@ class CentringTransformer(BoundedColumnsTransformer):
             X = X - self._middle
         return X if self._spread is None else finite_doubles(X / self._spread)
 
+    @private_answer
     def inverse_transform(self, X):
         """Undo `transform`, but for clipping.
 

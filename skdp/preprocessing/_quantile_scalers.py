@@ -7,6 +7,8 @@ import numpy as np
 
 from skdp._data._parts import Rows
 from skdp._data._tables import read_samples
+from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, CentringTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._clipping import finite_doubles
@@ -22,7 +24,7 @@ LARGEST_TAIL = 0.05
 
 
 class DPMinMaxScaler(BoundedColumnsTransformer):
-    r"""Scale features to a range, by two private extreme quantiles.
+    """Scale features to a range, by two private extreme quantiles.
 
     The smallest and the largest value are those of single rows, so that no private release can
     be near them. Two quantiles take their place; beyond them values leave the range, unless
@@ -48,8 +50,12 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         rows is left out at either end: none as epsilon grows.
     clip : bool, default=False
         Whether `transform` clips to `feature_range`.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -64,13 +70,19 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         The two quantiles, in per cent.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -93,13 +105,82 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     True
     """
 
-    feature_range: tuple[float, float] = (0, 1)
-    quantile_range: tuple[float, float] | str = "auto"
-    clip: bool = False
-
     _known_range = True
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        feature_range: tuple[float, float] = (0, 1),
+        quantile_range: tuple[float, float] | str = "auto",
+        clip: bool = False,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.feature_range = feature_range
+        self.quantile_range = quantile_range
+        self.clip = clip
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         check_boolean(self.clip, "clip")
         # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
         check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
@@ -127,6 +208,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             "quantile_range_": (below, above),
         }
 
+    @row_wise_answer
     def transform(self, X):
         """Scale features.
 
@@ -144,6 +226,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         X = finite_doubles(X * self.scale_ + self.min_)
         return np.clip(X, *self.feature_range) if self.clip else X
 
+    @private_answer
     def inverse_transform(self, X):
         """Undo `transform`, but for clipping.
 
@@ -166,7 +249,7 @@ def check_quantile_range(quantile_range):
 
 
 class DPRobustScaler(CentringTransformer):
-    r"""Scale features by private medians and interquantile ranges.
+    """Scale features by private medians and interquantile ranges.
 
     Parameters
     ----------
@@ -187,8 +270,12 @@ class DPRobustScaler(CentringTransformer):
         released, with less noise.
     quantile_range : tuple of (float, float), default=(25.0, 75.0)
         The range's ends, in per cent.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -199,13 +286,19 @@ class DPRobustScaler(CentringTransformer):
         less) counts as the bounds' range. None without `with_scaling`.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -228,14 +321,83 @@ class DPRobustScaler(CentringTransformer):
     True
     """
 
-    with_centering: bool = True
-    with_scaling: bool = True
-    quantile_range: tuple[float, float] = (25.0, 75.0)
-
     _middle = property(lambda self: self.center_ if self.with_centering else None)
     _spread = property(lambda self: self.scale_ if self.with_scaling else None)
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        with_centering: bool = True,
+        with_scaling: bool = True,
+        quantile_range: tuple[float, float] = (25.0, 75.0),
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.with_centering = with_centering
+        self.with_scaling = with_scaling
+        self.quantile_range = quantile_range
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         _, with_scaling = self._switches("with_centering", "with_scaling")
         ends = check_quantile_range(self.quantile_range)
         # Three quantiles take as many levels of choices as the two ends alone.
@@ -270,7 +432,7 @@ def _magnitudes(block, low, high):
 
 
 class DPMaxAbsScaler(BoundedColumnsTransformer):
-    r"""Divide features by private upper quantiles of their magnitudes.
+    """Divide features by private upper quantiles of their magnitudes.
 
     The largest magnitude is that of a single row, so that no private release can be near it. A
     quantile takes its place; beyond it values leave [-1, 1], unless `clip` is set. Nothing is
@@ -294,8 +456,12 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         min(0.05, 12 s / n_samples) of the rows is left out: none as epsilon grows.
     clip : bool, default=False
         Whether `transform` clips to [-1, 1].
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -308,13 +474,19 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         The quantile, in per cent.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -335,12 +507,80 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     True
     """
 
-    quantile: float | str = "auto"
-    clip: bool = False
-
     _undoes_scaling, _known_range = False, True
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        quantile: float | str = "auto",
+        clip: bool = False,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.quantile = quantile
+        self.clip = clip
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         check_boolean(self.clip, "clip")
 
         def planned(share):
@@ -358,6 +598,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             "quantile_": 100.0 * float(plan.main.quantiles[0]),
         }
 
+    @row_wise_answer
     def transform(self, X):
         """Scale features.
 
@@ -373,6 +614,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         X = self._clipped(X) / self.scale_
         return np.clip(X, -1.0, 1.0) if self.clip else X
 
+    @private_answer
     def inverse_transform(self, X):
         """Undo `transform`, but for clipping.
 

@@ -4,6 +4,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._data._tables import read_samples
+from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._validation import check_choice, check_integer, is_auto
@@ -18,7 +20,7 @@ LEAST_SHARE = 1e-7
 
 
 class DPQuantileTransformer(BoundedColumnsTransformer):
-    r"""Map features to a uniform or normal distribution, by many private quantiles.
+    """Map features to a uniform or normal distribution, by many private quantiles.
 
     A value is mapped to the share of the rows below it, interpolated between noisy quantiles that
     start and end with the bounds.
@@ -41,8 +43,12 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         the numbers of rows and features, epsilon and delta alone.
     output_distribution : {"uniform", "normal"}, default="uniform"
         What features are mapped to. The normal one ends at -5.2 and 5.2.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -54,13 +60,19 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         Number of quantiles.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -84,12 +96,80 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     True
     """
 
-    n_quantiles: int | str = "auto"
-    output_distribution: str = "uniform"
-
     _rescales, _known_range = False, True
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        n_quantiles: int | str = "auto",
+        output_distribution: str = "uniform",
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_quantiles = n_quantiles
+        self.output_distribution = output_distribution
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         check_choice(self.output_distribution, "output_distribution", ("uniform", "normal"))
 
         def planned(n_quantiles):
@@ -114,6 +194,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             "n_quantiles_": len(quantiles),
         }
 
+    @row_wise_answer
     def transform(self, X):
         """Map features to the output distribution.
 
@@ -137,6 +218,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             return shares
         return ndtri(np.clip(shares, LEAST_SHARE, 1.0 - LEAST_SHARE))
 
+    @private_answer
     def inverse_transform(self, X):
         """Map values of the output distribution to those of the features.
 

@@ -7,7 +7,14 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.base import PrivateRelease, TableEstimator
+from skdp.base import (
+    PrivateRelease,
+    TableEstimator,
+    plans_for_groups,
+    private_answer,
+    private_fit_method,
+)
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._stages import one_stage
@@ -127,8 +134,20 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     _accepts = ("string", "allow_nan")
     _read = read_columns
 
-    categories: list | dict | np.ndarray | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        categories: list | dict | np.ndarray | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.categories = categories
+        self.accountant = accountant
+        self.random_state = random_state
 
+    @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Check the parameters against the number of columns.
 
@@ -138,7 +157,10 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             Rows; their values are not used.
         y : None
             Ignored, present for pipelines.
-        {groups}
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
 
         Returns
         -------
@@ -162,6 +184,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         fit.publish(plan, **said, categories_=plan.categories)
         self._plan, self._fitted_with = plan, self._statement_depends_on()
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
         """Return what one `transform` of a table of that shape will release.
 
@@ -190,6 +213,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         mechanism = JointMechanism(tuple(columns), epsilon)
         return ColumnwiseResponse(mechanism=mechanism, categories=categories)
 
+    @private_answer
     def transform(self, X):
         """Charge, and report each row's categories.
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from skdp.base import plans_for_groups, private_fit_method
+from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import CentringTransformer, plan_columns
 from skdp.stats._moments import MomentsPlan
 
 
 class DPStandardScaler(CentringTransformer):
-    r"""Standardise features by noisy means and variances.
+    """Standardise features by noisy means and variances.
 
     Values are clipped to `bounds`. One joint release holds the sums and the
     sums of squares of all features.
@@ -29,8 +31,12 @@ class DPStandardScaler(CentringTransformer):
     with_std : bool, default=True
         Whether `transform` divides by the standard deviation. Without it only the means are
         released, with less noise.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -45,13 +51,19 @@ class DPStandardScaler(CentringTransformer):
         None without `with_std`.
     scale_ : ndarray of shape (n_features,) or None
         Square roots of `var_`.
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -75,13 +87,81 @@ class DPStandardScaler(CentringTransformer):
 
     _of_shape_if_auto = ("bounds",)
 
-    with_mean: bool = True
-    with_std: bool = True
-
     _middle = property(lambda self: self.mean_ if self.with_mean else None)
     _spread = property(lambda self: self.scale_ if self.with_std else None)
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bounds: tuple | dict | str = "auto",
+        with_mean: bool = True,
+        with_std: bool = True,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Release statistics of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
+        y : None
+            Ignored, present for pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
+
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         _, with_std = self._switches("with_mean", "with_std")
 
         return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=2 if with_std else 1)

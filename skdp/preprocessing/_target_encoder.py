@@ -8,6 +8,8 @@ from skdp._data._columns import read_columns, split_by_column
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import read_numeric_target, read_target
+from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
 from skdp.preprocessing._categories import (
@@ -31,7 +33,7 @@ DISCOVERY_SHARE = 0.5
 
 
 class DPTargetEncoder(PlannedTransformer):
-    r"""Encode each category by a private mean of the target, shrunk towards the overall mean.
+    """Encode each category by a private mean of the target, shrunk towards the overall mean.
 
     One joint release holds, for each category of each column, noisy sums from which the number of
     its rows and the mean of their targets follow. Of classes, the mean is the share of the second
@@ -57,8 +59,12 @@ class DPTargetEncoder(PlannedTransformer):
     smooth : float, default=10.0
         By how many rows of the overall mean each category's mean is shrunk, at least 0, as in
         scikit-learn. Noise shrinks it further, as much as its known variance calls for.
-    {accountant}
-    {random_state}
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Attributes
     ----------
@@ -77,11 +83,15 @@ class DPTargetEncoder(PlannedTransformer):
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, where X has string names.
-    {privacy_}
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
@@ -116,11 +126,28 @@ class DPTargetEncoder(PlannedTransformer):
     _public = ("categories", "target_bounds")
     _also_public = ("the label set",)
 
-    categories: list | dict | np.ndarray | str | None = None
-    target_bounds: tuple[float, float] | None = None
-    classes: list | np.ndarray | None = None
-    smooth: float = 10.0
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        categories: list | dict | np.ndarray | str | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        classes: list | np.ndarray | None = None,
+        smooth: float = 10.0,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.categories = categories
+        self.target_bounds = target_bounds
+        self.classes = classes
+        self.smooth = smooth
+        self.accountant = accountant
+        self.random_state = random_state
 
+    @private_fit_method
     def fit(self, X, y, *, groups=None):
         """Release noisy sums of each category and charge the accountant.
 
@@ -130,7 +157,10 @@ class DPTargetEncoder(PlannedTransformer):
             Rows, of numbers, strings or other labels.
         y : array-like of shape (n_samples,)
             Targets: numbers with `target_bounds`, else class labels.
-        {groups}
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
 
         Returns
         -------
@@ -139,7 +169,10 @@ class DPTargetEncoder(PlannedTransformer):
 
         Raises
         ------
-        {raises}
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
         return self._fit(X, y, groups)
 
@@ -148,7 +181,29 @@ class DPTargetEncoder(PlannedTransformer):
             return check_classes(self.classes, read_target(self, y, n_rows))
         return None, read_numeric_target(self, y, n_rows)
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table, with its labels unless `classes` declares them. Where the
+            number of rows or of columns is None, the plan's event holds for every shape, and
+            parameters that need no shape are checked all the same.
+        guarantee : Guarantee
+            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            Made from public information only: no data, no charge, no noise.
+
+        Raises
+        ------
+        ValueError
+            If `fit` would refuse a parameter.
+        """
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
         found, rest = None, guarantee
@@ -185,6 +240,7 @@ class DPTargetEncoder(PlannedTransformer):
             raise ValueError("give target_bounds for a continuous target, or classes, not both")
         return Outcomes(*check_target_bounds(self.target_bounds), None)
 
+    @row_wise_answer
     def transform(self, X):
         """Replace categories by their encodings.
 

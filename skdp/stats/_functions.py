@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from inspect import get_annotations, signature
-from typing import Literal, TypedDict, Unpack, get_args, get_type_hints
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,114 +15,7 @@ from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, 
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import check_rows, release, shaped
 from skdp.utils._dask import in_one_run
-from skdp.utils._docstrings import documented, entries
 from skdp.utils._validation import is_auto
-
-
-class ChoiceTerms(TypedDict, total=False):
-    """What every statistic takes, with the defaults of `release`.
-
-    Parameters
-    ----------
-    a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
-    epsilon : float, default=1.0
-        What the release costs, positive.
-    """
-
-    groups: ArrayLike | None
-    accountant: PrivacyAccountant | None
-    random_state: int | None
-
-
-class Terms(ChoiceTerms, total=False):
-    """What a statistic with noise takes.
-
-    Parameters
-    ----------
-    delta : float, default=0.0
-        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
-    """
-
-    delta: float
-
-
-class CountTerms(Terms, total=False):
-    """What counts take.
-
-    Parameters
-    ----------
-    delta : float, default=0.0
-        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
-        smaller.
-    """
-
-
-class BoundedTerms(Terms, total=False):
-    """What a statistic within bounds takes.
-
-    Parameters
-    ----------
-    bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
-        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
-        in the same charge.
-    """
-
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"]
-
-
-class ColumnTerms(BoundedTerms, total=False):
-    """What a statistic of each column takes.
-
-    Parameters
-    ----------
-    axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
-    """
-
-    axis: int | None
-
-
-class QuantileTerms(ColumnTerms, total=False):
-    """What quantiles take.
-
-    Parameters
-    ----------
-    delta : float, default=0.0
-        In [0, 1). A positive delta composes the choices more tightly; it helps where there are
-        many.
-    """
-
-
-class MomentTerms(ColumnTerms, total=False):
-    """What a statistic takes that can leave missing values out.
-
-    Parameters
-    ----------
-    nan_policy : {"raise", "omit"}, default="raise"
-        "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
-        column, is then in the same release. This makes its noise larger, but not that of `dp_mean`
-        under the replacement of a row.
-    """
-
-    nan_policy: Literal["raise", "omit"]
-
-
-def _statistic(function):
-    """Complete a statistic's docstring, and its signature by its terms one by one."""
-    shown = signature(function)
-    *own, terms = shown.parameters.values()
-    (kind,) = get_args(get_type_hints(function)[terms.name])
-    kinds = get_annotations(kind)
-    for source in (_release_columns, _release_moments, release):
-        for name, each in signature(source).parameters.items():
-            if name in kinds:
-                own.append(each.replace(annotation=kinds[name].__forward_arg__))
-    own.sort(key=lambda each: (each.kind, each.name != "delta"))
-    function.__signature__ = shown.replace(parameters=own)
-    parts = entries(ChoiceTerms, Terms, BoundedTerms, ColumnTerms, MomentTerms, kind)
-    return in_one_run(documented(**parts)(function))
 
 
 def _release_columns(name, a, plan, chosen, gaps="raise", /, *, bounds="auto", axis=None, **terms):
@@ -138,8 +30,19 @@ def _release_moments(name, a, n_moments, *, nan_policy="raise", **terms):
     return _release_columns(name, a, plan, n_moments - 1, nan_policy, **terms)
 
 
-@_statistic
-def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> float | np.ndarray:
+@in_one_run
+def dp_mean(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    nan_policy: Literal["raise", "omit"] = "raise",
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Mean with differential privacy.
 
     The noisy sum of the values' distances from the middle of the bounds, over the public number of
@@ -147,15 +50,32 @@ def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) ->
 
     Parameters
     ----------
-    {a}
-    {epsilon}
-    {delta}
-    {bounds}
-    {axis}
-    {nan_policy}
-    {groups}
-    {accountant}
-    {random_state}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    nan_policy : {"raise", "omit"}, default="raise"
+        "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
+        column, is then in the same release. This makes its noise larger, but not that of `dp_mean`
+        under the replacement of a row.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -164,7 +84,10 @@ def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) ->
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -174,11 +97,34 @@ def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) ->
     >>> bool(abs(dp_mean(ages, epsilon=1.0, bounds=(17, 90)) - ages.mean()) < 1.0)
     True
     """
-    return _release_moments("dp_mean", a, 1, epsilon=epsilon, **terms)
+    return _release_moments(
+        "dp_mean",
+        a,
+        1,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        axis=axis,
+        nan_policy=nan_policy,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
-@_statistic
-def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> float | np.ndarray:
+@in_one_run
+def dp_var(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    nan_policy: Literal["raise", "omit"] = "raise",
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
 
     One release of noisy sums and sums of squares. It is (`epsilon`, `delta`)-DP under the
@@ -186,15 +132,32 @@ def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> 
 
     Parameters
     ----------
-    {a}
-    {epsilon}
-    {delta}
-    {bounds}
-    {axis}
-    {nan_policy}
-    {groups}
-    {accountant}
-    {random_state}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    nan_policy : {"raise", "omit"}, default="raise"
+        "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
+        column, is then in the same release. This makes its noise larger, but not that of `dp_mean`
+        under the replacement of a row.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -204,7 +167,10 @@ def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> 
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -214,11 +180,33 @@ def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> 
     >>> bool(abs(dp_var(ages, epsilon=1.0, bounds=(17, 90)) / ages.var() - 1) < 0.1)
     True
     """
-    return _release_moments("dp_var", a, 2, epsilon=epsilon, **terms)
+    return _release_moments(
+        "dp_var",
+        a,
+        2,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        axis=axis,
+        nan_policy=nan_policy,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
-@_statistic
-def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
+@in_one_run
+def dp_sum(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Sum with differential privacy.
 
     Under add/remove a null row counts as 0, and the noise is made for the larger magnitude of the
@@ -227,14 +215,28 @@ def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> 
 
     Parameters
     ----------
-    {a}
-    {epsilon}
-    {delta}
-    {bounds}
-    {axis}
-    {groups}
-    {accountant}
-    {random_state}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -242,7 +244,10 @@ def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> 
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -252,12 +257,31 @@ def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> 
     >>> bool(abs(dp_sum(hours, epsilon=1.0, bounds=(0, 24)) - hours.sum()) < 1000)
     True
     """
-    return _release_columns("dp_sum", a, SumPlan, ..., epsilon=epsilon, **terms)
+    return _release_columns(
+        "dp_sum",
+        a,
+        SumPlan,
+        ...,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        axis=axis,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
-@_statistic
+@in_one_run
 def dp_count(
-    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[CountTerms]
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    axis: int | None = None,
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> int | np.ndarray:
     """Number of values that are not zero, as `numpy.count_nonzero`, with differential privacy.
 
@@ -266,13 +290,25 @@ def dp_count(
 
     Parameters
     ----------
-    {a}
-    {epsilon}
-    {delta}
-    {axis}
-    {groups}
-    {accountant}
-    {random_state}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
+        smaller.
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -281,7 +317,10 @@ def dp_count(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -292,18 +331,33 @@ def dp_count(
     True
     """
     X, flat = check_rows(a, axis)
-    return shaped(release("dp_count", X, CountPlan, epsilon=epsilon, **terms), flat)
+    return shaped(
+        release(
+            "dp_count",
+            X,
+            CountPlan,
+            epsilon=epsilon,
+            delta=delta,
+            groups=groups,
+            accountant=accountant,
+            random_state=random_state,
+        ),
+        flat,
+    )
 
 
-@_statistic
+@in_one_run
 def dp_histogram(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
+    delta: float = 0.0,
     bins: int | ArrayLike = 10,
     range: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    **terms: Unpack[CountTerms],
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Histogram with differential privacy.
 
@@ -313,9 +367,13 @@ def dp_histogram(
 
     Parameters
     ----------
-    {a}
-    {epsilon}
-    {delta}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
+        smaller.
     bins : int or array-like of shape (n_bins + 1,), default=10
         How many bins of one width there are, or their edges, which must not be computed from the
         data.
@@ -323,10 +381,18 @@ def dp_histogram(
         What the bins span, numbers or arrays of shape (n_columns,); not read where `bins` are
         edges. It must not be computed from the data. "auto" spends a fifth of epsilon on
         `estimate_bounds`, in the same charge.
-    {axis}
-    {groups}
-    {accountant}
-    {random_state}
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -336,7 +402,10 @@ def dp_histogram(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -350,20 +419,33 @@ def dp_histogram(
     True
     """
     X, flat = check_rows(a, axis)
-    terms |= {"epsilon": epsilon, "joint": False}
-    counts, edges = _release_histogram("dp_histogram", X, bins, range, **terms)
+    counts, edges = _release_histogram(
+        "dp_histogram",
+        X,
+        bins,
+        range,
+        joint=False,
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
 
-@_statistic
+@in_one_run
 def dp_histogram2d(
     x: ArrayLike,
     y: ArrayLike,
     epsilon: float = 1.0,
     *,
+    delta: float = 0.0,
     bins: int | Sequence[int | ArrayLike] = 10,
     range: object = "auto",
-    **terms: Unpack[CountTerms],
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Histogram of two columns with differential privacy, as `numpy.histogram2d`.
 
@@ -374,16 +456,26 @@ def dp_histogram2d(
     ----------
     x, y : array-like of shape (n_rows,)
         Finite numbers. The number of rows is public.
-    {epsilon}
-    {delta}
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
+        smaller.
     bins : int, or pair of int or array-like, default=10
         The numbers of bins, or edges, of x and y.
     range : "auto" or pair of (low, high), default="auto"
         What the bins of x and of y span; not read where `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
-    {groups}
-    {accountant}
-    {random_state}
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -393,7 +485,10 @@ def dp_histogram2d(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -408,18 +503,31 @@ def dp_histogram2d(
     if not all(flat for _, flat in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
     X = np.hstack([column for column, _ in columns])
-    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, epsilon=epsilon, **terms)
+    counts, edges = _release_histogram(
+        "dp_histogram2d",
+        X,
+        bins,
+        range,
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
     return counts, *edges
 
 
-@_statistic
+@in_one_run
 def dp_histogramdd(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
+    delta: float = 0.0,
     bins: int | Sequence[int | ArrayLike] = 10,
     range: object = "auto",
-    **terms: Unpack[CountTerms],
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Histogram of several columns together with differential privacy, as `numpy.histogramdd`.
 
@@ -430,16 +538,26 @@ def dp_histogramdd(
     ----------
     a : array-like of shape (n_rows, n_columns)
         Finite numbers. A row is what is protected; the number of rows is public.
-    {epsilon}
-    {delta}
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
+        smaller.
     bins : int, or sequence of int or array-like, default=10
         The number of bins, or the edges, of each column.
     range : "auto" or sequence of (low, high), default="auto"
         What the bins of each column span; not read where `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
-    {groups}
-    {accountant}
-    {random_state}
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -449,7 +567,10 @@ def dp_histogramdd(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -461,7 +582,17 @@ def dp_histogramdd(
     (2, 3, 4)
     """
     X, _ = check_rows(a, 0)
-    return _release_histogram("dp_histogramdd", X, bins, range, epsilon=epsilon, **terms)
+    return _release_histogram(
+        "dp_histogramdd",
+        X,
+        bins,
+        range,
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
 def _release_histogram(name, X, bins, range, *, joint=True, **terms):
@@ -480,9 +611,18 @@ def _release_histogram(name, X, bins, range, *, joint=True, **terms):
     return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
 
 
-@_statistic
+@in_one_run
 def dp_quantile(
-    a: ArrayLike, q: ArrayLike, epsilon: float = 1.0, **terms: Unpack[QuantileTerms]
+    a: ArrayLike,
+    q: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> float | np.ndarray:
     """Quantiles with differential privacy.
 
@@ -492,16 +632,31 @@ def dp_quantile(
 
     Parameters
     ----------
-    {a}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
     q : float or array-like of shape (n_quantiles,)
         Numbers in [0, 1].
-    {epsilon}
-    {delta}
-    {bounds}
-    {axis}
-    {groups}
-    {accountant}
-    {random_state}
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). A positive delta composes the choices more tightly; it helps where there are
+        many.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -510,7 +665,10 @@ def dp_quantile(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     References
     ----------
@@ -527,25 +685,60 @@ def dp_quantile(
     True
     """
     plan, chosen = partial(QuantilePlan, quantiles=q), ... if np.ndim(q) else 0
-    return _release_columns("dp_quantile", a, plan, chosen, epsilon=epsilon, **terms)
+    return _release_columns(
+        "dp_quantile",
+        a,
+        plan,
+        chosen,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        axis=axis,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
-@_statistic
+@in_one_run
 def dp_median(
-    a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[QuantileTerms]
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> float | np.ndarray:
     """Median with differential privacy: `dp_quantile` for q = 0.5.
 
     Parameters
     ----------
-    {a}
-    {epsilon}
-    {delta}
-    {bounds}
-    {axis}
-    {groups}
-    {accountant}
-    {random_state}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). A positive delta composes the choices more tightly; it helps where there are
+        many.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -553,7 +746,10 @@ def dp_median(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -564,12 +760,31 @@ def dp_median(
     True
     """
     plan = partial(QuantilePlan, quantiles=0.5)
-    return _release_columns("dp_median", a, plan, 0, epsilon=epsilon, **terms)
+    return _release_columns(
+        "dp_median",
+        a,
+        plan,
+        0,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        axis=axis,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
-@_statistic
+@in_one_run
 def estimate_bounds(
-    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[CountTerms]
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    axis: int | None = None,
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Bounds of columns, with differential privacy.
 
@@ -583,13 +798,25 @@ def estimate_bounds(
 
     Parameters
     ----------
-    {a}
-    {epsilon}
-    {delta}
-    {axis}
-    {groups}
-    {accountant}
-    {random_state}
+    a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
+        smaller.
+    axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -600,7 +827,10 @@ def estimate_bounds(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     References
     ----------
@@ -616,5 +846,14 @@ def estimate_bounds(
     (16.0, 96.0)
     """
     X, flat = check_rows(a, axis)
-    low, high = release("estimate_bounds", X, BoundsPlan, epsilon=epsilon, **terms)
+    low, high = release(
+        "estimate_bounds",
+        X,
+        BoundsPlan,
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
     return shaped(low, flat), shaped(high, flat)

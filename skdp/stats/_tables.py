@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Unpack
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,17 +13,27 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from skdp._data._columns import check_label_kinds
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._tables import target_array
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._functions import BoundedTerms, ChoiceTerms, CountTerms, _statistic
 from skdp.stats._moments import HistogramPlan, ModePlan
 from skdp.stats._release import check_rows, release
 from skdp.stats._second_moment import CovariancePlan
+from skdp.utils._dask import in_one_run
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import project_on_simplex
 
 
-@_statistic
-def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTerms]) -> np.ndarray:
+@in_one_run
+def dp_covariance(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> np.ndarray:
     """Covariances of columns with differential privacy, as `numpy.cov` with ``rowvar=False``.
 
     One release of the noisy second moments and means of all columns. It is
@@ -33,14 +43,25 @@ def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTer
     ----------
     a : array-like of shape (n_rows, n_columns)
         Finite numbers. A row is what is protected; the number of rows is public.
-    {epsilon}
+    epsilon : float, default=1.0
+        What the release costs, positive.
     delta : float, default=0.0
         In [0, 1). 0 adds noise whose norm has a Gamma distribution, a positive delta Gaussian
         noise, which is smaller where there are several columns.
-    {bounds}
-    {groups}
-    {accountant}
-    {random_state}
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -51,7 +72,10 @@ def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTer
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -63,12 +87,30 @@ def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTer
     >>> bool(np.abs(noisy - np.cov(X, rowvar=False)).max() < 0.01)
     True
     """
-    correlation, spread = _release_covariance("dp_covariance", a, epsilon=epsilon, **terms)
+    correlation, spread = _release_covariance(
+        "dp_covariance",
+        a,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
     return correlation * np.outer(spread, spread)
 
 
-@_statistic
-def dp_correlation(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTerms]) -> np.ndarray:
+@in_one_run
+def dp_correlation(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> np.ndarray:
     """Correlations of columns with differential privacy, as `numpy.corrcoef` of their transpose.
 
     They are computed from the release of `dp_covariance`.
@@ -77,13 +119,24 @@ def dp_correlation(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTe
     ----------
     a : array-like of shape (n_rows, n_columns)
         Finite numbers. A row is what is protected; the number of rows is public.
-    {epsilon}
+    epsilon : float, default=1.0
+        What the release costs, positive.
     delta : float, default=0.0
         In [0, 1); as of `dp_covariance`.
-    {bounds}
-    {groups}
-    {accountant}
-    {random_state}
+    bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -92,7 +145,10 @@ def dp_correlation(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTe
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -103,7 +159,16 @@ def dp_correlation(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTe
     >>> bool(abs(dp_correlation(X, epsilon=1.0, bounds=(0, 1))[0, 1] - 0.5**0.5) < 0.1)
     True
     """
-    return _release_covariance("dp_correlation", a, epsilon=epsilon, **terms)[0]
+    return _release_covariance(
+        "dp_correlation",
+        a,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )[0]
 
 
 def _release_covariance(name, a, *, bounds="auto", **terms):
@@ -122,14 +187,17 @@ def _codes(labels, categories, name):
     return category_codes(labels, known), known
 
 
-@_statistic
+@in_one_run
 def dp_crosstab(
     index: ArrayLike,
     columns: ArrayLike,
     epsilon: float = 1.0,
     *,
+    delta: float = 0.0,
     categories: tuple[Sequence, Sequence],
-    **terms: Unpack[CountTerms],
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> object:
     """Contingency table of two columns of labels with differential privacy, as `pandas.crosstab`.
 
@@ -141,13 +209,23 @@ def dp_crosstab(
     index, columns : array-like of shape (n_rows,)
         Labels, paired by position; two Series must have the same index, which is public. The number
         of rows is public.
-    {epsilon}
-    {delta}
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
+        smaller.
     categories : tuple of (sequence, sequence)
         The labels of the table's rows and of its columns, declared, never read off the data.
-    {groups}
-    {accountant}
-    {random_state}
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -158,7 +236,10 @@ def dp_crosstab(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Examples
     --------
@@ -181,7 +262,17 @@ def dp_crosstab(
     X = np.column_stack(codes).astype(np.float64)
     bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)
     plan = partial(CrosstabPlan, bins=bins, joint=True)
-    counts = release("dp_crosstab", X, plan, (0.0, 1.0), epsilon=epsilon, **terms)
+    counts = release(
+        "dp_crosstab",
+        X,
+        plan,
+        (0.0, 1.0),
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
     if not hasattr(index, "iloc"):
         return counts
     from pandas import DataFrame, Index
@@ -219,9 +310,15 @@ def nearest_counts(noisy, most):
     return np.diff(sums, prepend=0.0).astype(np.int64).reshape(noisy.shape)
 
 
-@_statistic
+@in_one_run
 def dp_mode(
-    a: ArrayLike, epsilon: float = 1.0, *, categories: Sequence, **terms: Unpack[ChoiceTerms]
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    categories: Sequence,
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
 ) -> object:
     """Most frequent label with differential privacy.
 
@@ -232,12 +329,20 @@ def dp_mode(
     ----------
     a : array-like of shape (n_rows,)
         Labels. The number of rows is public.
-    {epsilon}
+    epsilon : float, default=1.0
+        What the release costs, positive.
     categories : sequence
         The labels that can be the answer, declared, never read off the data.
-    {groups}
-    {accountant}
-    {random_state}
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
 
     Returns
     -------
@@ -246,7 +351,10 @@ def dp_mode(
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     References
     ----------
@@ -261,5 +369,14 @@ def dp_mode(
     """
     codes, known = _codes(a, categories, "a")
     plan = partial(ModePlan, n_categories=len(known))
-    place = release("dp_mode", codes[:, np.newaxis], plan, epsilon=epsilon, delta=0.0, **terms)
+    place = release(
+        "dp_mode",
+        codes[:, np.newaxis],
+        plan,
+        epsilon=epsilon,
+        delta=0.0,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
     return known[place : place + 1].tolist()[0]

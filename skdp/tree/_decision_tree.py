@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from skdp.base import private_fit_method
 from skdp.gam._additive import N_BINS, RawTableModel
 from skdp.gam._models import RawTableClassifier
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import shape_functions
+from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._binning import input_names
 from skdp.utils._validation import check_integer, check_verbose
 from skdp.utils._values import FrozenValue
@@ -176,16 +178,7 @@ class TreePlan(AdditivePlan):
 
 
 class PrivateTrees(RawTableModel):
-    """The plan of trees, and scores from `trees_` and `intercept_`.
-
-    Attributes
-    ----------
-    noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
-    """
-
-    verbose: int = 0
+    """The plan of trees, and scores from `trees_` and `intercept_`."""
 
     def _plan(self, task, shape, guarantee, kind=TreePlan, **more):
         check_verbose(self.verbose)
@@ -211,7 +204,7 @@ class PrivateTrees(RawTableModel):
 
 
 class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
-    r"""Classifier by one tree, grown on private curves.
+    """Classifier by one tree, grown on private curves.
 
     Noisy gradients find a curve for each column, as in `DPAdditiveClassifier`. A tree is cut where
     these curves say that rows differ most, which costs nothing more. Then noisy gradients find the
@@ -220,17 +213,39 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
-    {bounds}
-    {categories}
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list or "auto", default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own. A frame's column of objects is one of labels unless `bounds` names it.
     max_depth : int, default=6
         How many tests lead to a leaf, from 1 to 12.
-    {classes}
-    {class_weight}
-    {accountant}
-    {random_state}
-    {verbose}
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
+        2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
+        scikit-learn's callbacks (1.9 and later, ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
@@ -240,15 +255,24 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         What is added to the value of a leaf.
     shape_functions_ : list of ShapeFunction
         Of each column its cells. Their values are 0: the tree alone makes scores.
-    {noise_multiplier_}
-    {classes_}
-    {n_features_in_}
-    {feature_names_in_}
-    {privacy_}
+    noise_multiplier_ : float or None
+        The scale of the noise of all steps, were they one, over what one row, or person, moves
+        their gradient by. None with delta = 0, where no gradient is noisy.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
 
     Raises
     ------
-    {raises}
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     See Also
     --------
@@ -278,6 +302,56 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     True
     """
 
-    max_depth: int = 6
-    classes: list | np.ndarray | None = None
-    class_weight: dict | None = None
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: tuple | dict | str = "auto",
+        categories: dict | list | str | None = None,
+        max_depth: int = 6,
+        classes: list | np.ndarray | None = None,
+        class_weight: dict | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.max_depth = max_depth
+        self.classes = classes
+        self.class_weight = class_weight
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @private_fit_method
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        y : array-like of shape (n_samples,)
+            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        return self._fit(X, y, groups)
