@@ -44,8 +44,13 @@ class ClippableLoss(FrozenValue, ABC):
     weights_shape = ()
     target_bounds = curvature_bound = REQUIRED
 
-    curvature_rank = property(lambda self: math.prod(self.weights_shape))
-    trace_bound = property(lambda self: self.curvature_rank * self.curvature_bound)
+    @property
+    def curvature_rank(self):
+        return math.prod(self.weights_shape)
+
+    @property
+    def trace_bound(self):
+        return self.curvature_rank * self.curvature_bound
 
     @abstractmethod
     def value(self, scores, y):
@@ -105,5 +110,10 @@ class LossOfClasses(LossOfLabels, BoundedLoss):
 
     n_classes: int
 
-    weights_shape = property(lambda self: (self.n_classes,))
-    curvature_rank = property(lambda self: self.n_classes - 1)
+    @property
+    def weights_shape(self):
+        return (self.n_classes,)
+
+    @property
+    def curvature_rank(self):
+        return self.n_classes - 1

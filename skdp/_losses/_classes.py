@@ -106,7 +106,9 @@ class BinaryHuberisedHingeLoss(LossOfLabels, BoundedLoss):
         """Bound what rounding of the margin does to a residual, which is steep by 1 / h."""
         return RESIDUAL_ROUNDINGS * (1.0 + 1.0 / self.h)
 
-    curvature_bound = property(lambda self: 0.5 / self.h)
+    @property
+    def curvature_bound(self):
+        return 0.5 / self.h
 
     def value(self, scores, y):
         z = np.where(y > 0.5, scores, -scores)
@@ -150,7 +152,9 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         """Bound what rounding of the margins does to a residual, which is steep by 1 / h."""
         return RESIDUAL_ROUNDINGS * self.n_classes * (1.0 + 1.0 / self.h)
 
-    curvature_bound = property(lambda self: 1.0 / self.h)
+    @property
+    def curvature_bound(self):
+        return 1.0 / self.h
 
     def value(self, scores, y):
         m, rows = self._with_margin(scores, y), np.arange(len(y))
@@ -274,7 +278,10 @@ class OneVersusRestLoss(LossOfLabels):
     loss: ClippableLoss
     n_classes: int
 
-    weights_shape = property(lambda self: (self.n_classes,))
+    @property
+    def weights_shape(self):
+        return (self.n_classes,)
+
     curvature_bound = _same("curvature_bound")
 
     def value(self, scores, y):

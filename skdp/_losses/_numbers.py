@@ -62,8 +62,13 @@ class ClippedPoissonLoss(BoundedLoss):
         r"""Below the corner :math:`e^s \le y + G`."""
         return 2.0 * self.high
 
-    slope_bound = property(lambda self: self.high)
-    target_bounds = property(lambda self: (0.0, self.high))
+    @property
+    def slope_bound(self):
+        return self.high
+
+    @property
+    def target_bounds(self):
+        return (0.0, self.high)
 
     def value_at_zero(self):
         return max(1.0, 1.0 - self.high + float(xlogy(self.high, self.high)))

@@ -6,7 +6,6 @@ into a step.
 """
 
 import math
-from operator import attrgetter
 
 import numpy as np
 
@@ -42,7 +41,9 @@ class PoissonBatches(FrozenValue):
             raise ValueError(f"rate={self.rate!r} is too small: batches would all be empty")
 
     # The largest batch there can be.
-    largest = property(attrgetter("n_rows"))
+    @property
+    def largest(self):
+        return self.n_rows
 
     @property
     def rule(self):
@@ -50,7 +51,9 @@ class PoissonBatches(FrozenValue):
         rate = f"with probability {self.rate:.4g}, independently"
         return UnitText(lambda unit: f"each {unit} {rate}")
 
-    expected_size = property(lambda self: self.rate * self.n_rows)
+    @property
+    def expected_size(self):
+        return self.rate * self.n_rows
 
     @property
     def _scale(self):
@@ -115,7 +118,13 @@ class FixedSizeBatches(FrozenValue):
     def __post_init__(self):
         check_integer(self.size, "size", 1, self.n_rows)
 
-    largest = expected_size = property(attrgetter("size"))
+    @property
+    def largest(self):
+        return self.size
+
+    @property
+    def expected_size(self):
+        return self.largest
 
     @property
     def rule(self):
@@ -173,7 +182,14 @@ class FullBatches(FrozenValue):
 
     n_rows: int
 
-    largest = expected_size = property(attrgetter("n_rows"))
+    @property
+    def largest(self):
+        return self.n_rows
+
+    @property
+    def expected_size(self):
+        return self.largest
+
     rule = UnitText(lambda unit: f"all {unit}s")
 
     def draw(self, n_steps, stream):

@@ -7,7 +7,6 @@ many steps as the condition number asks for.
 
 import math
 from dataclasses import replace
-from operator import attrgetter
 
 from skdp._sgd._linear_check import LinearCheck
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
@@ -80,7 +79,9 @@ class Task(FrozenValue):
     spread_from: str | None = None
     least_kept: float = 0.0
 
-    n_outputs = property(lambda self: math.prod(self.loss.weights_shape))
+    @property
+    def n_outputs(self):
+        return math.prod(self.loss.weights_shape)
 
     def check(self, norm, n_features, n_rows, alpha):
         """Return the check of weights that were fitted under a penalty, in one step or in none.
@@ -136,16 +137,24 @@ class Problem(FrozenValue, kw_only=True):
     centre_deviation: float = math.inf
 
     # It decides the law of the noise and what is clipped.
-    delta = property(attrgetter("guarantee.delta"))
+    @property
+    def delta(self):
+        return self.guarantee.delta
 
     # The number of features, the constant one included.
-    n_features = property(lambda self: self.n_columns + (self.constant > 0))
+    @property
+    def n_features(self):
+        return self.n_columns + (self.constant > 0)
 
     # The number of weights.
-    size = property(lambda self: self.task.n_outputs * self.n_features)
+    @property
+    def size(self):
+        return self.task.n_outputs * self.n_features
 
     # The number of weights, one constant feature included.
-    most_weights = property(lambda self: (self.n_columns + 1) * self.task.n_outputs)
+    @property
+    def most_weights(self):
+        return (self.n_columns + 1) * self.task.n_outputs
 
     @property
     def curvature(self):

@@ -7,7 +7,6 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 
 import math
 from fractions import Fraction
-from operator import attrgetter
 
 from skdp.mechanisms._gaussian import sigma_in_steps
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
@@ -46,7 +45,9 @@ class _GridNoise(FrozenValue):
             )
 
     # The scale of the noise that is drawn: `scale`, raised for the rounding.
-    drawn_scale = property(lambda self: self.step * self.scale_in_steps)
+    @property
+    def drawn_scale(self):
+        return self.step * self.scale_in_steps
 
     def draw(self, n_steps, stream):
         """Yield independent noise vectors.
@@ -109,7 +110,11 @@ class GaussianNoise(_GridNoise):
     """
 
     law = "Gaussian"
-    deviation = property(attrgetter("scale"))
+
+    @property
+    def deviation(self):
+        return self.scale
+
     _sample = staticmethod(discrete_gaussian)
     _largest = 0.5 * LARGEST_SCALE
 
@@ -145,7 +150,11 @@ class LaplaceNoise(_GridNoise):
     """
 
     law = "Laplace"
-    deviation = property(lambda self: math.sqrt(2.0) * self.scale)
+
+    @property
+    def deviation(self):
+        return math.sqrt(2.0) * self.scale
+
     _sample = staticmethod(discrete_laplace)
     _largest = LARGEST_SCALE
 

@@ -6,7 +6,6 @@ event; the loop runs nothing else, so that what runs is what is charged. The pro
 """
 
 import math
-from operator import attrgetter
 
 from skdp import accounting
 from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
@@ -52,20 +51,33 @@ class SGDPlan(PlanValue, eq=True):
     step: accounting.Event
     sensitivity: float
 
-    guarantee = property(attrgetter("problem.guarantee"))
+    @property
+    def guarantee(self):
+        return self.problem.guarantee
+
     # That of the noise's sensitivity.
-    norm = property(lambda self: "l1" if self.delta == 0.0 else "l2")
+    @property
+    def norm(self):
+        return "l1" if self.delta == 0.0 else "l2"
 
     # What the whole run costs.
-    event = property(lambda self: self.step * self.n_steps)
+    @property
+    def event(self):
+        return self.step * self.n_steps
 
     # That on the sum of a batch.
-    scale = property(attrgetter("noise.scale"))
+    @property
+    def scale(self):
+        return self.noise.scale
 
-    name = property(lambda self: f"Noisy stochastic gradients, {self.noise.law} noise")
+    @property
+    def name(self):
+        return f"Noisy stochastic gradients, {self.noise.law} noise"
 
     # The noise of a step over what one row, or person, moves its sum by.
-    noise_multiplier = property(lambda self: noise_multiplier(self.step))
+    @property
+    def noise_multiplier(self):
+        return noise_multiplier(self.step)
 
     @property
     def stages(self):

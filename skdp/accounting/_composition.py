@@ -295,7 +295,9 @@ class _Schedule:
     prices: Counter
 
     # All of it, hashable.
-    key = property(lambda self: (frozenset(self.events.items()), frozenset(self.prices.items())))
+    @property
+    def key(self):
+        return (frozenset(self.events.items()), frozenset(self.prices.items()))
 
 
 class FixedSchedule(_PricedAtCap):

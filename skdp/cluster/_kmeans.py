@@ -7,7 +7,6 @@ distances keep their proportions.
 import math
 from dataclasses import replace
 from functools import cached_property, partial
-from operator import attrgetter
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -120,7 +119,9 @@ class KMeansPlan(_moments.StatisticPlan):
         return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
     # Of a count, for the least expected error of a centre (Su et al. 2016, section 4).
-    weight = property(lambda self: math.sqrt(0.5 / math.sqrt(len(self.low))))
+    @property
+    def weight(self):
+        return math.sqrt(0.5 / math.sqrt(len(self.low)))
 
     @property
     def size(self):
@@ -134,7 +135,9 @@ class KMeansPlan(_moments.StatisticPlan):
         return int(np.clip(np.log2(self.n_rows / (LEAST_COUNT * noise)), 1, MOST_BITS))
 
     # Half of each column's range, over half of the widest.
-    half_ranges = property(lambda self: (self.high - self.low) / (self.high - self.low).max())
+    @property
+    def half_ranges(self):
+        return (self.high - self.low) / (self.high - self.low).max()
 
     def check_size(self, size):
         moments, counting, *steps = self.mechanism.parts
@@ -208,7 +211,9 @@ class Cells(FrozenValue, eq=False):
     deviation: np.ndarray
     intervals: np.ndarray
 
-    _strides = property(lambda self: np.cumprod(self.intervals) // self.intervals)
+    @property
+    def _strides(self):
+        return np.cumprod(self.intervals) // self.intervals
 
     def places(self, rows):
         """Return the number of the cell of each row."""
@@ -480,7 +485,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         # Not `transform`, whose output may be set to be a frame.
         return finite_doubles(row_distances(read_samples(self, X), self.cluster_centers_))
 
-    _n_features_out = property(attrgetter("n_clusters"))
+    @property
+    def _n_features_out(self):
+        return self.n_clusters
 
     def _planned_names(self, form):
         # Distances to as many centres, whatever the number of columns is.

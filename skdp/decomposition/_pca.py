@@ -269,7 +269,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         check_is_fitted(self)
         return row_combinations(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
 
-    _n_features_out = property(lambda self: self.n_components_)
+    @property
+    def _n_features_out(self):
+        return self.n_components_
 
     def _planned_names(self, form):
         n_components = self.n_components

@@ -53,7 +53,10 @@ class ForestPlan(TreePlan):
     n_trees: int
     seed: int
 
-    main_share = property(lambda self: PURE_MAIN_SHARE if self.budget.pure else MAIN_SHARE)
+    @property
+    def main_share(self):
+        return PURE_MAIN_SHARE if self.budget.pure else MAIN_SHARE
+
     _choice_shares = {}
 
     def _joined(self, terms, *fit):

@@ -59,9 +59,14 @@ class Block(FrozenValue, eq=False, kw_only=True):
     ordered: bool = False
     profile: np.ndarray | None = None
 
-    size = property(lambda self: len(self.counts))
+    @property
+    def size(self):
+        return len(self.counts)
+
     # The second moments of the features, from noisy counts.
-    moments = property(lambda self: self.weight**2 * self.counts)
+    @property
+    def moments(self):
+        return self.weight**2 * self.counts
 
     @cached_property
     def features(self):
@@ -155,7 +160,9 @@ class Layout:
         return np.concatenate([block.moments for block in self.blocks])
 
     # The L1 norm of a row's features.
-    weights_sum = property(lambda self: math.fsum(block.weight for block in self.blocks))
+    @property
+    def weights_sum(self):
+        return math.fsum(block.weight for block in self.blocks)
 
     def bend(self, n_rows):
         """Return what bounds the largest eigenvalue of the features' second moment, up to noise."""
@@ -280,10 +287,14 @@ class Pair(FrozenValue, eq=False, kw_only=True):
     groups: tuple
     margins: tuple
 
-    shape = property(lambda self: tuple(map(len, self.margins)))
+    @property
+    def shape(self):
+        return tuple(map(len, self.margins))
 
     # Bounds of the cells' counts: a cell has no more rows than its row or column.
-    most_counts = property(lambda self: np.minimum.outer(*self.margins).ravel())
+    @property
+    def most_counts(self):
+        return np.minimum.outer(*self.margins).ravel()
 
     def cells(self, own):
         """Return the cells of some rows, from those of the terms."""

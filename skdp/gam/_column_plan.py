@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import attrgetter
 
 import numpy as np
 
@@ -58,8 +57,14 @@ class GaussianThreshold(StabilityThreshold):
     threshold_delta: float
 
     name = "Gaussian mechanism with a stability threshold"
-    scale = property(attrgetter("_noise.scale"))
-    sensitivity = property(attrgetter("_noise.sensitivity"))
+
+    @property
+    def scale(self):
+        return self._noise.scale
+
+    @property
+    def sensitivity(self):
+        return self._noise.sensitivity
 
     @property
     def event(self):
@@ -117,7 +122,9 @@ class Budget:
         if self.discovers and self.pure:
             raise ValueError("categories are found with delta > 0 only; declare them")
 
-    pure = property(lambda self: self.guarantee.delta == 0.0)
+    @property
+    def pure(self):
+        return self.guarantee.delta == 0.0
 
     @property
     def threshold_delta(self):
@@ -240,8 +247,13 @@ class ColumnsPlan(PlanValue):
     def budget(self):
         return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
 
-    event = property(attrgetter("budget.event"))
-    _moved = property(attrgetter("guarantee.neighbors.sensitivity_factor"))
+    @property
+    def event(self):
+        return self.budget.event
+
+    @property
+    def _moved(self):
+        return self.guarantee.neighbors.sensitivity_factor
 
     def _undeclared(self, label):
         return [j for j, c in enumerate(self.columns) if c.is_label == label and c.known is None]
@@ -288,7 +300,9 @@ class ColumnsPlan(PlanValue):
             threshold_delta=self.budget.threshold_delta,
         )
 
-    _most_counts = property(lambda self: sum(each.most_cells(2 * CELLS) for each in self.columns))
+    @property
+    def _most_counts(self):
+        return sum(each.most_cells(2 * CELLS) for each in self.columns)
 
     @property
     def _cells_noise(self):

@@ -46,7 +46,9 @@ class Column(FrozenValue, kw_only=True, eq=False):
     kind: str
     known: object = None
 
-    is_label = property(lambda self: self.kind == "label")
+    @property
+    def is_label(self):
+        return self.kind == "label"
 
     def most_cells(self, of_numbers):
         """Return how many cells there can be, where numbers get so many."""
@@ -283,7 +285,9 @@ class Term(FrozenValue, kw_only=True, eq=False):
     edges: tuple
     counts: np.ndarray = None
 
-    shape = property(lambda self: self.counts.shape)
+    @property
+    def shape(self):
+        return self.counts.shape
 
 
 # In the middle cells are about sinh of it times as wide as at the ends, where they are not equal.
@@ -460,9 +464,17 @@ class PackedCells(Rows):
             # It is not read again.
             rows.X.forget()
 
-    targets = property(lambda self: self.along[1])
-    shares = property(lambda self: self.along[2])
-    codes = property(lambda self: self.along[0])
+    @property
+    def targets(self):
+        return self.along[1]
+
+    @property
+    def shares(self):
+        return self.along[2]
+
+    @property
+    def codes(self):
+        return self.along[0]
 
     def __getitem__(self, rows):
         block = self.with_rows(None, cut(self.along, rows))

@@ -110,8 +110,13 @@ class Schedule(FrozenValue, kw_only=True):
     strength: float
     quiet: float
 
-    smoothness = property(lambda self: self.bend + self.strength)
-    _times = property(lambda self: min(max(math.log(self.quiet), 1.0), MOST_TIMES))
+    @property
+    def smoothness(self):
+        return self.bend + self.strength
+
+    @property
+    def _times(self):
+        return min(max(math.log(self.quiet), 1.0), MOST_TIMES)
 
     @property
     def n_steps(self):
@@ -121,7 +126,9 @@ class Schedule(FrozenValue, kw_only=True):
         return max(int(2.0 * part * self._times * root), FEWEST_STEPS)
 
     # Of how many of the last iterates the mean is taken: half of them, or fewer likewise.
-    averaged = property(lambda self: math.ceil(self.n_steps / (2.0 * self._times)))
+    @property
+    def averaged(self):
+        return math.ceil(self.n_steps / (2.0 * self._times))
 
     @property
     def momentum(self):

@@ -88,7 +88,9 @@ class AdditivePlan(ColumnsPlan):
         """
         return not self.budget.pure and isinstance(self.task, NumberTask)
 
-    even = property(lambda self: not self.budget.pure)
+    @property
+    def even(self):
+        return not self.budget.pure
 
     @cached_property
     def levels(self):
@@ -96,7 +98,9 @@ class AdditivePlan(ColumnsPlan):
         return self._levels_of(1.0, FEWEST_HALVINGS) if self.budget.pure else super().levels
 
     # The columns that are in no pair.
-    unpaired = property(lambda self: {j for j, sign in enumerate(self.signs) if sign})
+    @property
+    def unpaired(self):
+        return {j for j, sign in enumerate(self.signs) if sign}
 
     @property
     def name(self):
@@ -180,10 +184,14 @@ class AdditivePlan(ColumnsPlan):
         return (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
 
     # What single columns have of the squares of the blocks' weights, beside joint cells.
-    main_share = property(lambda self: self.task.main_share)
+    @property
+    def main_share(self):
+        return self.task.main_share
 
     # What choosing what columns do together gets of what is left of the whole.
-    _choice_shares = property(lambda self: PAIR_SHARES if self.n_chosen else {})
+    @property
+    def _choice_shares(self):
+        return PAIR_SHARES if self.n_chosen else {}
 
     @property
     def scale(self):

@@ -34,10 +34,17 @@ class _OfClasses(FrozenValue):
     null_decrease_factor = 1.0
     centre_share = 0.35, 20.0
     least_centre_share = 0.001
-    n_outputs = property(lambda self: math.prod(self.loss.weights_shape))
+
+    @property
+    def n_outputs(self):
+        return math.prod(self.loss.weights_shape)
+
     largest_score = 2.0 * LARGEST_SCORE
+
     # That of a centre is hardly ever larger: it is below that of scores 0, but for its noise.
-    largest_loss = property(lambda self: self.loss.value_at_zero() + 1.0)
+    @property
+    def largest_loss(self):
+        return self.loss.value_at_zero() + 1.0
 
     def centre(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of noisy class frequencies; of two classes one is counted."""
@@ -152,8 +159,14 @@ class MultinomialTask(_OfClasses, kw_only=True):
     weights: tuple
     clipped: bool = True
 
-    loss = property(lambda self: MultinomialLogisticLoss(len(self.weights)))
-    clip = property(lambda self: math.sqrt(0.5 if self.clipped else 2.0))
+    @property
+    def loss(self):
+        return MultinomialLogisticLoss(len(self.weights))
+
+    @property
+    def clip(self):
+        return math.sqrt(0.5 if self.clipped else 2.0)
+
     clip_l1 = 2.0
     typical_curvature, overlap = 0.1, 0.06
 

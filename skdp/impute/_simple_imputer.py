@@ -214,7 +214,9 @@ class DPSimpleImputer(PlannedTransformer):
         if self.strategy == "most_frequent":
             check_declared(rows, plan.mechanism)
 
-    _fill = property(lambda self: 0 if self.fill_value is None else self.fill_value)
+    @property
+    def _fill(self):
+        return 0 if self.fill_value is None else self.fill_value
 
     def _released(self, run, plan):
         if self.strategy in ("mean", "median"):
@@ -320,7 +322,9 @@ class MeansOfPresent(MechanismPlan):
 
     by_person, released = True, "sums of the values that are present"
 
-    size = property(lambda self: 2 * len(self.low))
+    @property
+    def size(self):
+        return 2 * len(self.low)
 
     def run(self, X, source, persons=None):
         """Release the mean of each column's values, clipped to bounds.

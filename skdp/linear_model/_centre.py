@@ -59,7 +59,9 @@ class ClassCentre(MechanismPlan, eq=True):
         self.check_size(len(self.class_weight))
 
     # The largest norm of the scores.
-    norm = property(lambda self: self.largest * math.sqrt(len(self.class_weight)))
+    @property
+    def norm(self):
+        return self.largest * math.sqrt(len(self.class_weight))
 
     @property
     def deviation(self):
@@ -128,7 +130,9 @@ class MeanCentre(MechanismPlan, eq=True):
         return of_mean if self.high is None else 5.0 * of_mean
 
     # The least mean in (0, 2] whose logarithm is taken.
-    least = property(lambda self: min(1.0, self.mechanism.scale / self.n_rows))
+    @property
+    def least(self):
+        return min(1.0, self.mechanism.scale / self.n_rows)
 
     @property
     def norm(self):

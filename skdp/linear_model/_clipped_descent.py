@@ -6,7 +6,6 @@ or of the rows. These bounds make the settings.
 
 import math
 from dataclasses import replace
-from operator import attrgetter
 
 import numpy as np
 
@@ -46,11 +45,18 @@ class ClippedDescent(Perturbation, kw_only=True):
     check: Check
     quadratic = 1.0
 
-    mechanism = property(attrgetter("sgd"))
-    problem = property(attrgetter("sgd.problem"))
+    @property
+    def mechanism(self):
+        return self.sgd
+
+    @property
+    def problem(self):
+        return self.sgd.problem
 
     # Inverse regularisation strength, as in scikit-learn.
-    C = property(lambda self: 1.0 / (self.problem.n_rows * self.settings.alpha))
+    @property
+    def C(self):
+        return 1.0 / (self.problem.n_rows * self.settings.alpha)
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the weights of rows in their unit; the rows are read as they are.

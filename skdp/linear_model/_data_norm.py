@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from operator import attrgetter
 
 import numpy as np
 
@@ -52,7 +51,9 @@ class RowPlan:
     checking: LaplaceMechanism | None = None
 
     # The bound on the norm of a row with its constant feature.
-    norm = property(lambda self: math.hypot(self.data_norm, self.constant))
+    @property
+    def norm(self):
+        return math.hypot(self.data_norm, self.constant)
 
     def n_features(self, n_columns):
         """Return the number of features of so many columns, the constant one included."""
@@ -191,11 +192,15 @@ class WeightsFit(MechanismPlan, eq=True):
     weights: Perturbation
     excess: float
 
-    loss = property(attrgetter("problem.loss"))
+    @property
+    def loss(self):
+        return self.problem.loss
+
     # The noise of a step, where steps make the weights, over what one row moves its sum by.
-    noise_multiplier = property(
-        lambda self: getattr(self.weights.mechanism, "noise_multiplier", None)
-    )
+    @property
+    def noise_multiplier(self):
+        return getattr(self.weights.mechanism, "noise_multiplier", None)
+
     by_person = True
 
     @property
@@ -213,7 +218,9 @@ class WeightsFit(MechanismPlan, eq=True):
         return cls(rows=rows, problem=choice.problem, weights=weights, excess=excess, **more)
 
     # The noise on the weights, after the search for a norm if there is one.
-    mechanism = property(lambda self: self.rows.joined(self.weights.mechanism))
+    @property
+    def mechanism(self):
+        return self.rows.joined(self.weights.mechanism)
 
     def run(self, table, source, persons=None, start=None):
         """Return the released attributes.

@@ -281,7 +281,9 @@ class _LogisticFit(WeightsFit, eq=True):
             weights += stages_of(self.hessian.mechanism, "Hessian for standard errors")
         return self.rows.stages(weights)
 
-    by_person = property(lambda self: self.hessian is None)
+    @property
+    def by_person(self):
+        return self.hessian is None
 
     def beside(self, rows, y, weights, coef, source):
         if self.hessian is None:

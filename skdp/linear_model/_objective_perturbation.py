@@ -64,7 +64,9 @@ class LinearNoise:
         return math.ldexp(GRID, math.frexp(width)[1] - 1)
 
     # How far b is from the continuous draw of which it is a rounding, in L2.
-    distance = property(lambda self: GRID_DISTANCE[self.law] * self.step * math.sqrt(self.size))
+    @property
+    def distance(self):
+        return GRID_DISTANCE[self.law] * self.step * math.sqrt(self.size)
 
     @property
     def deviation(self):

@@ -98,10 +98,14 @@ class Problem(_defaults.Problem, kw_only=True):
 
     centre: float = 0.0
 
-    loss = property(lambda self: self.task.loss)
+    @property
+    def loss(self):
+        return self.task.loss
 
     # Whether the unit is a person, whose gradient and curvature are means of those of rows.
-    by_person = property(lambda self: self.guarantee.neighbors.unit == "person")
+    @property
+    def by_person(self):
+        return self.guarantee.neighbors.unit == "person"
 
     @property
     def curvature_rank(self):
@@ -114,13 +118,19 @@ class Problem(_defaults.Problem, kw_only=True):
         return self.loss.curvature_vanishes_at_vertices and not self.by_person
 
     # The bound on the norm of a row's gradient.
-    lipschitz = property(lambda self: self.loss.slope_bound * self.norm)
+    @property
+    def lipschitz(self):
+        return self.loss.slope_bound * self.norm
 
     # The bound on a row's curvature.
-    smoothness = property(lambda self: self.loss.curvature_bound * self.norm**2)
+    @property
+    def smoothness(self):
+        return self.loss.curvature_bound * self.norm**2
 
     # The bound on the trace of a row's curvature.
-    curvature_trace = property(lambda self: self.loss.trace_bound * self.norm**2)
+    @property
+    def curvature_trace(self):
+        return self.loss.trace_bound * self.norm**2
 
     @property
     def value_at_centre(self):

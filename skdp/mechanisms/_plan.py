@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from operator import attrgetter
 from typing import ClassVar, Protocol, dataclass_transform
 
 from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
@@ -86,8 +85,13 @@ class PlanValue(FrozenValue, eq=False):
     attributes.
     """
 
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
 
     # What is released, in words, where a subclass knows it.
     released = UNNAMED
@@ -122,12 +126,29 @@ class MechanismPlan(PlanValue):
     sparse_output = False
     by_person = False
 
-    event = property(attrgetter("mechanism.event"))
-    epsilon = property(attrgetter("mechanism.epsilon"))
-    delta = property(attrgetter("mechanism.delta"))
-    scale = property(attrgetter("mechanism.scale"))
-    sensitivity = property(attrgetter("mechanism.sensitivity"))
-    name = property(attrgetter("mechanism.name"))
+    @property
+    def event(self):
+        return self.mechanism.event
+
+    @property
+    def epsilon(self):
+        return self.mechanism.epsilon
+
+    @property
+    def delta(self):
+        return self.mechanism.delta
+
+    @property
+    def scale(self):
+        return self.mechanism.scale
+
+    @property
+    def sensitivity(self):
+        return self.mechanism.sensitivity
+
+    @property
+    def name(self):
+        return self.mechanism.name
 
     @property
     def stages(self):

@@ -131,7 +131,9 @@ class RandomizedResponse(FrozenValue):
     def other_probability(self) -> float:
         return math.exp(-self.epsilon) * self.truth_probability
 
-    _gap = property(lambda self: -math.expm1(-self.epsilon) * self.truth_probability)
+    @property
+    def _gap(self):
+        return -math.expm1(-self.epsilon) * self.truth_probability
 
     @property
     def scale(self) -> float:

@@ -302,8 +302,13 @@ class ReportNoisyMax(_Selection):
 
     name: ClassVar[str] = "Report noisy max"
 
-    _event = property(lambda self: _OF_NOISE[self.noise]._event)
-    _choose = property(lambda self: _OF_NOISE[self.noise]._choose)
+    @property
+    def _event(self):
+        return _OF_NOISE[self.noise]._event
+
+    @property
+    def _choose(self):
+        return _OF_NOISE[self.noise]._choose
 
     def __post_init__(self):
         super().__post_init__()

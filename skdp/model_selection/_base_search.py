@@ -2,7 +2,6 @@
 
 from copy import deepcopy
 from dataclasses import replace
-from operator import attrgetter
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -199,9 +198,17 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     transform = _of_published("transform")
     inverse_transform = _of_published("inverse_transform")
 
-    classes_ = property(attrgetter("best_estimator_.classes_"))
-    n_features_in_ = property(attrgetter("best_estimator_.n_features_in_"))
-    feature_names_in_ = property(attrgetter("best_estimator_.feature_names_in_"))
+    @property
+    def classes_(self):
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self):
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        return self.best_estimator_.feature_names_in_
 
     def get_metadata_routing(self):
         """Return how metadata are routed to the estimator and the splitter.

@@ -89,7 +89,9 @@ class Rows(FrozenValue):
         return cls(X, y, params, persons, fit.terms, ids)
 
     # The number of columns, None if there are none.
-    n_columns = property(lambda self: next(filter(None, self.X.shape[1:2]), None))
+    @property
+    def n_columns(self):
+        return next(filter(None, self.X.shape[1:2]), None)
 
     @cached_property
     def columns(self):
@@ -102,10 +104,14 @@ class Rows(FrozenValue):
         return {"names": names, "kinds": container_kinds(self.X)}
 
     # The number of rows; of persons, where these are the unit.
-    n_units = property(lambda self: len(self.y) if self.persons is None else self.persons.n_persons)
+    @property
+    def n_units(self):
+        return len(self.y) if self.persons is None else self.persons.n_persons
 
     # What scores take beside rows: `persons`, where these are the unit.
-    shared = property(lambda self: {} if self.persons is None else {"persons": self.persons})
+    @property
+    def shared(self):
+        return {} if self.persons is None else {"persons": self.persons}
 
     def take(self, units):
         """Return some rows, or all rows of some persons, by number."""
@@ -155,7 +161,9 @@ class FitPlan(FrozenValue):
         return self.pipeline.charges(self.guarantee.epsilon, self.guarantee.delta)
 
     # What the fit costs.
-    event = property(lambda self: plan_event(self.charges))
+    @property
+    def event(self):
+        return plan_event(self.charges)
 
     def model(self, allow):
         """Return what is to be fitted; `allow` makes an allowance of a planned charge."""

@@ -126,7 +126,9 @@ class SearchTask(FrozenValue, kw_only=True):
         return replace(whole, epsilon=whole.epsilon * part, delta=whole.delta * delta_share)
 
     # Which share of the budget the refit gets.
-    refit_share = property(lambda self: REFIT_SHARE if self.refit else 0.0)
+    @property
+    def refit_share(self):
+        return REFIT_SHARE if self.refit else 0.0
 
     @property
     def rho(self):

@@ -7,7 +7,6 @@ counts nowhere. The sensitivities are derived in ``docs/model_selection.md``.
 import math
 from abc import ABC, abstractmethod
 from inspect import signature
-from operator import attrgetter
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -199,7 +198,9 @@ class _MeanOverRows(BoundedScore):
         checks.check_relation(relation)
         return self._unit * (1.0 / n_samples + ROUNDING)
 
-    _unit = property(attrgetter("_bound"))
+    @property
+    def _unit(self):
+        return self._bound
 
     def _of_mean(self, loss):
         return -loss
@@ -255,7 +256,9 @@ class BalancedAccuracy(Accuracy):
     def _gains(self):
         return [1.0 / (share * len(self.class_counts)) for _, share in self.class_counts]
 
-    _bound = property(lambda self: max(self._gains))
+    @property
+    def _bound(self):
+        return max(self._gains)
 
     def _of_rows(self, estimator, X, y):
         # A row of another label has the code -1, and gains nothing.
@@ -277,7 +280,9 @@ class LogLoss(_MeanOverRows):
     name = "neg_log_loss"
     methods = ("predict_proba",)
 
-    _bound = property(attrgetter("bound"))
+    @property
+    def _bound(self):
+        return self.bound
 
     def _of_rows(self, estimator, X, y):
         with np.errstate(all="ignore"):
@@ -397,7 +402,9 @@ class R2(MeanSquaredError):
         variance = (high - low) ** 2 / 12.0 if variance is None else variance
         vars(self).update(target_variance=checks.check_positive(variance, "target_variance"))
 
-    _unit = property(lambda self: max(1.0, self._bound / self.target_variance) * (1.0 + 2.0**-50))
+    @property
+    def _unit(self):
+        return max(1.0, self._bound / self.target_variance) * (1.0 + 2.0**-50)
 
     def _of_mean(self, loss):
         return 1.0 - loss / self.target_variance

@@ -50,10 +50,14 @@ class Splits(FrozenValue):
     n_samples: int
 
     # How many rows each fit is trained on.
-    train_sizes = property(lambda self: tuple(map(len, self.train)))
+    @property
+    def train_sizes(self):
+        return tuple(map(len, self.train))
 
     # How many rows each fit is tested on.
-    test_sizes = property(lambda self: tuple(map(len, self.test)))
+    @property
+    def test_sizes(self):
+        return tuple(map(len, self.test))
 
     @cached_property
     def memberships(self):

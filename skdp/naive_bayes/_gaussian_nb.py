@@ -32,7 +32,9 @@ class ClassMomentsPlan(MomentsPlan):
     n_classes: int
     prior: np.ndarray | None
 
-    size = property(lambda self: self.n_classes * (2 * len(self.low) + 1))
+    @property
+    def size(self):
+        return self.n_classes * (2 * len(self.low) + 1)
 
     @property
     def moved(self):

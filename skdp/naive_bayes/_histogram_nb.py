@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 from functools import cached_property
-from operator import attrgetter
 
 import numpy as np
 from scipy.special import logit, softmax
@@ -59,9 +58,13 @@ class HistogramNBPlan(ColumnsPlan):
         else:
             self._losses_noise.check_size(len(INVERSE_TEMPERATURES))
 
-    name = property(lambda self: f"{self._cells_noise.name} on counts of cells by class")
+    @property
+    def name(self):
+        return f"{self._cells_noise.name} on counts of cells by class"
 
-    has_two_classes = property(lambda self: self.n_classes == 2)
+    @property
+    def has_two_classes(self):
+        return self.n_classes == 2
 
     @property
     def stages(self):
@@ -74,8 +77,13 @@ class HistogramNBPlan(ColumnsPlan):
 
     unpaired, n_others = (), 1
 
-    scale = property(attrgetter("_cells_noise.scale"))
-    sensitivity = property(attrgetter("_cells_noise.sensitivity"))
+    @property
+    def scale(self):
+        return self._cells_noise.scale
+
+    @property
+    def sensitivity(self):
+        return self._cells_noise.sensitivity
 
     @cached_property
     def shares(self):
@@ -84,7 +92,9 @@ class HistogramNBPlan(ColumnsPlan):
         shares = self.column_shares | {"temperature": last, "cells": 0.0}
         return shares | {"cells": 1.0 - math.fsum(shares.values()) - 2.0**-50}
 
-    _most_counts = property(lambda self: self.n_classes * (super()._most_counts + 1))
+    @property
+    def _most_counts(self):
+        return self.n_classes * (super()._most_counts + 1)
 
     @cached_property
     def levels(self):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
-from operator import attrgetter
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -81,7 +80,9 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
         name = f"{noise.name} on {what}"
         return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)
 
-    stages = property(attrgetter("_stages_of_columns"))
+    @property
+    def stages(self):
+        return self._stages_of_columns
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""

@@ -44,10 +44,14 @@ class ColumnBins(FrozenValue, eq=False):
     limits: np.ndarray = None
     other: int = UNDECLARED
 
-    is_numeric = property(lambda self: self.kind != "categories")
+    @property
+    def is_numeric(self):
+        return self.kind != "categories"
 
     # How many bins there are.
-    size = property(lambda self: len(self.limits) - self.is_numeric)
+    @property
+    def size(self):
+        return len(self.limits) - self.is_numeric
 
 
 def column_bins(categories, other, edges, names, n_features):

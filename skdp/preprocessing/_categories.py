@@ -429,7 +429,9 @@ class StabilityThreshold(StatisticPlan):
         moved = self.guarantee.neighbors.sensitivity_factor * (self.n_columns + self.n_declared)
         object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, moved))
 
-    event = property(lambda self: ApproximateDP(self.epsilon, self.delta))
+    @property
+    def event(self):
+        return ApproximateDP(self.epsilon, self.delta)
 
     @property
     def threshold(self):

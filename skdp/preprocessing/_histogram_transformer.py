@@ -438,7 +438,9 @@ class DPHistogramTransformer(PlannedTransformer):
             return self.encode == "onehot"
         return check_boolean(self.unit_norm, "unit_norm")
 
-    _accepts = property(lambda self: () if self.categories is None else ("string", "categorical"))
+    @property
+    def _accepts(self):
+        return () if self.categories is None else ("string", "categorical")
 
 
 def _parts_of(each, size):

@@ -54,7 +54,9 @@ class MeanPlan(MechanismPlan):
     by_person, released = True, "sums of columns"
 
     # How many values are released together.
-    size = property(lambda self: len(self.low) + self.noisy_count)
+    @property
+    def size(self):
+        return len(self.low) + self.noisy_count
 
     @cached_property
     def mechanism(self):

@@ -321,8 +321,13 @@ class DPRobustScaler(CentringTransformer):
     True
     """
 
-    _middle = property(lambda self: self.center_ if self.with_centering else None)
-    _spread = property(lambda self: self.scale_ if self.with_scaling else None)
+    @property
+    def _middle(self):
+        return self.center_ if self.with_centering else None
+
+    @property
+    def _spread(self):
+        return self.scale_ if self.with_scaling else None
 
     def __init__(
         self,

@@ -45,7 +45,9 @@ class ColumnwiseResponse(MechanismPlan):
     released = "reports of the rows"
 
     # The largest noise of a column's debiased counts, for one row.
-    scale = property(lambda self: max(column.scale for column in self.mechanism.parts))
+    @property
+    def scale(self):
+        return max(column.scale for column in self.mechanism.parts)
 
     @property
     def stages(self):

@@ -87,8 +87,13 @@ class DPStandardScaler(CentringTransformer):
 
     _of_shape_if_auto = ("bounds",)
 
-    _middle = property(lambda self: self.mean_ if self.with_mean else None)
-    _spread = property(lambda self: self.scale_ if self.with_std else None)
+    @property
+    def _middle(self):
+        return self.mean_ if self.with_mean else None
+
+    @property
+    def _spread(self):
+        return self.scale_ if self.with_std else None
 
     def __init__(
         self,

@@ -294,7 +294,9 @@ class Outcomes:
     high: float
     classes: np.ndarray | None
 
-    number = property(lambda self: 2 if self.classes is None else len(self.classes))
+    @property
+    def number(self):
+        return 2 if self.classes is None else len(self.classes)
 
     @property
     def kind(self):
@@ -302,7 +304,9 @@ class Outcomes:
             return "continuous"
         return "binary" if len(self.classes) == 2 else "multiclass"
 
-    of_interest = property(lambda self: [1] if self.number == 2 else list(range(self.number)))
+    @property
+    def of_interest(self):
+        return [1] if self.number == 2 else list(range(self.number))
 
     def scaled(self, shares):
         """Return shares of the upper end as numbers of the target's range."""

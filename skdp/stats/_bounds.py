@@ -74,9 +74,14 @@ class _SpacedHistogram(StatisticPlan):
         self.check_size(self.size)
 
     # How many values are released together.
-    size = property(lambda self: self.n_columns * self._n_bins(self._split_bits))
+    @property
+    def size(self):
+        return self.n_columns * self._n_bins(self._split_bits)
 
-    name = property(lambda self: f"{self.mechanism.name} on exponentially spaced bins")
+    @property
+    def name(self):
+        return f"{self.mechanism.name} on exponentially spaced bins"
+
     stages = PlanValue.stages
 
     @cached_property
@@ -85,8 +90,13 @@ class _SpacedHistogram(StatisticPlan):
         moved = self.n_columns * self.guarantee.neighbors.sensitivity_factor
         return counting_mechanism(moved, self.guarantee, error=self._threshold)
 
-    threshold = property(lambda self: self._threshold(self.mechanism, self._split_bits))
-    splits = property(lambda self: 1 << self._split_bits)
+    @property
+    def threshold(self):
+        return self._threshold(self.mechanism, self._split_bits)
+
+    @property
+    def splits(self):
+        return 1 << self._split_bits
 
     @cached_property
     def _split_bits(self):

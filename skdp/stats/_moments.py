@@ -2,7 +2,6 @@
 
 import math
 from functools import cached_property
-from operator import attrgetter
 
 import numpy as np
 
@@ -36,8 +35,14 @@ class StatisticPlan(MechanismPlan):
     guarantee: Guarantee
 
     by_person = True
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
+
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
 
 
 class MomentsPlan(StatisticPlan):
@@ -63,7 +68,10 @@ class MomentsPlan(StatisticPlan):
     counted: bool = False
 
     released = "sums of columns"
-    size = property(lambda self: (self.n_moments + self.counted) * len(self.low))
+
+    @property
+    def size(self):
+        return (self.n_moments + self.counted) * len(self.low)
 
     @property
     def moved(self):
@@ -208,7 +216,9 @@ class CountPlan(StatisticPlan):
 
     n_columns: int
 
-    size = property(attrgetter("n_columns"))
+    @property
+    def size(self):
+        return self.n_columns
 
     @cached_property
     def mechanism(self):

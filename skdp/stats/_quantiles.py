@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 from functools import cached_property
-from operator import attrgetter
 
 import numpy as np
 
@@ -56,7 +55,9 @@ class _Node(FrozenValue):
     last: int | None
     share: int
 
-    larger_share = property(lambda self: Fraction(max(self.share, _UNIT - self.share), _UNIT))
+    @property
+    def larger_share(self):
+        return Fraction(max(self.share, _UNIT - self.share), _UNIT)
 
 
 class QuantilePlan(StatisticPlan):
@@ -128,7 +129,9 @@ class QuantilePlan(StatisticPlan):
     name = "Exponential mechanism, recursively for many quantiles"
     released, stages = "quantiles", PlanValue.stages
 
-    n_columns = property(lambda self: len(self.low))
+    @property
+    def n_columns(self):
+        return len(self.low)
 
     @cached_property
     def shares(self):
@@ -151,7 +154,9 @@ class QuantilePlan(StatisticPlan):
         return Repeated(ExponentialMechanism(self.level_epsilon), len(self.levels) * self.n_columns)
 
     # How many values are released together.
-    size = property(lambda self: self.n_columns * len(self.quantiles))
+    @property
+    def size(self):
+        return self.n_columns * len(self.quantiles)
 
     def check_size(self, size):
         """Any number of values can be released."""
@@ -303,16 +308,33 @@ class _Part(FrozenValue):
     end: int
 
     # The fraction of the weight `total` that should lie below, in units of 2**-30.
-    share = property(attrgetter("node.share"))
-    total = property(lambda self: self.end - self.start)
+    @property
+    def share(self):
+        return self.node.share
+
+    @property
+    def total(self):
+        return self.end - self.start
+
     # The position after those of the part's rows: a row at a chosen point belongs to the part
     # above it, at the end of the range as well.
-    stop = property(lambda self: self.last + (self.node.last is None))
+    @property
+    def stop(self):
+        return self.last + (self.node.last is None)
+
     # The weight of one unit, and how many steps of a score a weight of 1 has.
-    whole = property(lambda self: WHOLE if self.by_person else 1)
-    fine = property(lambda self: _FINE if self.by_person else _UNIT)
+    @property
+    def whole(self):
+        return WHOLE if self.by_person else 1
+
+    @property
+    def fine(self):
+        return _FINE if self.by_person else _UNIT
+
     # The least key of the column.
-    first_key = property(lambda self: self.column << COLUMN_SHIFT)
+    @property
+    def first_key(self):
+        return self.column << COLUMN_SHIFT
 
     @cached_property
     def near(self):

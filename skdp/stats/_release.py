@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 
 import numpy as np
 from sklearn import config_context
@@ -127,8 +126,13 @@ class WithinBounds(MechanismPlan):
     sought: np.ndarray
 
     # How many values are released together.
-    size = property(attrgetter("main.size"))
-    by_person = property(attrgetter("main.by_person"))
+    @property
+    def size(self):
+        return self.main.size
+
+    @property
+    def by_person(self):
+        return self.main.by_person
 
     def check_size(self, size):
         self.main.check_size(size)

@@ -169,7 +169,9 @@ class TreePlan(AdditivePlan):
     n_trees, main_share, finds_variance, has_trends = 1, 0.0, False, False
     _choice_shares = {"first": CURVES_SHARE}
 
-    _most_joint_cells = property(lambda self: self.n_trees << self.depth)
+    @property
+    def _most_joint_cells(self):
+        return self.n_trees << self.depth
 
     def _joined(self, terms, cells, layout, residuals, source):
         curves, _ = self._descent(cells, layout, residuals, source, share=self.shares["first"])
