@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -32,6 +32,7 @@ SOURCES = (
 )
 
 
+@dataclass(frozen=True)
 class Total(FrozenValue):
     """What the reported releases from one data set cost together.
 
@@ -81,6 +82,7 @@ class Total(FrozenValue):
         return Section(f"Total: {self.of} is ({cost})-differentially private", rows)
 
 
+@dataclass(frozen=True)
 class PrivacyReport(FrozenValue):
     """What is known of the privacy of one or several releases, as one document.
 

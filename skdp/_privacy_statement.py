@@ -1,7 +1,7 @@
 """What a fitted estimator says about the privacy of what it published."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from skdp.mechanisms._stages import joined_calls, sampler_of
 from skdp.utils._documents import PrintedDocument, Section
@@ -20,6 +20,7 @@ NO_LEDGER = "none: the release is in no ledger, what else was released must be a
 MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
 
+@dataclass(frozen=True)
 class PrivacyStatement(PrintedDocument, FrozenValue):
     """The guarantee that covers a fitted estimator's public attributes and predictions.
 

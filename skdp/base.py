@@ -1,7 +1,7 @@
 """The life of a private fit: read, plan, charge, run, publish; and the door to every release."""
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 
 import numpy as np
@@ -246,7 +246,8 @@ def row_wise_answer(method):
     return private_answer(by_parts(method))
 
 
-class ReadTable(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReadTable(FrozenValue):
     """What a fit has read, before its charge.
 
     Parameters

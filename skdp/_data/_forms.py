@@ -1,11 +1,12 @@
 """What is known of a table before a fit: its shape, its columns and its container."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from skdp._data._tables import TableShape
 
 
-class TableForm(TableShape, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableForm(TableShape):
     """A `TableShape` with properties of the container. None stands for what is not known.
 
     A pipeline passes it from step to step: each transformer states the form of its output from

@@ -1,5 +1,7 @@
 """Tables and targets as estimators read them: checked once, then block by block in doubles."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
@@ -103,7 +105,8 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     return np.asarray(read_table(estimator, X, reset=reset), dtype=dtype)
 
 
-class TableShape(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableShape(FrozenValue):
     """What a plan may know of a table: what is public, and nothing else.
 
     Parameters
@@ -134,7 +137,8 @@ class TableShape(FrozenValue, kw_only=True, eq=False):
     kinds: object = None
 
 
-class RowsAndTarget(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class RowsAndTarget(FrozenValue):
     """What the plan of a supervised fit runs on: a table as it was read, and a number a row.
 
     Parameters

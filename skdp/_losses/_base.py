@@ -8,6 +8,7 @@ R² `curvature_bound`.
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from skdp.utils._values import FrozenValue
 REQUIRED = property(abstractmethod(lambda self: None))
 
 
+@dataclass(frozen=True)
 class ClippableLoss(FrozenValue, ABC):
     """A loss for clipped gradients (DP-SGD), whose guarantee needs no bound on its slope.
 
@@ -61,12 +63,14 @@ class ClippableLoss(FrozenValue, ABC):
         """Return the derivative of the summed loss by each score, a new array of their shape."""
 
 
+@dataclass(frozen=True)
 class LossOfLabels(ClippableLoss):
     """A loss whose y holds codes of labels."""
 
     target_bounds = None
 
 
+@dataclass(frozen=True)
 class BoundedLoss(ClippableLoss):
     """A convex loss, nowhere negative, for perturbation of output, gradients or objective.
 
@@ -105,6 +109,7 @@ class BoundedLoss(ClippableLoss):
         return curvature * direction
 
 
+@dataclass(frozen=True)
 class LossOfClasses(LossOfLabels, BoundedLoss):
     """A loss of one score for each class, whose curvature vanishes along their sum."""
 

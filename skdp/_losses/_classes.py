@@ -1,6 +1,7 @@
 """Losses of classes: logistic ones, those of a margin, and those made of others."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
@@ -12,6 +13,7 @@ from skdp.utils._sums import project_on_simplex
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 
+@dataclass(frozen=True)
 class BinaryLogisticLoss(LossOfLabels, BoundedLoss):
     r"""Logistic loss :math:`\ell(s, y) = \ln(1 + e^{s}) - y s` of a score s, y in {0, 1}.
 
@@ -37,6 +39,7 @@ class BinaryLogisticLoss(LossOfLabels, BoundedLoss):
         return probability * (1.0 - probability)
 
 
+@dataclass(frozen=True)
 class MultinomialLogisticLoss(LossOfClasses):
     r"""Cross-entropy of the softmax of k scores; y holds class codes 0 to k - 1.
 
@@ -85,6 +88,7 @@ class MultinomialLogisticLoss(LossOfClasses):
         return product - curvature * row_sums(product)[:, None]
 
 
+@dataclass(frozen=True)
 class BinaryHuberisedHingeLoss(LossOfLabels, BoundedLoss):
     r"""Huberised hinge of a margin z (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.2).
 
@@ -127,6 +131,7 @@ class BinaryHuberisedHingeLoss(LossOfLabels, BoundedLoss):
         return np.clip((1.0 + self.h - z) / (2.0 * self.h), 0.0, 1.0)
 
 
+@dataclass(frozen=True)
 class MulticlassHuberisedHingeLoss(LossOfClasses):
     r"""Huberised form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
 
@@ -183,6 +188,7 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         return m
 
 
+@dataclass(frozen=True)
 class SquaredHingeLoss(LossOfLabels):
     r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
 
@@ -200,6 +206,7 @@ class SquaredHingeLoss(LossOfLabels):
         return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, self.largest_gap)
 
 
+@dataclass(frozen=True)
 class ModifiedHuberLoss(SquaredHingeLoss):
     r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
 
@@ -218,6 +225,7 @@ def _weighted(name):
     return property(lambda self: max(self.weights) * getattr(self.loss, name))
 
 
+@dataclass(frozen=True)
 class ClassWeightedLoss(LossOfLabels, BoundedLoss):
     """A loss times a public weight of the row's class; all bounds are those of the largest.
 
@@ -265,6 +273,7 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
         return weights if scores.ndim == 1 else weights[:, None]
 
 
+@dataclass(frozen=True)
 class OneVersusRestLoss(LossOfLabels):
     """The sum over classes of a two-class loss of the class against the rest; y holds codes.
 

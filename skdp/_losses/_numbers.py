@@ -1,6 +1,7 @@
 """Losses of numbers: of the difference between a score and a number, and of counts."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import xlogy
@@ -8,6 +9,7 @@ from scipy.special import xlogy
 from skdp._losses._base import BoundedLoss, ClippableLoss
 
 
+@dataclass(frozen=True)
 class HuberLoss(ClippableLoss):
     r"""The squared loss where :math:`|s - y| \le t` and its tangents beyond (Huber 1964).
 
@@ -36,6 +38,7 @@ class HuberLoss(ClippableLoss):
         return np.clip(scores - y, -self.threshold, self.threshold)
 
 
+@dataclass(frozen=True)
 class ClippedPoissonLoss(BoundedLoss):
     r"""Half the Poisson deviance of the mean :math:`e^s`, of slope at most G in the score s.
 

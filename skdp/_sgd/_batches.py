@@ -6,6 +6,7 @@ into a step.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,7 @@ BLOCK_ROWS = 1 << 14
 LARGEST_WAITING_TIME = 2.0**48
 
 
+@dataclass(frozen=True)
 class PoissonBatches(FrozenValue):
     """Each row takes part in each step with the same probability, independently of all else.
 
@@ -102,6 +104,7 @@ class PoissonBatches(FrozenValue):
         return np.concatenate(found) if len(found) > 1 else found[0]
 
 
+@dataclass(frozen=True)
 class FixedSizeBatches(FrozenValue):
     """A uniformly random set of `size` rows in each step, independent of the other steps.
 
@@ -172,6 +175,7 @@ def _subsets(n_rows, size, n_steps, stream):
     return keys.reshape(n_steps, size) - starts[:, None]
 
 
+@dataclass(frozen=True)
 class FullBatches(FrozenValue):
     """All rows in each step.
 

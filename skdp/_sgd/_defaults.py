@@ -6,7 +6,7 @@ many steps as the condition number asks for.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from skdp._sgd._linear_check import LinearCheck
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
@@ -33,6 +33,7 @@ ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
 LARGEST_CHANCE = 0.2
 
 
+@dataclass(frozen=True)
 class Task(FrozenValue):
     """A loss, with the public quantities that settings follow from.
 
@@ -112,7 +113,8 @@ class Task(FrozenValue):
         return check
 
 
-class Problem(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Problem(FrozenValue):
     """What is public of a run.
 
     Parameters
@@ -169,6 +171,7 @@ class Problem(FrozenValue, kw_only=True):
         return max(largest / alpha, min(of_constant, LARGEST_CONDITION_OF_CONSTANT))
 
 
+@dataclass(frozen=True)
 class Settings(FrozenValue):
     """Everything that a run needs to know; None is for the rule to decide.
 

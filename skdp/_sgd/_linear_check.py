@@ -22,6 +22,7 @@ All of this is post-processing of released numbers. The derivation is in ``docs/
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
@@ -61,7 +62,8 @@ def _spread(means, mean):
     return math.exp(logarithm)
 
 
-class LinearCheck(Check, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class LinearCheck(Check):
     """The check of a linear model's weights; see `Check` for the other parameters.
 
     Parameters

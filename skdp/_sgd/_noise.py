@@ -6,6 +6,7 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 """
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from skdp.mechanisms._gaussian import sigma_in_steps
@@ -19,6 +20,7 @@ BLOCK_VALUES = 1 << 14
 SLACK = 1.0 + 2.0**-40
 
 
+@dataclass(frozen=True)
 class _GridNoise(FrozenValue):
     """What both kinds of noise share: a grid, blocks, and how noise is added.
 
@@ -84,6 +86,7 @@ class _GridNoise(FrozenValue):
         return from_steps(to_steps(values.ravel(), self.step) + noise, self.step, values.shape)
 
 
+@dataclass(frozen=True)
 class GaussianNoise(_GridNoise):
     """Gaussian noise for vectors of `size` values.
 
@@ -124,6 +127,7 @@ class GaussianNoise(_GridNoise):
         return step, sigma_in_steps(self.scale, self.sensitivity, root, step)
 
 
+@dataclass(frozen=True)
 class LaplaceNoise(_GridNoise):
     """Laplace noise for vectors of `size` values.
 

@@ -6,6 +6,7 @@ event; the loop runs nothing else, so that what runs is what is charged. The pro
 """
 
 import math
+from dataclasses import dataclass
 
 from skdp import accounting
 from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
@@ -23,7 +24,8 @@ SLACK = 1.0 + 1e-12
 COARSE = {"tolerance": 1e-3, "rtol": 1e-5}
 
 
-class SGDPlan(PlanValue, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class SGDPlan(PlanValue):
     """What a run of noisy gradient steps will do and cost.
 
     Parameters

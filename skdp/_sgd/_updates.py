@@ -5,6 +5,7 @@ guarantee.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,6 +30,7 @@ LEAST_MOVE = 1e-200
 ALL = 0.8
 
 
+@dataclass(frozen=True)
 class Check(FrozenValue):
     """How far weights are better than the start of a run, from its last steps.
 
@@ -160,6 +162,7 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
     return start + check.kept(gains, moved) * moved
 
 
+@dataclass(frozen=True)
 class Update(FrozenValue):
     r"""How weights move: an optimiser with its learning rates, an average and a projection.
 

@@ -3,7 +3,7 @@
 import functools
 import json
 import math
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 from skdp.utils._json import canonical_json
@@ -122,21 +122,19 @@ class Event:
         return canonical_json(self, _as_dict)
 
 
+@dataclass(frozen=True)
 class _Listed(FrozenValue, Event):
     """The events of this file, which a ledger can read, in any process.
 
     It cannot read those that a program adds, which are what they say themselves.
     """
 
-    def __init_subclass__(cls, **options):
-        if cls.__module__ == __name__:
-            super().__init_subclass__(**options)
-
     def __post_init__(self):
         super().__post_init__()
         Event.__post_init__(self)
 
 
+@dataclass(frozen=True)
 class Gaussian(_Listed):
     """Gaussian noise on a release.
 
@@ -158,6 +156,7 @@ class Gaussian(_Listed):
     noise_multiplier: float = checked(_number, low=_LEAST_NOISE)
 
 
+@dataclass(frozen=True)
 class Laplace(_Listed):
     """Laplace noise of scale sensitivity / epsilon.
 
@@ -178,6 +177,7 @@ class Laplace(_Listed):
     epsilon: float = checked(_number, low=0.0, ends="(]")
 
 
+@dataclass(frozen=True)
 class DiscreteGaussian(_Listed):
     """One integer plus discrete Gaussian noise.
 
@@ -202,6 +202,7 @@ class DiscreteGaussian(_Listed):
     sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
+@dataclass(frozen=True)
 class DiscreteLaplace(_Listed):
     """One integer plus discrete Laplace noise.
 
@@ -225,6 +226,7 @@ class DiscreteLaplace(_Listed):
     sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
+@dataclass(frozen=True)
 class RandomizedResponse(_Listed):
     """K-ary randomised response: each row tells the truth with a certain probability.
 
@@ -252,6 +254,7 @@ class RandomizedResponse(_Listed):
     num_categories: int = checked(_integer, default=2, low=2)
 
 
+@dataclass(frozen=True)
 class ExponentialMechanism(_Listed):
     """A choice whose log-likelihood ratio has range at most `epsilon`.
 
@@ -274,6 +277,7 @@ class ExponentialMechanism(_Listed):
     epsilon: float = checked(_number, low=0.0)
 
 
+@dataclass(frozen=True)
 class PureDP(_Listed):
     """Any epsilon-DP release.
 
@@ -292,6 +296,7 @@ class PureDP(_Listed):
     epsilon: float = checked(_number, low=0.0)
 
 
+@dataclass(frozen=True)
 class ApproximateDP(_Listed):
     """Any (epsilon, delta)-DP release.
 
@@ -313,6 +318,7 @@ class ApproximateDP(_Listed):
     delta: float = checked(_number, low=0.0, high=1.0)
 
 
+@dataclass(frozen=True)
 class ZCDP(_Listed):
     """Any delta-approximate rho-zCDP release (Bun and Steinke 2016).
 
@@ -334,6 +340,7 @@ class ZCDP(_Listed):
     delta: float = checked(_number, default=0.0, low=0.0, high=1.0)
 
 
+@dataclass(frozen=True)
 class NonPrivate(_Listed):
     """A release without any privacy: infinite cost.
 
@@ -345,6 +352,7 @@ class NonPrivate(_Listed):
     """
 
 
+@dataclass(frozen=True)
 class PoissonSampled(_Listed):
     """`event` run on a sample that holds each record independently with `sampling_rate`.
 
@@ -372,6 +380,7 @@ class PoissonSampled(_Listed):
     event: Event = checked(_check_sampled)
 
 
+@dataclass(frozen=True)
 class SampledWithoutReplacement(_Listed):
     """`event` run on a sample drawn without replacement.
 
@@ -412,6 +421,7 @@ class SampledWithoutReplacement(_Listed):
         return float_up(Fraction(self.sample_size, self.population_size))
 
 
+@dataclass(frozen=True)
 class RandomStopping(_Listed):
     """The best of a random number of runs of `event`.
 
@@ -454,6 +464,7 @@ class RandomStopping(_Listed):
                 raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
 
+@dataclass(frozen=True)
 class Composed(_Listed):
     """Several releases, in any order.
 
@@ -474,6 +485,7 @@ class Composed(_Listed):
     __hash__ = _cached_hash
 
 
+@dataclass(frozen=True)
 class Repeated(_Listed):
     """`event` repeated `count` times, each with fresh randomness.
 
@@ -500,6 +512,7 @@ class Repeated(_Listed):
 _KINDS = {kind.__name__: kind for kind in _Listed.__subclasses__()}
 
 
+@dataclass(frozen=True)
 class SampledGroup(FrozenValue, Event):
     """A Poisson-sampled event for a group of records that change together.
 

@@ -1,7 +1,7 @@
 """The guarantee of a release: epsilon and delta, and which tables are neighbors."""
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from skdp.accounting._events import ApproximateDP, Event, PureDP
 from skdp.utils import _validation as checks
@@ -10,6 +10,7 @@ from skdp.utils._values import FrozenValue, checked
 UNITS = ("row", "person", "group")
 
 
+@dataclass(frozen=True)
 class PrivacyParams(FrozenValue):
     """An epsilon and a delta that a budget can be made of."""
 
@@ -27,7 +28,8 @@ class PrivacyParams(FrozenValue):
         return ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
 
-class Neighbors(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Neighbors(FrozenValue):
     """Which two tables are neighbors: who may change, and how.
 
     Parameters
@@ -77,7 +79,8 @@ class Neighbors(FrozenValue, kw_only=True):
         return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
 
 
-class Guarantee(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Guarantee(FrozenValue):
     """What a plan must meet.
 
     Parameters

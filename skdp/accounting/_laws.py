@@ -7,7 +7,7 @@ in another file as `_sampled`, that is registered for that class.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial, singledispatch
 
@@ -28,7 +28,8 @@ _LARGEST_SIGMA, _LARGEST_SENSITIVITY = 5e4, 10**6
 _MAX_GROUP_SIZE = 10**9
 
 
-class EventPrivacy(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EventPrivacy(FrozenValue):
     """The privacy of one event; by default nothing is known about it.
 
     Parameters

@@ -5,6 +5,7 @@ The proof that these pairs dominate, and its sources, are in ``docs/accounting.m
 """
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -34,6 +35,7 @@ _MAX_POSITIONS = 1 << 15
 _LOG_QUADRATURE_ERROR = -36.0
 
 
+@dataclass(frozen=True)
 class GaussianShifts(FrozenValue):
     """Gaussian noise of standard deviation `sigma`, shifted by whole numbers."""
 
@@ -71,6 +73,7 @@ class GaussianShifts(FrozenValue):
         return largest + 45.0 * self.sigma + self.sigma**2 * (1.0 + loss)
 
 
+@dataclass(frozen=True)
 class LaplaceShifts(FrozenValue):
     """Laplace noise of scale 1 / `epsilon`, shifted by whole numbers."""
 
@@ -145,7 +148,8 @@ def _log_weights(size, rate):
     return log_choices + i * math.log(rate) + (size - i) * math.log1p(-rate)
 
 
-class Mixture(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Mixture(FrozenValue):
     """Pair of mixtures of noise: shifted up by the sampled records of one table, or down.
 
     P is the noise shifted by i, where i of `gained` records are sampled, and Q the noise

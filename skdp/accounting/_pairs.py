@@ -7,7 +7,7 @@ put by connect-the-dots (Doroshenko et al. 2022).
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import ndtr
@@ -18,6 +18,7 @@ _MAX_ATOMS = 4_000_000
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)
 
 
+@dataclass(frozen=True)
 class LossPair(FrozenValue):
     """Losses of a pair (P, Q).
 
@@ -140,6 +141,7 @@ def discrete_gaussian(sigma, sensitivity):
     return _atoms(losses[keep], p[keep], q[keep], tail, tail, sensitivity / sigma**2)
 
 
+@dataclass(frozen=True)
 class GridLoss(FrozenValue):
     """P-mass `mass[i]` at the loss (first + i) * step, and `infinite` at infinity."""
 

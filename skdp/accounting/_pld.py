@@ -1,6 +1,7 @@
 """Composition of privacy loss distributions by one tilted transform."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -32,6 +33,7 @@ _MAX_WIDTH = 600.0
 _MAX_RELEASES = 10**9
 
 
+@dataclass(frozen=True)
 class _Part(FrozenValue):
     pair: object
     count: int
@@ -40,6 +42,7 @@ class _Part(FrozenValue):
     coarse: GridLoss
 
 
+@dataclass(frozen=True)
 class _Total(FrozenValue):
     """The total loss of one direction: P-masses on a grid, and what lies beyond it.
 

@@ -5,6 +5,7 @@ table, and the fits to it.
 """
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -37,7 +38,8 @@ MORE_ERRORS = 1
 NO_TEST = "nothing: no number that is published depends on the rows"
 
 
-class ChosenTest(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class ChosenTest(FrozenValue):
     """A test of "was the canary in the table?", chosen without the runs that judge it.
 
     Parameters
@@ -64,6 +66,7 @@ class ChosenTest(FrozenValue, eq=False):
         return tuple(int(n) for n in _counts(*scores, self.threshold))
 
 
+@dataclass(frozen=True)
 class TestResult(FrozenValue):
     """The outcome of a test between two tables.
 

@@ -2,7 +2,7 @@
 
 import warnings
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import compress
 
@@ -44,6 +44,7 @@ GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
 ROWS_OF_A_PERSON = 10
 
 
+@dataclass(frozen=True)
 class EpsilonAudit(PrintedDocument, FrozenValue):
     """A certified lower bound on epsilon, and the claim that it was compared with.
 
@@ -301,6 +302,7 @@ def audit_epsilon(
     return audit
 
 
+@dataclass(frozen=True)
 class _Round(FrozenValue):
     """The number of fits to each table, with those of earlier rounds, and the confidence.
 
@@ -373,7 +375,8 @@ class _CountedRuns:
         return results
 
 
-class _Fitter(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class _Fitter(FrozenValue):
     """Fits clones of an estimator to tables whose last rows are canaries.
 
     Parameters

@@ -1,6 +1,6 @@
 """Membership inference: was a row among those that an estimator was fitted to?"""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import delayed
@@ -23,7 +23,8 @@ from skdp.utils._values import FrozenValue
 SHADOWS_FOR_ROW_VARIANCE = 64
 
 
-class MembershipInference(PrintedDocument, FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class MembershipInference(PrintedDocument, FrozenValue):
     """What a membership inference attack found.
 
     Printing gives text, a notebook shows HTML, `to_dict` gives JSON values. Of an attack on

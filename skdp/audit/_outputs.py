@@ -1,6 +1,6 @@
 """Clones that an auditor fits, and the statistics of a row that an attacker reads off a model."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -52,6 +52,7 @@ def parameter(estimator, name):
     return next((v for n, v in params if n.rpartition("__")[2] == name and v is not None), None)
 
 
+@dataclass(frozen=True)
 class NullAccountant(NotCopied, FrozenValue):
     """An accountant without a ledger, with the relation and the unit of another one."""
 

@@ -1,5 +1,7 @@
 """Secrets of single persons from answers about many: linear programming, and differencing."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array, eye_array
@@ -11,7 +13,8 @@ from skdp.utils._frames import take_rows
 from skdp.utils._values import FrozenValue
 
 
-class Reconstruction(PrintedDocument, FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Reconstruction(PrintedDocument, FrozenValue):
     """What answers about many persons tell of each of them.
 
     Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.

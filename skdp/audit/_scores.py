@@ -6,6 +6,7 @@ likelier a member.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
@@ -154,6 +155,7 @@ def _gaussian(shadows, mask, variance):
     return mean, np.maximum(deviation, LEAST_DEVIATION)
 
 
+@dataclass(frozen=True)
 class Interval(FrozenValue):
     """An estimate with the limits of its confidence interval."""
 

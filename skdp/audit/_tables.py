@@ -1,6 +1,7 @@
 """Neighboring tables, and tables with canaries, in any container that an audit accepts."""
 
 from contextlib import suppress
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -158,7 +159,8 @@ SHORT = 0.01
 FAR = 10.0
 
 
-class NeighboringTables(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class NeighboringTables(FrozenValue):
     """Two neighboring tables: one with the canary as its last row, and the other.
 
     An audit repeats the canary's row for every row of its unit.
@@ -404,7 +406,8 @@ def _other_targets(y):
     return other
 
 
-class Canaries(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Canaries(FrozenValue):
     """A table with canaries; a coin decides for each one whether it is in, or with which label.
 
     Parameters

@@ -5,7 +5,7 @@ distances keep their proportions.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -50,6 +50,7 @@ RADIUS, LEAST_RADIUS = 1.2, 0.1
 MOST_STEPS, LARGEST_ERROR, LEAST_DEVIATIONS = 4, 0.4, 2.0
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class KMeansPlan(_moments.StatisticPlan):
     """What a fit will release: moments of the columns, counts of cells, and each step's blocks.
 
@@ -197,7 +198,8 @@ class KMeansPlan(_moments.StatisticPlan):
         return clip_rows(noisy[:, 1:] * (kept / counts)[:, np.newaxis], 1.0)
 
 
-class Cells(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Cells(FrozenValue):
     """A grid of cells, equally likely under a normal distribution of independent columns.
 
     Parameters

@@ -1,7 +1,7 @@
 """Principal component analysis with differential privacy."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -19,6 +19,7 @@ from skdp.utils._row_wise import row_combinations
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PCAPlan(TransformerPlan):
     """A bound on the rows' norm, unless it is declared, then their second moment.
 

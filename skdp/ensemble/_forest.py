@@ -3,6 +3,8 @@
 Derived in ``docs/forests.md``.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -40,6 +42,7 @@ def random_tree(terms, depth, draws, cuts=None):
     return tree_of(terms, columns, sides)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ForestPlan(TreePlan):
     """A fit's plan; the trees' tests follow from a public seed and the released bins.
 

@@ -5,7 +5,7 @@ value which starts it has reached; the cells of columns, 0 or 1, are sums of the
 says of each leaf of a tree, or cell of a pair of columns, whether cells pass all of its tests.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -49,7 +49,8 @@ def shifted(offsets, limits=None):
     return holding(plain, scale_=np.ones(len(offsets)), min_=offsets, n_features_in_=len(offsets))
 
 
-class Sums(FrozenValue, eq=False, kw_only=True):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sums(FrozenValue):
     """Weighted sums of what plain steps return.
 
     Parameters
@@ -73,7 +74,8 @@ class Sums(FrozenValue, eq=False, kw_only=True):
         return [*self.steps, linear(self.weights), shifted(self.constants, limits)]
 
 
-class Reading(FrozenValue, eq=False, kw_only=True):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading(FrozenValue):
     """How plain steps tell the cell of a column.
 
     Parameters

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 
@@ -31,7 +31,8 @@ MAX_CELLS_WITHOUT_TREND = 3
 LAST_NORMAL_SCORE = 2.0
 
 
-class Block(FrozenValue, eq=False, kw_only=True):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block(FrozenValue):
     """One resolution of one term.
 
     Parameters
@@ -268,7 +269,8 @@ TABLE_CELLS, CHOICE_CELLS = 12, 8
 LEAST_EVIDENCE = 4.0
 
 
-class Pair(FrozenValue, eq=False, kw_only=True):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pair(FrozenValue):
     """Two terms of one column each, and the cells of their table.
 
     Parameters

@@ -27,6 +27,7 @@ from skdp.utils._findings import (
 )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BoundsSearch(BoundsPlan):
     """The search for bounds with the noise of a share of a budget.
 
@@ -38,6 +39,7 @@ class BoundsSearch(BoundsPlan):
     whole: object = None
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianThreshold(StabilityThreshold):
     r"""The values of columns whose count with Gaussian noise reaches a threshold.
 
@@ -207,6 +209,7 @@ MAX_WIDTH_OF_USUAL_VALUE = 1.0
 MAX_OTHER_BINS_OF_USUAL_VALUES = 0.005
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnsPlan(PlanValue):
     """The stages before a model; `shares` says what each of them gets.
 

@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
 from itertools import chain
 from numbers import Real
@@ -32,7 +32,8 @@ BOOLEAN = np.array([False, True])
 LARGEST_LIST = 1000
 
 
-class Column(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Column(FrozenValue):
     """What is known of one column before its cells are counted.
 
     Parameters
@@ -266,7 +267,8 @@ STEP_ROWS, STEP_BLOCKS = 1 << 17, 2
 LARGEST_PACK, ROWS_A_CELL, LARGEST_CODE = 1 << 12, 64, 1 << 16
 
 
-class Term(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Term(FrozenValue):
     """The cells of one column, or of two together.
 
     Parameters

@@ -9,7 +9,7 @@ values of b have the density :math:`e^{-|b_j| / s}`. The proof is in ``docs/addi
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,7 +31,8 @@ CONDITION = 22_500.0
 MOST_STEPS = 2_200
 
 
-class Scores(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Scores(FrozenValue):
     """What weights make of a block of packed cells: its rows' scores.
 
     Parameters
@@ -93,7 +94,8 @@ def residual_grid(clip, n_rows):
     return sum_grid(clip, n_rows) / WEIGHT_STEP
 
 
-class Schedule(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Schedule(FrozenValue):
     """Steps of Nesterov's method on the squared-norm penalised loss.
 
     Parameters
@@ -195,7 +197,8 @@ TOLERANCE = 2.0**-24
 UNIT_ROUNDOFF = 2.0**-53
 
 
-class PerturbedObjective(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class PerturbedObjective(FrozenValue):
     """The release of the weights with a share of epsilon.
 
     Parameters

@@ -1,7 +1,7 @@
 """What a fit of an additive model releases, stage by stage, in one budget."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -58,6 +58,7 @@ EXACT_ENOUGH = 2.0**-200
 IN_STEPS = UnitText(lambda unit: f"all {unit}s, in every step")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AdditivePlan(ColumnsPlan):
     """A fit's plan; see `skdp.mechanisms._plan.Plan`.
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -13,7 +13,8 @@ from skdp.gam._columns import Term
 from skdp.utils._documents import barred, html_fragment, html_table, html_text
 
 
-class ShapeFunction(Term, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShapeFunction(Term):
     """What a column, or two together, add to an additive model's answer.
 
     Parameters

@@ -1,6 +1,7 @@
 """What is predicted: clipped residuals of two classes, of several, or of numbers; and back."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
@@ -21,6 +22,7 @@ SHRINK = 1.0 - 2.0**-40
 ROUNDS = 50
 
 
+@dataclass(frozen=True)
 class _OfClasses(FrozenValue):
     """What tasks of classes take from their `loss`, a likelihood."""
 
@@ -71,7 +73,8 @@ class _OfClasses(FrozenValue):
         return scores[0] - scores.mean() * (self.n_outputs > 1)
 
 
-class BinaryTask(_OfClasses, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class BinaryTask(_OfClasses):
     """The logistic loss, with residuals clipped to 1/2.
 
     Parameters
@@ -145,7 +148,8 @@ class BinaryTask(_OfClasses, kw_only=True):
         return np.column_stack([1.0 - p, p])
 
 
-class MultinomialTask(_OfClasses, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class MultinomialTask(_OfClasses):
     """The softmax loss, with residual vectors clipped to an L2 norm of sqrt(1/2), or not.
 
     Parameters
@@ -191,7 +195,8 @@ class MultinomialTask(_OfClasses, kw_only=True):
         return p / row_sums(p)[:, np.newaxis]
 
 
-class VarianceOfTargets(MechanismPlan, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class VarianceOfTargets(MechanismPlan):
     """The noisy mean of squared distances of targets from a number that was released.
 
     A distance is clipped to `clip`, so that a row's square lies between 0 and `clip` squared: by
@@ -240,7 +245,8 @@ def _add_squares(total, targets, shares, centre, clip, n_rows):
     total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, shares=shares)
 
 
-class NumberTask(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class NumberTask(FrozenValue):
     """The squared loss on targets in [-1, 1], with residuals clipped to 1/4."""
 
     unit: float = 1.0

@@ -1,6 +1,7 @@
 """Filling in missing values with private statistics."""
 
 import math
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -313,6 +314,7 @@ class DPSimpleImputer(PlannedTransformer):
         return ("allow_nan", "string", "categorical") if takes_any else ("allow_nan",)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MeansOfPresent(MechanismPlan):
     """The means of the values that are present, within bounds."""
 

@@ -1,7 +1,7 @@
 """The report of a data set's budget, for people and for programs."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
@@ -82,6 +82,7 @@ def _as_json(value):
     return value.to_json() if isinstance(value, Event) else vars(value)
 
 
+@dataclass(frozen=True)
 class BudgetReport(PrintedDocument, FrozenValue):
     """A data set's budget and what was spent of it.
 

@@ -10,7 +10,7 @@ import hashlib
 import math
 import uuid
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from skdp._version import __version__
@@ -25,6 +25,7 @@ from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked
 
 
+@dataclass(frozen=True)
 class PlannedCharge(FrozenValue):
     """One release of a plan.
 
@@ -293,6 +294,7 @@ def _check_plan(planned, name):
     return tuple(planned)
 
 
+@dataclass(frozen=True)
 class Reservation(NotCopied, FrozenValue):
     """A plan whose every round is charged to an accountant when its first step runs.
 
@@ -374,6 +376,7 @@ class Reservation(NotCopied, FrozenValue):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
 
 
+@dataclass(frozen=True)
 class ReservedStep(_PlannedRelease, FrozenValue):
     """One step of a reservation, to be used instead of an estimator's accountant.
 

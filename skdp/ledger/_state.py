@@ -22,6 +22,7 @@ class NotCopied:
     __copy__ = __deepcopy__ = __sklearn_clone__
 
 
+@dataclass(frozen=True)
 class LedgerConfig(PrivacyParams, Neighbors):
     """The settings with which a data set was opened; only the limit can change."""
 
@@ -215,6 +216,7 @@ def _check_names(names, what):
     return tuple(check_name(name, what) for name in names)
 
 
+@dataclass(frozen=True)
 class BudgetLimit(PrivacyParams):
     """A limit on the charges of some users, for some purposes; a data set's is on all charges.
 

@@ -11,6 +11,7 @@ stands for two, so its noise is smaller by :math:`\sqrt 2`; the last entry of A 
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
@@ -27,6 +28,7 @@ from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpa
 SHARES = (0.5, 0.4, 0.1)
 
 
+@dataclass(frozen=True)
 class AdaSSP(Perturbation):
     """What a fit from sufficient statistics will do.
 

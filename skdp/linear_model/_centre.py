@@ -6,7 +6,7 @@ rows there are. The sensitivity and the share are derived in ``docs/guarantees.m
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,7 +34,8 @@ COUNTED_ROWS = 1 << 16
 LARGEST_SCORE = 8.0
 
 
-class ClassCentre(MechanismPlan, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class ClassCentre(MechanismPlan):
     """The logarithms of noisy class frequencies.
 
     Parameters
@@ -98,7 +99,8 @@ class ClassCentre(MechanismPlan, eq=True):
         return scores / max(1.0, np.abs(scores).max() / self.largest)
 
 
-class MeanCentre(MechanismPlan, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class MeanCentre(MechanismPlan):
     """The noisy mean of targets, or its logarithm.
 
     Parameters

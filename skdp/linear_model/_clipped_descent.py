@@ -5,7 +5,7 @@ or of the rows. These bounds make the settings.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,8 @@ RESPONSE_BLOCK = 256
 ROOM_FOR_UNITS = 0.85
 
 
-class ClippedDescent(Perturbation, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ClippedDescent(Perturbation):
     """What a run of noisy clipped gradients will do, and the settings that led to it.
 
     Parameters

@@ -174,7 +174,8 @@ def plan_rows(estimator, n_rows, guarantee):
     )
 
 
-class WeightsFit(MechanismPlan, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class WeightsFit(MechanismPlan):
     """What a fit will release: the norm of its rows if it is searched, and weights.
 
     Parameters

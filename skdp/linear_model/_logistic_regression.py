@@ -1,5 +1,7 @@
 """Logistic regression with differential privacy."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from skdp.base import plans_for_groups, private_fit_method
@@ -260,7 +262,8 @@ class DPLogisticRegression(
         return _LogisticFit.of(choice, rows, **own)
 
 
-class _LogisticFit(WeightsFit, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class _LogisticFit(WeightsFit):
     """What a fit will release: a norm if it is searched, weights, a Hessian if it is asked for."""
 
     hessian: HessianRelease | None

@@ -4,6 +4,7 @@ And the sums over rows that it, and what is said of its minimiser, are made of.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, helmert
@@ -67,7 +68,8 @@ def _add_hessians(grams, block, y, loss, weights):
         block.add_weighted_gram(np.abs(column[:, a]), gram)
 
 
-class Point(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Point(FrozenValue):
     """Where a minimiser stands.
 
     Parameters

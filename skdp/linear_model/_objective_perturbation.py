@@ -90,6 +90,7 @@ class LinearNoise:
         return steps * self.step
 
 
+@dataclass(frozen=True)
 class ObjectivePerturbation(_planning.Perturbation):
     """What a fit by objective perturbation will do.
 

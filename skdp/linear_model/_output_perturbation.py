@@ -8,6 +8,7 @@ therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +27,7 @@ BALANCED_WEIGHTS_NORM = 5.0
 SIGNAL_SHARE = 0.4
 
 
+@dataclass(frozen=True)
 class OutputPerturbation(_planning.Perturbation):
     """What a fit by output perturbation will do.
 

@@ -1,5 +1,7 @@
 """What the plans of all mechanisms share: public constants, and what noise and rounding do."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from skdp._data._bounded import bounded_additions
@@ -68,6 +70,7 @@ class ExpectedLossMixin:
         return float(self.plan_fit(shape, guarantee_of(self)).excess / n_rows)
 
 
+@dataclass(frozen=True)
 class Perturbation(FrozenValue):
     """How weights are made by noise, and what that does to them; a plan has each name below.
 
@@ -85,7 +88,8 @@ class Perturbation(FrozenValue):
         """Return that of each weight, None where how noise reaches them depends on the data."""
 
 
-class Problem(_defaults.Problem, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Problem(_defaults.Problem):
     """What is public of the rows that a linear model is fitted to, whichever its mechanism.
 
     The norm bounds that of a row, the constant feature included.

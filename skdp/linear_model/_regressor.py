@@ -1,6 +1,7 @@
 """What linear models have in common: the fit by a plan; and regressors their predictions."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -18,6 +19,7 @@ from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
 
 
+@dataclass(frozen=True)
 class TargetScale(FrozenValue):
     """Targets are clipped and fitted as (y - middle) / half."""
 

@@ -1,6 +1,7 @@
 """Noise on a vector of known L2 sensitivity: Gaussian, and of a norm with a gamma law."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -29,6 +30,7 @@ def _classical(epsilon, delta):
 _CALIBRATIONS = {"analytic": gaussian_noise_multiplier, "classical": _classical}
 
 
+@dataclass(frozen=True)
 class GaussianMechanism(_grid.GridMechanism):
     """Add Gaussian noise; the release is (epsilon, delta)-DP.
 
@@ -214,6 +216,7 @@ def sigma_in_steps(scale, sensitivity, root, step):
     return math.sqrt(raised * raised + 16.0) * (1.0 + 2.0**-40)
 
 
+@dataclass(frozen=True)
 class GammaNormMechanism(_grid.PureMechanism):
     """Add noise b with density proportional to exp(-epsilon ||b||_2 / sensitivity).
 

@@ -1,6 +1,7 @@
 """Values on a grid of a power of two, and noise that is added there in integers."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -110,6 +111,7 @@ def from_steps(steps, step, shape):
     return float(result[0]) if shape == () else result.reshape(shape)
 
 
+@dataclass(frozen=True)
 class PureMechanism(FrozenValue):
     """What epsilon-DP releases share whose noise has the scale sensitivity / epsilon.
 
@@ -170,6 +172,7 @@ class PureMechanism(FrozenValue):
         check_integer(size, "size", 1, math.inf)
 
 
+@dataclass(frozen=True)
 class GridMechanism(FrozenValue):
     """What noise on a grid shares, whatever its law: `_on_grid`, `_sample` and two constants.
 

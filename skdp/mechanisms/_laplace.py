@@ -1,6 +1,7 @@
 """Laplace noise: on numbers, and the discrete one on integers."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -17,6 +18,7 @@ from skdp.utils._values import FrozenValue, checked
 _LARGEST_VALUE = 2**61
 
 
+@dataclass(frozen=True)
 class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     """Add Laplace noise of scale sensitivity / epsilon; the release is epsilon-DP.
 
@@ -115,6 +117,7 @@ def scale_in_steps(sensitivity, epsilon, d, step):
     return float_up(distance / Fraction(epsilon))
 
 
+@dataclass(frozen=True)
 class GeometricMechanism(_grid.PureMechanism):
     """Add discrete Laplace noise to integers; the release is epsilon-DP.
 

@@ -1,8 +1,8 @@
 """What a release is, known before it sees a table: plans, and mechanisms, the smallest of them."""
 
 import math
-from dataclasses import replace
-from typing import ClassVar, Protocol, dataclass_transform
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
 
 from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
 from skdp.accounting._events import gaussian_mu, leaves
@@ -76,13 +76,12 @@ class Mechanism(Plan, Protocol):
         """Return the values with noise."""
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False)
-class PlanValue(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class PlanValue(FrozenValue):
     """A plan that was calibrated to its `guarantee`; see `Plan`.
 
-    Each subclass is a frozen dataclass of its annotated attributes, given by name. A plan is equal
-    to itself alone, as what holds arrays must be; ``eq=True`` in a class statement compares the
-    attributes.
+    A subclass is decorated by ``@dataclass(frozen=True, kw_only=True, eq=False)``: a plan may hold
+    arrays, so it is equal to itself only. Those that are compared leave ``eq=False`` out.
     """
 
     @property
@@ -106,10 +105,8 @@ class PlanValue(FrozenValue, eq=False):
         """Which rows its stages read, in words."""
         return sampler_of(self.stages)
 
-    def __init_subclass__(cls, *, eq=False, **options):
-        super().__init_subclass__(eq=eq, kw_only=True, **options)
 
-
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MechanismPlan(PlanValue):
     """A plan whose price and noise are those of its `mechanism`; see `Plan`.
 
@@ -159,7 +156,8 @@ class MechanismPlan(PlanValue):
         self.mechanism.check_size(size)
 
 
-class Price(PlanValue, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class Price(PlanValue):
     """A plan's price alone, and the noise that it is the price of; see `Plan`.
 
     Parameters
@@ -203,6 +201,7 @@ def plan_for(make_plan, guarantee):
     return plan
 
 
+@dataclass(frozen=True)
 class JointMechanism(FrozenValue):
     """Several mechanisms that one fit runs one after another on the same rows.
 
@@ -271,6 +270,7 @@ class JointMechanism(FrozenValue):
         return self.parts[self.main].sensitivity
 
 
+@dataclass(frozen=True)
 class NoRelease(FrozenValue):
     """The mechanism of a fit whose outcome follows from public parameters alone.
 

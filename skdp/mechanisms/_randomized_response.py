@@ -3,6 +3,7 @@
 import math
 import numbers
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -44,6 +45,7 @@ def _check_categories(categories, name="categories"):
     return labels
 
 
+@dataclass(frozen=True)
 class RandomizedResponse(FrozenValue):
     """Report each row's category, or another one at random; each report is epsilon-DP.
 

@@ -1,6 +1,7 @@
 """Mechanisms that choose one of several candidates by their scores."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -63,6 +64,7 @@ def _as_integer(score):
     return (numerator << _MIN_EXPONENT) // denominator
 
 
+@dataclass(frozen=True)
 class _Selection(_grid.PureMechanism):
     """Parameters and utility of a choice, which `_choose` makes by chances of acceptance."""
 
@@ -154,6 +156,7 @@ class _Selection(_grid.PureMechanism):
         return self._choose(len(scores), acceptance(scores, scale, stream), stream)
 
 
+@dataclass(frozen=True)
 class ExponentialMechanism(_Selection):
     """Choose candidate i with probability proportional to exp(epsilon u_i / (2 sensitivity)).
 
@@ -200,6 +203,7 @@ class ExponentialMechanism(_Selection):
     _choose = staticmethod(choose_exponentially)
 
 
+@dataclass(frozen=True)
 class PermuteAndFlip(_Selection):
     """Choose a candidate by permute-and-flip: as private as the exponential mechanism, never worse.
 
@@ -253,6 +257,7 @@ _OF_NOISE: dict = {
 }
 
 
+@dataclass(frozen=True)
 class ReportNoisyMax(_Selection):
     """Add noise to each score and return the index of the largest; nothing else is released.
 

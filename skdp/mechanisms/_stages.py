@@ -1,7 +1,7 @@
 """The stages of a release, as a privacy statement describes them."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from skdp.accounting import Event, Gaussian, Laplace, PoissonSampled, SampledWithoutReplacement
 from skdp.utils._units import ALL_ONCE, UnitText, for_unit
@@ -11,7 +11,8 @@ UNNAMED = "the release"
 NOTHING_READ = UnitText(lambda unit: f"no {unit}s: nothing is computed from the data")
 
 
-class Stage(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Stage(FrozenValue):
     """One release, or several of one law, within a fit.
 
     Parameters

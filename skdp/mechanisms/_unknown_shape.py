@@ -1,7 +1,7 @@
 """The plan of a fit to a table of which the shape, or the columns, are not known yet."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -16,7 +16,8 @@ MANY_ROWS = 100_000
 MAX_WIDTH, MAX_ROWS = 10_000, 10**7
 
 
-class UnknownShapePlan(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class UnknownShapePlan(FrozenValue):
     """The plan of a fit whose table's shape is not known: its parameters were checked.
 
     Parameters

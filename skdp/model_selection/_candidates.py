@@ -1,6 +1,6 @@
 """The candidates of a search, whose private steps share one budget, and what it tells meanwhile."""
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +28,7 @@ from skdp.utils._values import FrozenValue
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
 
 
+@dataclass(frozen=True)
 class Candidate(FrozenValue):
     """One choice of parameters.
 
@@ -52,6 +53,7 @@ class Candidate(FrozenValue):
         return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
+@dataclass(frozen=True)
 class Rows(FrozenValue):
     """What fits are given.
 
@@ -142,6 +144,7 @@ def _take(table, rows):
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
+@dataclass(frozen=True)
 class FitPlan(FrozenValue):
     """What one fit of a candidate will charge, step by step.
 

@@ -6,7 +6,7 @@ one such row goes through; the worst branch is the price of the search.
 
 import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
 from skdp import mechanisms
@@ -39,7 +39,8 @@ SELECTION_ALONE, SCORES_ALONE = 0.7, 0.3
 SCORES_TOGETHER = 0.2
 
 
-class SearchTask(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class SearchTask(FrozenValue):
     """What is asked of a search: all of it is public.
 
     Parameters
@@ -141,6 +142,7 @@ def scaled(guarantee, scale):
     return replace(guarantee, epsilon=guarantee.epsilon * scale)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SearchPlan(MechanismPlan):
     """Everything that a search, or a cross-validation without one, will release.
 

@@ -1,7 +1,7 @@
 """What the branches of a plan cost, and the scale at which the worst one fits a budget."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from skdp.accounting import ZCDP, Composed, Gaussian, PureDP, get_delta, get_epsilon, zcdp
@@ -83,6 +83,7 @@ def dominating(fits):
     return replace(guarantee, epsilon=_common_epsilon(fits, guarantee.delta)).event
 
 
+@dataclass(frozen=True)
 class RunCost(FrozenValue):
     """What one run costs, whichever candidate it draws.
 

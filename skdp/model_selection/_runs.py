@@ -1,6 +1,6 @@
 """Running what a plan holds: up to its charge, for the errors that are no release, and then on."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -85,6 +85,7 @@ def _try(fit, rows, n_units):
         rows.fit(trial_of(model, steps, private, n_units))
 
 
+@dataclass(frozen=True)
 class Outcome(FrozenValue):
     """What a search releases.
 
@@ -103,6 +104,7 @@ class Outcome(FrozenValue):
     model: object
 
 
+@dataclass(frozen=True)
 class SearchRun(FrozenValue):
     """What the fits of a search share.
 

@@ -1,5 +1,7 @@
 """A scorer for scikit-learn whose value is a release."""
 
+from dataclasses import dataclass
+
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
@@ -12,6 +14,7 @@ from skdp.utils._dask import in_one_run
 from skdp.utils._validation import check_privacy_parameters
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ScorePlan(MechanismPlan):
     """What a call releases: one score, of rows or of persons."""
 

@@ -6,6 +6,7 @@ counts nowhere. The sensitivities are derived in ``docs/model_selection.md``.
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from inspect import signature
 
 import numpy as np
@@ -41,6 +42,7 @@ def _check_counts(class_counts, name):
     return tuple(zip(class_counts, shares, strict=True))
 
 
+@dataclass(frozen=True)
 class BoundedScore(FrozenValue, ABC):
     """A score of a fitted estimator on rows, and how far one row can move it.
 
@@ -180,6 +182,7 @@ class BoundedScore(FrozenValue, ABC):
         return sizes / sizes.sum()
 
 
+@dataclass(frozen=True)
 class _MeanOverRows(BoundedScore):
     """Minus the mean over the rows of a loss in [0, bound], or of a gain the mean."""
 
@@ -206,6 +209,7 @@ class _MeanOverRows(BoundedScore):
         return -loss
 
 
+@dataclass(frozen=True)
 class Accuracy(_MeanOverRows):
     """The share of rows that are predicted correctly."""
 
@@ -220,6 +224,7 @@ class Accuracy(_MeanOverRows):
         return gain
 
 
+@dataclass(frozen=True)
 class ErrorCount(BoundedScore):
     """Minus the number of rows that are predicted wrongly."""
 
@@ -239,6 +244,7 @@ class ErrorCount(BoundedScore):
         return np.ones(len(sizes))
 
 
+@dataclass(frozen=True)
 class BalancedAccuracy(Accuracy):
     """The mean over classes of the correct rows over the declared number of rows.
 
@@ -266,6 +272,7 @@ class BalancedAccuracy(Accuracy):
         return gains * _correct(estimator, X, y)
 
 
+@dataclass(frozen=True)
 class LogLoss(_MeanOverRows):
     """Minus the mean of the rows' log-losses, each clipped to `bound`.
 
@@ -290,6 +297,7 @@ class LogLoss(_MeanOverRows):
             return -np.log(row_sums(np.where(_indicators(estimator, y), probabilities, 0.0)))
 
 
+@dataclass(frozen=True)
 class BrierScore(_MeanOverRows):
     """Minus the mean over rows of half the squared distance of probabilities to the truth."""
 
@@ -306,6 +314,7 @@ class BrierScore(_MeanOverRows):
         return 0.5 * (row_sums(np.square(probabilities - truth)) + unknown)
 
 
+@dataclass(frozen=True)
 class ROCAUC(BoundedScore):
     """The share of pairs of rows of different classes that are ordered rightly.
 
@@ -352,6 +361,7 @@ class ROCAUC(BoundedScore):
         return [max(1, round(share * n_samples)) for _, share in self.class_counts]
 
 
+@dataclass(frozen=True)
 class MeanSquaredError(_MeanOverRows):
     """Minus the mean squared error of targets and predictions that are clipped to bounds.
 
@@ -379,6 +389,7 @@ class MeanSquaredError(_MeanOverRows):
         return np.square(predicted - y)
 
 
+@dataclass(frozen=True)
 class R2(MeanSquaredError):
     """1 minus the mean squared error over a public variance of the targets.
 

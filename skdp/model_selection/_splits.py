@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import NamedTuple
@@ -35,6 +36,7 @@ class Pattern(NamedTuple):
     scored: tuple | bool
 
 
+@dataclass(frozen=True)
 class Splits(FrozenValue):
     """Index arrays of training and test units: of rows, or of persons.
 
@@ -77,6 +79,7 @@ class Splits(FrozenValue):
         return [Pattern(*(tuple(np.flatnonzero(part)) for part in pair)) for pair in halves]
 
 
+@dataclass(frozen=True)
 class Layout(FrozenValue):
     """Which candidate is fitted on which splits.
 

@@ -1,6 +1,7 @@
 """Gaussian naive Bayes from noisy sums by class."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from skdp.utils._row_wise import row_sums
 from skdp.utils._validation import as_doubles
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ClassMomentsPlan(MomentsPlan):
     """The number of rows of each class, and the means and variances of its columns.
 

@@ -1,7 +1,7 @@
 """Naive Bayes on private bins of raw tables: noisy counts of cells by class, one release."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +40,7 @@ PURE_CELL = 8.0
 STEP = 2.0**-20
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramNBPlan(ColumnsPlan):
     """A fit's plan; see `skdp.mechanisms._plan.Plan`.
 

@@ -1,6 +1,6 @@
 """The check of a pipeline: steps that are not private, redundant charges, and the cost."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
@@ -66,6 +66,7 @@ ROW_WISE_REMEDIES = {
 }
 
 
+@dataclass(frozen=True)
 class Finding(FrozenValue):
     """Something about a pipeline that its owner should know.
 
@@ -91,7 +92,8 @@ class Finding(FrozenValue):
         return f"{self.step}: {self.problem}: {self.message}"
 
 
-class StepCost(Cost, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class StepCost(Cost):
     """One step of a pipeline and what one fit of it costs.
 
     Parameters
@@ -117,6 +119,7 @@ class StepCost(Cost, kw_only=True):
     columns: str
 
 
+@dataclass(frozen=True)
 class PipelineCheck(PrintedDocument, FrozenValue):
     """The result of `check_pipeline`; iterating gives the findings, printing gives all.
 

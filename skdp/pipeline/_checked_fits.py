@@ -1,5 +1,6 @@
 """Containers of scikit-learn whose fits check every step before the first charge."""
 
+from dataclasses import dataclass
 from traceback import walk_tb
 
 from sklearn.compose import ColumnTransformer
@@ -30,6 +31,7 @@ NO_COLUMNS = (
 )
 
 
+@dataclass(frozen=True)
 class BudgetPlan(FrozenValue):
     """What `split_budget` planned without an accountant, for reports.
 

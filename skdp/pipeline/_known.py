@@ -6,7 +6,7 @@ declares what it does by an attribute ``__skdp_kind__``.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import takewhile
 from math import comb
@@ -66,7 +66,8 @@ def _same_width(step, d):
     return d
 
 
-class Known(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Known(FrozenValue):
     """An entry of the table: what is known of a class.
 
     Parameters
@@ -134,7 +135,8 @@ class Known(FrozenValue, kw_only=True):
         return {"kept": form.is_sparse, "made": True, "dense": False, "refused": False}[self.sparse]
 
 
-class RawStep(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class RawStep(FrozenValue):
     """A part of an estimator that learns from rows without privacy, or may do so.
 
     Parameters

@@ -1,6 +1,6 @@
 """The check of every step's parameters, before the first step of a pipeline is charged."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -36,7 +36,8 @@ from skdp.utils._output import check_output_setting, frame_library
 from skdp.utils._values import FrozenValue
 
 
-class PublicTable(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublicTable(FrozenValue):
     """What is known of the table that a pipeline is fitted to, and of its target.
 
     Parameters

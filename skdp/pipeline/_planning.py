@@ -1,7 +1,7 @@
 """Plans of whole pipelines: every private step's charge, calibrated together."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from numbers import Real
 
@@ -122,6 +122,7 @@ def may_release_nothing(estimator):
     return of_skdp(estimator) and getattr(estimator, "_may_release_nothing", False)
 
 
+@dataclass(frozen=True)
 class PipelinePlan(FrozenValue):
     """What the private steps of a pipeline will charge, as a function of the budget.
 

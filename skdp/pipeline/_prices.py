@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
@@ -18,7 +19,8 @@ BUDGET = ("epsilon", "delta", "accountant", "random_state")
 KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 
-class Cost(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Cost(FrozenValue):
     """The cost of one fit of a step, and how often a fit of the whole pipeline fits it.
 
     Parameters
@@ -41,7 +43,8 @@ class Cost(FrozenValue, kw_only=True):
     exact: bool = True
 
 
-class Price(Cost, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Price(Cost):
     """The cost of the fits of a private step, and where they are charged.
 
     Parameters

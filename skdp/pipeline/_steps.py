@@ -2,7 +2,7 @@
 
 import re
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral
 
@@ -45,7 +45,8 @@ from skdp.utils._warnings import warn_user
 REMAINDER = "the remaining columns"
 
 
-class Place(FrozenValue, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Place(FrozenValue):
     """Where in a pipeline an estimator stands, and what it is given.
 
     Parameters
@@ -90,7 +91,8 @@ class Place(FrozenValue, kw_only=True):
         return Step(name=name, estimator=by, kind="learns", advice=advice, fits=self.fits)
 
 
-class Step(Place, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Step(Place):
     """One step of a pipeline, with nothing nested in it.
 
     Parameters

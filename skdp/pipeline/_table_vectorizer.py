@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
@@ -42,6 +43,7 @@ from skdp.utils._values import FrozenValue
 NUMBERS = ("bins", "scaled")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class VectorizerPlan(MechanismPlan, ColumnsPlan):
     """Bounds and categories that are not declared, and bins unless numbers are scaled.
 
@@ -435,7 +437,8 @@ def _parts_of(kind, edges, groups):
     return parts
 
 
-class Features(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Features(FrozenValue):
     """The features of all resolutions of all columns, one resolution after another.
 
     Parameters

@@ -1,7 +1,7 @@
 """The bins of a table's columns: which are declared, and how the others are found privately."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -27,7 +27,8 @@ FEWEST_BINS, MOST_BINS = 8, 32
 ROWS_PER_SCALE = 2.5
 
 
-class ColumnBins(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class ColumnBins(FrozenValue):
     """One column's bins: between edges, or categories.
 
     Parameters
@@ -103,7 +104,8 @@ def planned_size(bins, n_bins):
     return planned_n_bins(n_bins) if bins.limits is None else bins.size
 
 
-class EdgesPlan(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class EdgesPlan(FrozenValue):
     """Finds the edges of the columns whose bins are not declared.
 
     Parameters

@@ -3,6 +3,7 @@
 import math
 import numbers
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
@@ -91,7 +92,8 @@ def position_of(other, labels):
     return UNDECLARED if other is None else int(category_codes(objects([other]), labels)[0])
 
 
-class Declared(NoRelease, eq=False):
+@dataclass(frozen=True, eq=False)
+class Declared(NoRelease):
     """What is declared of columns, where nothing is counted.
 
     Parameters
@@ -107,6 +109,7 @@ class Declared(NoRelease, eq=False):
         return self.values, None
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DeclaredCounts(MechanismPlan):
     """Noisy counts of each column's declared categories.
 
@@ -132,6 +135,7 @@ class DeclaredCounts(MechanismPlan):
         return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MixedCategories(MechanismPlan):
     """Categories that are declared for some columns and found in the others.
 
@@ -379,6 +383,7 @@ def plan_discovery(categories, other, guarantee, *, is_counted):
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StabilityThreshold(StatisticPlan):
     r"""Release the values of columns whose noisy count reaches a threshold, and these counts.
 

@@ -1,6 +1,7 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +25,7 @@ EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramPlan(BinningPlan):
     """The edges that have to be found, and the counts of all columns.
 

@@ -1,5 +1,7 @@
 """Features cut into bins whose edges are found with differential privacy."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,6 +15,7 @@ from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, has_auto
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BinningPlan(TransformerPlan):
     """The edges of all columns' bins."""
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -30,6 +30,7 @@ FINE_STEP, COARSE_STEP = 0.5 / MOST_PERSONS * 2.0**-9, 0.5 / MOST_PERSONS
 NUMBER = UnitText(lambda unit: f"the number of {unit}s")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MeanPlan(MechanismPlan):
     """The sums of features scaled to [-1, 1], and with a noisy count the number of rows.
 

@@ -1,5 +1,7 @@
 """One-hot encoding of declared or privately discovered categories."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +27,7 @@ from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_boolean, check_real
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class EncoderPlan(TransformerPlan):
     """The categories, unless they are declared, and their counts where they are read.
 

@@ -1,6 +1,6 @@
 """Private statistics of columns within bounds that are declared, or found in the same fit."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -251,6 +251,7 @@ def planned_input_names(form):
     return [f"x{j}" for j in range(form.n_columns)] if form.names is None else [*form.names]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TransformerPlan(MechanismPlan):
     """What a transformer's fit will release, and whether its output will be sparse.
 

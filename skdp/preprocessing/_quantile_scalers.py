@@ -1,6 +1,6 @@
 """Scaling by private quantiles: of the extremes, of the middle half, or of magnitudes."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -417,6 +417,7 @@ class DPRobustScaler(CentringTransformer):
         }
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ScaledByMagnitude(QuantilePlan):
     """One quantile of the magnitudes of each column's values, which are clipped to bounds before.
 

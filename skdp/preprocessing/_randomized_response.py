@@ -1,6 +1,6 @@
 """Local differential privacy: categories that each row reports by randomised response."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -27,6 +27,7 @@ from skdp.utils._validation import SIZES
 EACH_ALONE = UnitText(lambda unit: f"every {unit} by itself, at each transform")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnwiseResponse(MechanismPlan):
     """Randomised response on each column of a row, of one epsilon together.
 

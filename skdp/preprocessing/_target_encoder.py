@@ -320,6 +320,7 @@ class Outcomes:
             yield from ((target == k) * shares for k in range(len(self.classes)))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TargetPlan(TransformerPlan):
     """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
 

@@ -1,6 +1,6 @@
 """Private bounds by a histogram over exponentially spaced bins."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,6 +41,7 @@ _ROWS_PER_THRESHOLD = 16
 _BLOCK_VALUES = 1 << 16
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _SpacedHistogram(StatisticPlan):
     """Noisy counts over bins whose width grows with their distance from 0.
 
@@ -148,6 +149,7 @@ class _SpacedHistogram(StatisticPlan):
         return self.mechanism.release(counts, random_state=source).reshape(d, n_bins)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BoundsPlan(_SpacedHistogram):
     """Bounds of each of several columns, from one noisy histogram and a refinement of it.
 
@@ -341,7 +343,8 @@ class BoundsPlan(_SpacedHistogram):
         return self.ends_of(*self.likely_bins(noisy, *self.read_bins(noisy)))
 
 
-class NormPlan(_SpacedHistogram, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class NormPlan(_SpacedHistogram):
     """A bound on the norm of most rows, from a noisy histogram of norms."""
 
     signed, released = False, "the norm of rows"

@@ -1,6 +1,7 @@
 """Sums, means, variances, counts and histograms of all columns in one release."""
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,7 @@ UNIFORM_VARIANCE = 1.0 / 3.0
 MOST_CELLS = 2**27
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticPlan(MechanismPlan):
     """A plan that is charged what was asked for, whatever its mechanism makes of delta."""
 
@@ -45,6 +47,7 @@ class StatisticPlan(MechanismPlan):
         return self.guarantee.delta
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MomentsPlan(StatisticPlan):
     """Means, or means and variances, of columns within bounds.
 
@@ -114,6 +117,7 @@ class MomentsPlan(StatisticPlan):
         return means, np.where(nothing_left, UNIFORM_VARIANCE, variance) * half**2
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SumPlan(MomentsPlan):
     """Sums of columns within bounds.
 
@@ -208,6 +212,7 @@ def release_counts(mechanism, counts, source):
     return np.rint(mechanism.release(counts, random_state=source)).astype(np.int64)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CountPlan(StatisticPlan):
     """The number of values that are not zero, of each column.
 
@@ -235,6 +240,7 @@ def _add_others_than_zero(counts, block, shares):
     counts += times_shares(np.not_equal(block, 0), shares).sum(axis=0)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ModePlan(StatisticPlan):
     """The category that most rows have, by permute-and-flip on the counts.
 
@@ -255,6 +261,7 @@ class ModePlan(StatisticPlan):
         return self.mechanism.release(counts[1:], random_state=source)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramPlan(StatisticPlan):
     """Counts of bins of columns, or of the cells of all columns' bins together if `joint`.
 

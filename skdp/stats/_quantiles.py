@@ -1,6 +1,7 @@
 """Many quantiles of many columns by the exponential mechanism, in one release."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -43,6 +44,7 @@ def _check_quantiles(quantiles, name):
     return np.atleast_1d(array)
 
 
+@dataclass(frozen=True)
 class _Node(FrozenValue):
     """One choice: the quantile at `index` of the sorted ones, between two chosen before it.
 
@@ -60,6 +62,7 @@ class _Node(FrozenValue):
         return Fraction(max(self.share, _UNIT - self.share), _UNIT)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class QuantilePlan(StatisticPlan):
     """Quantiles of each of several columns, with one cost for all of them.
 
@@ -277,6 +280,7 @@ def cell_values(cells, low, high):
     return np.clip((1.0 - share) * low + share * high, low, high)
 
 
+@dataclass(frozen=True)
 class _Part(FrozenValue):
     """A part of a column's rows, in which one quantile is chosen, and how.
 

@@ -64,6 +64,7 @@ class Refined:
     is_seen: bool
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RefinementPlan(PlanValue):
     r"""Finer bounds of narrow columns, from noisy counts of equal cells between their bounds.
 

@@ -1,6 +1,6 @@
 """The life of a private statistic: validate, plan, charge, run, return."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -91,7 +91,8 @@ def shaped(values, flat):
     return values if values.ndim else values.item()
 
 
-class InBounds(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class InBounds(FrozenValue):
     """What a plan released within bounds, and the bounds.
 
     Parameters
@@ -105,6 +106,7 @@ class InBounds(FrozenValue, eq=False):
     bounds: tuple
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class WithinBounds(MechanismPlan):
     """Bounds, unless they are declared, then a release within them.
 

@@ -8,6 +8,7 @@ where the mean is wanted: these are the entries of :math:`\sum z_i z_i^\top` for
 """
 
 import math
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -25,6 +26,7 @@ UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 MEAN_WEIGHT = 0.5
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SecondMoment(StatisticPlan):
     """What will be released of a table.
 
@@ -131,6 +133,7 @@ def second_moment_sensitivity(constant, relation):
     return math.sqrt(1.0 + 2.0 * constant**2)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CovariancePlan(SecondMoment):
     """The covariances of columns within bounds.
 

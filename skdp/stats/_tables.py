@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -281,6 +282,7 @@ def dp_crosstab(
     return DataFrame(counts, *(Index(own, name=getattr(one, "name", None)) for own, one in named))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CrosstabPlan(HistogramPlan):
     """Counts of pairs of labels, together at most as many as there are units.
 

@@ -3,7 +3,7 @@
 Derived in ``docs/forests.md``.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,8 @@ CURVES_SHARE = 0.3
 DEEPEST = 12
 
 
-class Tree(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tree(FrozenValue):
     """Tests that lead a row to a leaf, and what the leaves add to its score.
 
     Parameters
@@ -155,6 +156,7 @@ def best_split(term, counts, values):
     return gains.max(), np.argsort(order) > gains.argmax()
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TreePlan(AdditivePlan):
     """A fit's plan: an additive model's, whose released curves say where a tree is cut.
 

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
@@ -81,6 +82,7 @@ def wrapped(text, indent):
     )
 
 
+@dataclass(frozen=True)
 class Section(FrozenValue):
     """A part of a document: rows of a name and words, tables and notes.
 

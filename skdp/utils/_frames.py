@@ -4,6 +4,8 @@
 one value then decides how the others are converted.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from skdp.utils._values import FrozenValue
@@ -171,7 +173,8 @@ def frame_columns(frame, *, without_zones=False):
     return columns_in_blocks(frame_blocks(frame, without_zones))
 
 
-class FrameBlock(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class FrameBlock(FrozenValue):
     """Columns of a frame that are read together.
 
     Parameters

@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -25,7 +25,8 @@ SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
 READ_BYTES = 1 << 16
 
 
-class Source(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Source(FrozenValue):
     """A part of a table that is opened when its rows are needed.
 
     Parameters
@@ -63,7 +64,8 @@ class Source(FrozenValue, eq=False):
         return cls("a view", shape, dtype, partial(View, sources, read, shape, dtype), held, where)
 
 
-class Parts(FrozenValue, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts(FrozenValue):
     """What a table is read from.
 
     Parameters

@@ -1,8 +1,8 @@
-"""A base of values: families of frozen dataclasses say once that they are."""
+"""Frozen dataclasses whose fields are checked when a value is made."""
 
-from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
-from typing import Any, dataclass_transform
+from dataclasses import MISSING, field, fields
+from functools import cache, partial
+from typing import Any
 
 
 def checked(check, *, default: Any = MISSING, **limits) -> Any:
@@ -10,22 +10,22 @@ def checked(check, *, default: Any = MISSING, **limits) -> Any:
     return field(default=default, metadata={"check": partial(check, **limits)})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field, checked))
 class FrozenValue:
-    """Makes each subclass a frozen dataclass of its annotated attributes.
+    """Base of frozen dataclasses whose fields may declare a check.
 
-    A class statement may say `kw_only` and `eq`; they hold for the attributes of that class. What a
-    field declares by `checked` is checked when a value is made.
+    Each subclass is decorated by ``@dataclass(frozen=True)``. A field that is made by `checked` is
+    checked, and converted, when a value is made.
     """
 
-    def __init_subclass__(cls, *, kw_only=False, eq=True, **options):
-        super().__init_subclass__(**options)
-        dataclass(cls, frozen=True, kw_only=kw_only, eq=eq)
-        cls._checks = {f.name: f.metadata["check"] for f in fields(cls) if "check" in f.metadata}
-
     def __post_init__(self):
-        for name, check in self._checks.items():
+        for name, check in _checks_of(type(self)).items():
             value = getattr(self, name)
-            # None as the default says that there is no value.
+            # A field whose default is None may be left out.
             if value is not None or getattr(type(self), name, MISSING) is not None:
                 vars(self)[name] = check(value, name)
+
+
+@cache
+def _checks_of(cls):
+    """Return the check of each field of a class that declares one."""
+    return {f.name: f.metadata["check"] for f in fields(cls) if "check" in f.metadata}

@@ -7,6 +7,7 @@ that those of a worker that died are repeated.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from operator import call
@@ -157,7 +158,8 @@ def _called(version, function, part, *along):
         return function(part() if callable(part) else part, *along)
 
 
-class Call(FrozenValue, eq=False):
+@dataclass(frozen=True, eq=False)
+class Call(FrozenValue):
     """A call that is yet to be made."""
 
     number: int

@@ -1,5 +1,6 @@
 """A loss that keeps the contract, others that break it in one way each, and unfinished ones."""
 
+from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from skdp._losses._base import BoundedLoss
 
 
+@dataclass(frozen=True)
 class WholeLoss(BoundedLoss):
     """The pseudo-Huber loss, c² (√(1 + (r / c)²) - 1) of r = s - y; its curvature is at most 1."""
 
@@ -34,6 +36,7 @@ class WholeLoss(BoundedLoss):
         return (self.c / np.hypot(self.c, scores - y)) ** 3
 
 
+@dataclass(frozen=True)
 class OverflowingLoss(WholeLoss):
     """Its slope falls back to 0 where a square overflows."""
 
@@ -42,6 +45,7 @@ class OverflowingLoss(WholeLoss):
         return r / np.sqrt(1.0 + (r / self.c) ** 2)
 
 
+@dataclass(frozen=True)
 class NumberlessLoss(WholeLoss):
     """Its slope is no number where a square overflows."""
 
@@ -50,6 +54,7 @@ class NumberlessLoss(WholeLoss):
         return self.c * (scores - y) * size / size**2
 
 
+@dataclass(frozen=True)
 class InfiniteLoss(WholeLoss):
     """Its value overflows where it is a plain number."""
 
@@ -58,6 +63,7 @@ class InfiniteLoss(WholeLoss):
         return self.c * r**2 / (self.c + np.hypot(self.c, r))
 
 
+@dataclass(frozen=True)
 class CancellingLoss(WholeLoss):
     """Its value loses the digits that it has near the target."""
 
@@ -65,36 +71,42 @@ class CancellingLoss(WholeLoss):
         return self.c * (np.hypot(self.c, scores - y) - self.c)
 
 
+@dataclass(frozen=True)
 class WastefulLoss(WholeLoss):
     """States a rounding error that is far from what it has."""
 
     residual_error = property(lambda self: 1e9 * np.finfo(np.float64).eps * self.c)
 
 
+@dataclass(frozen=True)
 class RoughLoss(WholeLoss):
     """States a rounding error that it exceeds."""
 
     residual_error = property(lambda self: 1e-3 * np.finfo(np.float64).eps * self.c)
 
 
+@dataclass(frozen=True)
 class SteepLoss(WholeLoss):
     """Has a slope of twice the bound."""
 
     slope_bound = property(lambda self: 0.5 * self.c)
 
 
+@dataclass(frozen=True)
 class LooseLoss(WholeLoss):
     """Has a bound of twice the slope."""
 
     slope_bound = property(lambda self: 2.0 * self.c)
 
 
+@dataclass(frozen=True)
 class CurvedLoss(WholeLoss):
     """Has a curvature of twice the bound."""
 
     curvature_bound = 0.5
 
 
+@dataclass(frozen=True)
 class FlatLoss(WholeLoss):
     """Says that it has half of its curvature."""
 
@@ -102,6 +114,7 @@ class FlatLoss(WholeLoss):
         return 0.5 * super().curvature(scores, y)
 
 
+@dataclass(frozen=True)
 class WrongLoss(WholeLoss):
     """Its residual is no derivative of its value."""
 
@@ -109,6 +122,7 @@ class WrongLoss(WholeLoss):
         return 1.1 * super().residual(scores, y)
 
 
+@dataclass(frozen=True)
 class CrowdedLoss(WholeLoss):
     """A row's residual depends on the other rows."""
 
@@ -116,6 +130,7 @@ class CrowdedLoss(WholeLoss):
         return super().residual(scores, y) + (0.0 if len(y) == 0 else 1e-9 * np.mean(scores))
 
 
+@dataclass(frozen=True)
 class SharingLoss(WholeLoss):
     """Works in the scores that it is given."""
 
@@ -124,12 +139,14 @@ class SharingLoss(WholeLoss):
         return self.c * (scores / np.hypot(self.c, scores))
 
 
+@dataclass(frozen=True)
 class CodedLoss(WholeLoss):
     """Takes the value of one target for that of all."""
 
     value_at_zero = BoundedLoss.value_at_zero
 
 
+@dataclass(frozen=True)
 class DentedLoss(WholeLoss):
     """Is not convex far from its target."""
 
@@ -138,6 +155,7 @@ class DentedLoss(WholeLoss):
         return np.where(np.abs(r) > 9.0, 0.5, 1.0) * super().residual(scores, y)
 
 
+@dataclass(frozen=True)
 class ShiftedLoss(WholeLoss):
     """Is negative near its target."""
 
@@ -166,12 +184,14 @@ class StrayLoss:
     """Is no loss of either kind."""
 
 
+@dataclass(frozen=True)
 class StrangeLoss(WholeLoss):
     """Has a parameter that nobody knows values of."""
 
     edges: tuple
 
 
+@dataclass(frozen=True)
 class RefusingLoss(WholeLoss):
     """Takes none of the values that it is tried with."""
 

@@ -1,6 +1,7 @@
 """Every loss of the package keeps the protocol that it declares."""
 
 import inspect
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ def test_what_hinders_a_loss_is_named():
 
 
 def test_what_is_missing_is_named():
+    @dataclass(frozen=True)
     class Unfinished(BoundedLoss):
         slope_bound = 1.0
 

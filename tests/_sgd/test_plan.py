@@ -1,7 +1,7 @@
 """What runs is what is charged, regime by regime, and each classic fault is caught."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -211,6 +211,7 @@ def noisy_means(plan, X, y, loss, weights):
     return np.array(list(means))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MeanByActualSize(SGDPlan):
     def noisy_means(self, next_sum, source):
         batches = self.batches.draw(self.n_steps, source.stream())
@@ -220,6 +221,7 @@ class MeanByActualSize(SGDPlan):
             yield self.noise.add(total, noise) / max(1, len(rows))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseByBatchTwice(SGDPlan):
     def noisy_means(self, next_sum, source):
         batches = self.batches.draw(self.n_steps, source.stream())
@@ -231,6 +233,7 @@ class NoiseByBatchTwice(SGDPlan):
             yield total / size + alone / size**2
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OneNoiseForAllClasses(SGDPlan):
     def noisy_means(self, next_sum, source):
         for mean in super().noisy_means(next_sum, source):

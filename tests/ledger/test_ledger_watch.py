@@ -160,6 +160,7 @@ def test_what_was_checked_is_not_read_again(path, monkeypatch):
     assert max(read[2:]) <= 2
 
 
+@dataclass(frozen=True)
 class Clipped(Gaussian):
     pass
 

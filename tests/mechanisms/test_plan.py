@@ -2,7 +2,7 @@
 
 import inspect
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 
 import pytest
 
@@ -41,15 +41,18 @@ def test_what_is_missing_is_named():
     assert missing(Silent) == ["check_size", "deviation", "name"]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Whole(MechanismPlan):
     mechanism: object
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Part(Whole):
     size: int = 1
 
 
-class Compared(Part, eq=True):
+@dataclass(frozen=True, kw_only=True)
+class Compared(Part):
     more: int = 2
 
 

@@ -1,6 +1,7 @@
 """Folds, scores and searches where the unit is a person."""
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -235,6 +236,7 @@ def test_an_area_has_so_many_shares_of_a_class_alone(n_rows):
     assert 0.99 * score.sensitivity(10) < value <= score.sensitivity(10) == 0.2 + 2.0**-50
 
 
+@dataclass(frozen=True)
 class OfRows(BoundedScore):
     name = "mine"
 

@@ -4,7 +4,7 @@ import secrets
 import warnings
 from array import array
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -354,6 +354,7 @@ class RowsMean(PrivateMean):
         return self
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PlanOfPersons(MechanismPlan):
     """The plan of the next."""
 
@@ -493,6 +494,7 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         return read_array(self, X, dtype=np.float64, reset=False) - self.mean_
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SumOfColumns(MechanismPlan):
     """The plan of those."""
 
