@@ -1,45 +1,85 @@
 """Private estimators for scikit-learn."""
 
-from skdp._data._schema import Schema as Schema
-from skdp._data._schema import schema_from as schema_from
-from skdp._privacy_report import PrivacyReport as PrivacyReport
-from skdp._privacy_report import privacy_report as privacy_report
-from skdp._privacy_statement import PrivacyStatement as PrivacyStatement
-from skdp._version import __version__ as __version__
-from skdp.cluster import DPKMeans as DPKMeans
-from skdp.decomposition import DPPCA as DPPCA
-from skdp.ensemble import DPRandomForestClassifier as DPRandomForestClassifier
-from skdp.ensemble import DPRandomForestRegressor as DPRandomForestRegressor
-from skdp.exceptions import BudgetExceededError as BudgetExceededError
-from skdp.exceptions import LedgerError as LedgerError
-from skdp.exceptions import RawDataWarning as RawDataWarning
-from skdp.exceptions import SeededNoiseWarning as SeededNoiseWarning
-from skdp.gam import DPAdditiveClassifier as DPAdditiveClassifier
-from skdp.gam import DPAdditiveRegressor as DPAdditiveRegressor
-from skdp.impute import DPSimpleImputer as DPSimpleImputer
-from skdp.ledger import PrivacyAccountant as PrivacyAccountant
-from skdp.linear_model import DPLinearRegression as DPLinearRegression
-from skdp.linear_model import DPLogisticRegression as DPLogisticRegression
-from skdp.linear_model import DPPoissonRegressor as DPPoissonRegressor
-from skdp.linear_model import DPRidge as DPRidge
-from skdp.linear_model import DPSGDClassifier as DPSGDClassifier
-from skdp.linear_model import DPSGDRegressor as DPSGDRegressor
-from skdp.model_selection import DPGridSearchCV as DPGridSearchCV
-from skdp.model_selection import DPRandomizedSearchCV as DPRandomizedSearchCV
-from skdp.naive_bayes import DPGaussianNB as DPGaussianNB
-from skdp.naive_bayes import DPHistogramNB as DPHistogramNB
-from skdp.pipeline import DPTableVectorizer as DPTableVectorizer
-from skdp.pipeline import tabular_pipeline as tabular_pipeline
-from skdp.preprocessing import DPHistogramTransformer as DPHistogramTransformer
-from skdp.preprocessing import DPKBinsDiscretizer as DPKBinsDiscretizer
-from skdp.preprocessing import DPMaxAbsScaler as DPMaxAbsScaler
-from skdp.preprocessing import DPMeanTransformer as DPMeanTransformer
-from skdp.preprocessing import DPMinMaxScaler as DPMinMaxScaler
-from skdp.preprocessing import DPOneHotEncoder as DPOneHotEncoder
-from skdp.preprocessing import DPQuantileTransformer as DPQuantileTransformer
-from skdp.preprocessing import DPRobustScaler as DPRobustScaler
-from skdp.preprocessing import DPStandardScaler as DPStandardScaler
-from skdp.preprocessing import DPTargetEncoder as DPTargetEncoder
-from skdp.preprocessing import RandomizedResponseTransformer as RandomizedResponseTransformer
-from skdp.svm import DPLinearSVC as DPLinearSVC
-from skdp.tree import DPDecisionTreeClassifier as DPDecisionTreeClassifier
+from skdp._data._schema import Schema, schema_from
+from skdp._privacy_report import PrivacyReport, privacy_report
+from skdp._privacy_statement import PrivacyStatement
+from skdp._version import __version__
+from skdp.cluster import DPKMeans
+from skdp.decomposition import DPPCA
+from skdp.ensemble import DPRandomForestClassifier, DPRandomForestRegressor
+from skdp.exceptions import BudgetExceededError, LedgerError, RawDataWarning, SeededNoiseWarning
+from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.impute import DPSimpleImputer
+from skdp.ledger import PrivacyAccountant
+from skdp.linear_model import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
+)
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.naive_bayes import DPGaussianNB, DPHistogramNB
+from skdp.pipeline import DPTableVectorizer, tabular_pipeline
+from skdp.preprocessing import (
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPMaxAbsScaler,
+    DPMeanTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPQuantileTransformer,
+    DPRobustScaler,
+    DPStandardScaler,
+    DPTargetEncoder,
+    RandomizedResponseTransformer,
+)
+from skdp.svm import DPLinearSVC
+from skdp.tree import DPDecisionTreeClassifier
+
+__all__ = [
+    "DPPCA",
+    "BudgetExceededError",
+    "DPAdditiveClassifier",
+    "DPAdditiveRegressor",
+    "DPDecisionTreeClassifier",
+    "DPGaussianNB",
+    "DPGridSearchCV",
+    "DPHistogramNB",
+    "DPHistogramTransformer",
+    "DPKBinsDiscretizer",
+    "DPKMeans",
+    "DPLinearRegression",
+    "DPLinearSVC",
+    "DPLogisticRegression",
+    "DPMaxAbsScaler",
+    "DPMeanTransformer",
+    "DPMinMaxScaler",
+    "DPOneHotEncoder",
+    "DPPoissonRegressor",
+    "DPQuantileTransformer",
+    "DPRandomForestClassifier",
+    "DPRandomForestRegressor",
+    "DPRandomizedSearchCV",
+    "DPRidge",
+    "DPRobustScaler",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
+    "DPSimpleImputer",
+    "DPStandardScaler",
+    "DPTableVectorizer",
+    "DPTargetEncoder",
+    "LedgerError",
+    "PrivacyAccountant",
+    "PrivacyReport",
+    "PrivacyStatement",
+    "RandomizedResponseTransformer",
+    "RawDataWarning",
+    "Schema",
+    "SeededNoiseWarning",
+    "__version__",
+    "privacy_report",
+    "schema_from",
+    "tabular_pipeline",
+]

@@ -1,40 +1,81 @@
 """Privacy accounting: events, what they cost, and the noise that a budget buys."""
 
-from skdp.accounting._advanced import advanced_epsilon as advanced_epsilon
-from skdp.accounting._bounds import get_delta as get_delta
-from skdp.accounting._bounds import get_epsilon as get_epsilon
-from skdp.accounting._bounds import trade_off as trade_off
-from skdp.accounting._calibrate import calibrate as calibrate
-from skdp.accounting._conversions import convert_relation as convert_relation
-from skdp.accounting._conversions import rdp_to_delta as rdp_to_delta
-from skdp.accounting._conversions import rdp_to_epsilon as rdp_to_epsilon
-from skdp.accounting._conversions import zcdp_to_delta as zcdp_to_delta
-from skdp.accounting._conversions import zcdp_to_epsilon as zcdp_to_epsilon
-from skdp.accounting._events import ZCDP as ZCDP
-from skdp.accounting._events import ApproximateDP as ApproximateDP
-from skdp.accounting._events import Composed as Composed
-from skdp.accounting._events import DiscreteGaussian as DiscreteGaussian
-from skdp.accounting._events import DiscreteLaplace as DiscreteLaplace
-from skdp.accounting._events import Event as Event
-from skdp.accounting._events import ExponentialMechanism as ExponentialMechanism
-from skdp.accounting._events import Gaussian as Gaussian
-from skdp.accounting._events import Laplace as Laplace
-from skdp.accounting._events import NonPrivate as NonPrivate
-from skdp.accounting._events import PoissonSampled as PoissonSampled
-from skdp.accounting._events import PureDP as PureDP
-from skdp.accounting._events import RandomizedResponse as RandomizedResponse
-from skdp.accounting._events import RandomStopping as RandomStopping
-from skdp.accounting._events import Repeated as Repeated
-from skdp.accounting._events import SampledWithoutReplacement as SampledWithoutReplacement
-from skdp.accounting._events import event_from_json as event_from_json
-from skdp.accounting._gaussian import gaussian_delta as gaussian_delta
-from skdp.accounting._gaussian import gaussian_noise_multiplier as gaussian_noise_multiplier
-from skdp.accounting._gaussian import gdp_to_delta as gdp_to_delta
-from skdp.accounting._gaussian import gdp_to_epsilon as gdp_to_epsilon
-from skdp.accounting._guarantee import Guarantee as Guarantee
-from skdp.accounting._guarantee import Neighbors as Neighbors
-from skdp.accounting._interchange import from_dp_accounting as from_dp_accounting
-from skdp.accounting._interchange import to_dp_accounting as to_dp_accounting
-from skdp.accounting._laws import gdp as gdp
-from skdp.accounting._laws import rdp as rdp
-from skdp.accounting._laws import zcdp as zcdp
+from skdp.accounting._advanced import advanced_epsilon
+from skdp.accounting._bounds import get_delta, get_epsilon, trade_off
+from skdp.accounting._calibrate import calibrate
+from skdp.accounting._conversions import (
+    convert_relation,
+    rdp_to_delta,
+    rdp_to_epsilon,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
+)
+from skdp.accounting._events import (
+    ZCDP,
+    ApproximateDP,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    RandomStopping,
+    Repeated,
+    SampledWithoutReplacement,
+    event_from_json,
+)
+from skdp.accounting._gaussian import (
+    gaussian_delta,
+    gaussian_noise_multiplier,
+    gdp_to_delta,
+    gdp_to_epsilon,
+)
+from skdp.accounting._guarantee import Guarantee, Neighbors
+from skdp.accounting._interchange import from_dp_accounting, to_dp_accounting
+from skdp.accounting._laws import gdp, rdp, zcdp
+
+__all__ = [
+    "ZCDP",
+    "ApproximateDP",
+    "Composed",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Event",
+    "ExponentialMechanism",
+    "Gaussian",
+    "Guarantee",
+    "Laplace",
+    "Neighbors",
+    "NonPrivate",
+    "PoissonSampled",
+    "PureDP",
+    "RandomStopping",
+    "RandomizedResponse",
+    "Repeated",
+    "SampledWithoutReplacement",
+    "advanced_epsilon",
+    "calibrate",
+    "convert_relation",
+    "event_from_json",
+    "from_dp_accounting",
+    "gaussian_delta",
+    "gaussian_noise_multiplier",
+    "gdp",
+    "gdp_to_delta",
+    "gdp_to_epsilon",
+    "get_delta",
+    "get_epsilon",
+    "rdp",
+    "rdp_to_delta",
+    "rdp_to_epsilon",
+    "to_dp_accounting",
+    "trade_off",
+    "zcdp",
+    "zcdp_to_delta",
+    "zcdp_to_epsilon",
+]

@@ -1,3 +1,5 @@
 """Clustering with differential privacy."""
 
-from skdp.cluster._kmeans import DPKMeans as DPKMeans
+from skdp.cluster._kmeans import DPKMeans
+
+__all__ = ["DPKMeans"]

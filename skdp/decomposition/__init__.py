@@ -1,3 +1,5 @@
 """Decompositions with differential privacy."""
 
-from skdp.decomposition._pca import DPPCA as DPPCA
+from skdp.decomposition._pca import DPPCA
+
+__all__ = ["DPPCA"]

@@ -1,3 +1,5 @@
 """Imputation with differential privacy."""
 
-from skdp.impute._simple_imputer import DPSimpleImputer as DPSimpleImputer
+from skdp.impute._simple_imputer import DPSimpleImputer
+
+__all__ = ["DPSimpleImputer"]

@@ -1,4 +1,5 @@
 """One decision tree, grown on released curves."""
 
-from skdp.tree._decision_tree import DPDecisionTreeClassifier as DPDecisionTreeClassifier
-from skdp.tree._decision_tree import Tree as Tree
+from skdp.tree._decision_tree import DPDecisionTreeClassifier, Tree
+
+__all__ = ["DPDecisionTreeClassifier", "Tree"]
