@@ -106,12 +106,11 @@ def test_imports_go_down():
 def test_public_names_are_there(path):
     name = ".".join(("skdp", *path.parent.relative_to(ROOT).parts))
     package = importlib.import_module(name)
-    # A linter takes what is imported by the same name twice for public, and nothing else.
-    imported = [
-        node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)
-    ]
-    exported = [alias.asname for node in imported for alias in node.names]
-    assert exported == [alias.name for node in imported for alias in node.names]
+    nodes = ast.parse(path.read_text()).body
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    imported = [alias.asname or alias.name for node in imports for alias in node.names]
+    exported = getattr(package, "__all__", [])
+    assert sorted(imported) == sorted(exported)
     assert sorted(exported) == sorted(public_names(package))
 
 
