@@ -163,7 +163,8 @@ def _price(options):
     found = found() if callable(found) else found
     checked = check_pipeline(found, n_samples=rows, n_features=options.columns)
     price = {n: folds * getattr(checked, n) for n in ("epsilon", "delta")}
-    least, words = "" if checked.exact else "at least ", str(checked)
+    least = "" if checked.exact else "at least "
+    words = str(checked)
     if folds > 1:
         amounts = in_digits(*price.values())
         words += f"\n\n{folds} folds cost {least}({amounts}): "

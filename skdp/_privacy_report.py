@@ -298,9 +298,14 @@ class _Found:
     """
 
     def __init__(self):
-        self.statements, self.around, self.without_statement = [], [], []
-        self.plans, self.plan, self.n_plans = [], None, 0
-        self.budgets, self.terms = {}, {}
+        self.statements = []
+        self.around = []
+        self.without_statement = []
+        self.plans = []
+        self.plan = None
+        self.n_plans = 0
+        self.budgets = {}
+        self.terms = {}
 
     def add(self, source, name, around=()):
         """Add a source and its parts; `around` has the charges of the search that published it."""
@@ -339,7 +344,8 @@ class _Found:
             self._add_budget(accountant.report(), accountant.config)
 
     def _add_estimator(self, source, name, around):
-        parts, parameters = _parts(source), source.get_params(deep=False)
+        parts = _parts(source)
+        parameters = source.get_params(deep=False)
         if hasattr(source, "privacy_"):
             self._add_statement(source.privacy_, around)
             around = (*around, *source.privacy_.charges)
@@ -366,7 +372,9 @@ class _Found:
         """Yield what all statements cost together, for each data set."""
         ledgers = self.budgets.items()
         records = {charge.hash: (key, charge) for key, own in ledgers for charge in own.charges}
-        charged, others, words_of = {}, {}, {}
+        charged = {}
+        others = {}
+        words_of = {}
         # Several steps that a search published have its one charge, as one object.
         seen = set()
         for plan, statement, around in zip(self.plans, self.statements, self.around, strict=True):

@@ -489,7 +489,9 @@ class PrivateRelease:
     """
 
     def __init__(self, *, label, accountant, random_state):
-        self._label, self._accountant, self._random_state = label, accountant, random_state
+        self._label = label
+        self._accountant = accountant
+        self._random_state = random_state
         self._tried = self._charged = self._nothing_charged = False
         self._persons = self._of_group = self.spend = None
 

@@ -75,7 +75,8 @@ def _answer_by_parts(estimator, name, chunked, *, is_lazy):
     answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
     # The shape and type of the answers, without a look at the rows.
     known = answers(_example_row(estimator, chunked))
-    shape, dtype = known.shape[1:], known.dtype
+    shape = known.shape[1:]
+    dtype = known.dtype
     if is_lazy:
         return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
     return map_over(Rows(chunked, read=getitem), answers, shape=shape, dtype=dtype)

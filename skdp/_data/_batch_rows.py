@@ -53,7 +53,8 @@ class _DenseRows:
             if part.flags.c_contiguous and part.dtype == np.float64:
                 return part
             return _convert(part, self._block[: len(part)])
-        block, number = self._block[: len(rows)], bisect_right(self._borders, rows[0]) - 1
+        block = self._block[: len(rows)]
+        number = bisect_right(self._borders, rows[0]) - 1
         if number != self._number:
             # One at a time: the pages of a file that is kept open stay in memory.
             self._number, self._gather = number, _gatherer(self._parts[number]())

@@ -46,10 +46,14 @@ class BoundedRows(Rows):
     scales_constant = False
 
     def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
-        self.X, self.data_norm, self.unit, self.persons = X, data_norm, unit, persons
+        self.X = X
+        self.data_norm = data_norm
+        self.unit = unit
+        self.persons = persons
         self.constant = float(constant)
         # By person the number of rows is not public.
-        self.n_units, self.n_columns = n_units(X, persons), X.shape[1]
+        self.n_units = n_units(X, persons)
+        self.n_columns = X.shape[1]
         self.n_features = self.n_columns + (constant != 0)
         self.norm = math.hypot(data_norm, constant)
         self.block_size = max(block_size(self.n_features), SPARSE_BLOCK_ROWS * issparse(X))
@@ -66,7 +70,8 @@ class BoundedRows(Rows):
             return None, shares_of(self.persons)
         factor = map_over(plain, _row_factors, self.data_norm, self.unit, held=True)
         for rows in self.blocks() if issparse(self.X) else ():
-            block, zeroed = plain[rows], factor[rows] == 0.0
+            block = plain[rows]
+            zeroed = factor[rows] == 0.0
             if zeroed.any():
                 data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
                 block = csr_array((data, block.indices, block.indptr), shape=block.shape)
@@ -108,7 +113,8 @@ class _Block:
     def __init__(self, table, rows):
         self._table = table
         self._factor, self._shares = cut(table.along, rows)
-        self._n_columns, self._constant = table.n_columns, table.constant
+        self._n_columns = table.n_columns
+        self._constant = table.constant
         if table._kept:
             self._values, self._transposed = table._kept[rows.start]
             return
@@ -158,7 +164,9 @@ class _Block:
 
     def add_weighted_gram(self, weights, gram):
         """Add the sum by shares of weight times row times row' to a gram, in place."""
-        block, root, d = self._values, np.sqrt(self.shared(weights)), self._n_columns
+        block = self._values
+        root = np.sqrt(self.shared(weights))
+        d = self._n_columns
         if issparse(block):
             if block.nnz < SPARSE_GRAM_DENSITY * len(root) * d:
                 self._add_sparse_gram(block, root, gram)

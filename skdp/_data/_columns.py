@@ -82,7 +82,10 @@ class ColumnTable:
         blocks=(),
         has_large_numbers=None,
     ):
-        self.shape, self.matrix, self._columns, self._names = shape, matrix, columns, names
+        self.shape = shape
+        self.matrix = matrix
+        self._columns = columns
+        self._names = names
         self._number_blocks = [
             block
             for block in blocks
@@ -158,7 +161,8 @@ class ColumnTable:
         -------
         list of ndarray
         """
-        rows, n_labels = self.several(columns), sum(map(len, categories))
+        rows = self.several(columns)
+        n_labels = sum(map(len, categories))
         counts = count_over(rows, _add_labels, n_labels, categories, others, shares=shares)
         return split_by_column(counts, categories)
 
@@ -243,7 +247,8 @@ class ColumnTable:
             left = dict(checks)
         else:
             if self.matrix is not None and self.matrix.dtype.kind == "O":
-                self._columns, self.matrix = list(self.matrix.T), None
+                self._columns = list(self.matrix.T)
+                self.matrix = None
             held = [j for j in checks if self.matrix is None and self._columns[j].dtype.kind == "O"]
             refused = []
             for j in held:
@@ -471,7 +476,8 @@ def _read_part(read, numeric, X, rows):
     if not isinstance(X, ColumnTable):
         # Column by column, rows would be decoded anew for each.
         block = X[rows]
-        X, rows = ColumnTable(block.shape, block, numeric=numeric), slice(0, len(block))
+        X = ColumnTable(block.shape, block, numeric=numeric)
+        rows = slice(0, len(block))
     return read(X, rows=rows)
 
 
@@ -545,7 +551,8 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     if chunked is not None:
         if chunked.dtype.kind != "O":
             return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
-        form, known = read_form(estimator, chunked, reset=reset), {}
+        form = read_form(estimator, chunked, reset=reset)
+        known = {}
         if is_frame(form):
             known = {
                 "numeric": frame_columns(form)[1],

@@ -137,12 +137,15 @@ def as_csr(X):
     if X.ndim != 2:
         raise ValueError(f"Expected a 2-dimensional container, got a sparse one of {X.ndim}")
     if X.format == "csr":
-        data, columns, indptr = X.data, X.indices, X.indptr
+        data = X.data
+        columns = X.indices
+        indptr = X.indptr
     else:
         entries = X.tocoo()
         rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
         order = np.argsort(rows, kind="stable")
-        data, columns = entries.data[order], columns[order]
+        data = entries.data[order]
+        columns = columns[order]
         indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=X.shape[0])))
     rows = csr_array((doubles_at_most(data), columns, indptr), shape=X.shape)
     # An entry of a column that does not exist would be one of another row.
@@ -172,9 +175,12 @@ def canonical_rows(block):
         return block
     rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
     order = np.lexsort((data, block.indices, rows))
-    rows, columns, data = rows[order], block.indices[order], data[order]
+    rows = rows[order]
+    columns = block.indices[order]
+    data = data[order]
     is_first = np.append(True, (np.diff(rows) != 0) | (np.diff(columns) != 0))[: len(data)]
-    sums, place = data[is_first], np.cumsum(is_first) - 1
+    sums = data[is_first]
+    place = np.cumsum(is_first) - 1
     with np.errstate(over="ignore"):
         np.add.at(sums, place[~is_first], data[~is_first])
     indptr = np.searchsorted(rows[is_first], np.arange(block.shape[0] + 1))

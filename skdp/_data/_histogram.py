@@ -21,7 +21,8 @@ _FAR = (1 << _FRACTION_BITS) - 4
 
 # What is made of more values leaves the cache, and of fewer it is made before another thread has
 # woken. Lines are rows side by side.
-STEP_VALUES, LINE_VALUES = 1 << 16, 1 << 9
+STEP_VALUES = 1 << 16
+LINE_VALUES = 1 << 9
 # Up to so many rows are compared with all edges of the columns that are searched.
 FEW_ROWS = 16
 
@@ -195,7 +196,8 @@ class Bins:
 
     def _search(self, block, slots):
         """Put the slots of the columns whose bins are not of one width."""
-        sizes, first_slots = self._searched_sizes, self.starts[self._searched]
+        sizes = self._searched_sizes
+        first_slots = self.starts[self._searched]
         starts = np.cumsum(sizes) - sizes
         if len(block) <= FEW_ROWS:
             # Comparing with every edge takes less time than calling a function for each column.
@@ -207,7 +209,8 @@ class Bins:
         for j, start, size, first_slot in zip(
             self._searched, starts, sizes, first_slots, strict=True
         ):
-            edges, values = self._searched_edges[start : start + size], block[:, j]
+            edges = self._searched_edges[start : start + size]
+            values = block[:, j]
             found = np.searchsorted(edges, values, side="right")
             slots[:, j] = first_slot + np.where(np.isnan(values), 0, found)
 
@@ -215,7 +218,8 @@ class Bins:
         values = np.ascontiguousarray(values, dtype=np.float64)
         slots, (n_rows, n_columns) = np.empty(values.shape, np.int64), values.shape
         n_times = rows_within(8 * LINE_VALUES, n_columns)
-        size, last = rows_within(8 * STEP_VALUES, n_columns), n_rows - n_rows % n_times
+        size = rows_within(8 * STEP_VALUES, n_columns)
+        last = n_rows - n_rows % n_times
         for rows in starmap(slice, pairwise(sorted({*range(0, last, size), last, n_rows}))):
             # Those that are left over may be lines of their own.
             shape = -1, n_columns * math.gcd(n_times, rows.stop - rows.start)
@@ -280,10 +284,14 @@ def _affine_maps(edges, n_edges, first_slots):
         False where edges are not as far from each other as arithmetic would have them.
     """
     starts = np.cumsum(n_edges) - n_edges
-    n_bins, first, end = n_edges - 1, edges[starts], edges[starts + n_edges - 1]
+    n_bins = n_edges - 1
+    first = edges[starts]
+    end = edges[starts + n_edges - 1]
     with np.errstate(all="ignore"):
         width = (end - first) / n_bins
-        factor, least, most = 1.0 / width, first - width / 2, end + width / 2
+        factor = 1.0 / width
+        least = first - width / 2
+        most = end + width / 2
         number = np.arange(len(edges)) - np.repeat(starts, n_edges)
         even = np.repeat(first, n_edges) + number * np.repeat(width, n_edges)
         even[starts + n_edges - 1] = end

@@ -62,7 +62,8 @@ def read_block(X, rows):
     with np.errstate(all="ignore"):
         if not issparse(X):
             return np.asarray(X[rows], dtype=np.float64)
-        first, last = X.indptr[rows.start], X.indptr[rows.stop]
+        first = X.indptr[rows.start]
+        last = X.indptr[rows.stop]
         indptr = X.indptr[rows.start : rows.stop + 1] - first
         entries = (X.data[first:last], X.indices[first:last], indptr)
         return canonical_rows(csr_array(entries, shape=(rows.stop - rows.start, X.shape[1])))
@@ -100,11 +101,14 @@ class Rows:
         The attributes that are never sent.
     """
 
-    of_chunks, run_blocks = True, None
+    of_chunks = True
+    run_blocks = None
     stays = frozenset({"X", "along", "borders"})
 
     def __init__(self, X, size=None, read=read_block, n_columns=None, along=()):
-        self.X, self.shape, self.along = X, (X.shape[0], n_columns or X.shape[1]), along
+        self.X = X
+        self.shape = (X.shape[0], n_columns or X.shape[1])
+        self.along = along
         self.borders = _borders(X)
         self._size = size or block_size(self.shape[1])
         self._read = read
@@ -194,7 +198,8 @@ def sum_over(table, add, total, *small, along=(), then=None):
     ndarray
         `total`, or what `then` makes of it.
     """
-    workers, runs = _workers(table), _runs(table)
+    workers = _workers(table)
+    runs = _runs(table)
     filled = [own for own in runs if own]
     if workers is None or not filled:
         sums = (_sum_runs(table, own, add, total, small, along) for own in filled)
@@ -223,7 +228,8 @@ def map_over(table, function, *small, shape=(), dtype=np.float64, held=False):
     held : bool, default=False
         Whether that stays where the rows are: what is returned is for `cut` and `sum_over`.
     """
-    workers, out = _workers(table), partial(np.empty, dtype=dtype)
+    workers = _workers(table)
+    out = partial(np.empty, dtype=dtype)
     if workers is None:
         return _map_blocks(table, table.blocks(), function, out((table.shape[0], *shape)), small)
     # Threads put it in its place, which goes with the rows; others return it.
@@ -247,7 +253,8 @@ def gather_over(table, function, merge, *small):
         Makes one of a list of what blocks became, or several blocks together. A function of a
         module: those of a part are merged where it is.
     """
-    workers, runs = _workers(table), _runs(table)
+    workers = _workers(table)
+    runs = _runs(table)
     if workers is None:
         return merge([function(table[rows], *small) for rows in table.blocks()])
     what = partial(_gather_there, function, merge, small)
@@ -301,7 +308,8 @@ def _calls(workers, table, runs, function, *along):
     """Return of each part the calls of a function of it, each of some of its runs."""
 
     def calls(number, own):
-        what, goes_along = partial(function, table.without_rows(number)), (table.along, *along)
+        what = partial(function, table.without_rows(number))
+        goes_along = (table.along, *along)
         call = partial(workers.call, number, of_part=table.of_chunks)
         return [call(partial(what, span), *goes_along) for span in spans(len(own), workers.depth)]
 
@@ -331,10 +339,12 @@ def _map_blocks(table, blocks, function, out, small, first=0):
 
 
 def _map_there(function, shape, dtype, small, sent, span, X, along, out):
-    table, first = sent.with_rows(X, along), 0
+    table = sent.with_rows(X, along)
+    first = 0
     blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
     if out is None:
-        first, n_rows = (blocks[0].start if blocks else 0), sum(b.stop - b.start for b in blocks)
+        first = blocks[0].start if blocks else 0
+        n_rows = sum(b.stop - b.start for b in blocks)
         out = np.empty((n_rows, *shape), dtype)
     return _map_blocks(table, blocks, function, out, small, first)
 

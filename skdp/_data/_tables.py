@@ -48,7 +48,8 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
         check_chunks(chunked, allow_nan=allow_nan)
         return chunked
     _frames.check_names_differ(X)
-    given, names = X, _frames.names_of(X) if _frames.is_frame(X) else None
+    given = X
+    names = _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
         X = number_matrix(X)
     elif accept_sparse:
@@ -178,7 +179,8 @@ def number_matrix(X):
             return _containers.doubles_at_most(np.asarray(X))
         blocks = _frames.frame_blocks(X, without_zones=True)
         columns, _ = _frames.columns_in_blocks(blocks)
-        matrix, names = np.empty((len(X), len(columns))), _frames.names_of(X)
+        matrix = np.empty((len(X), len(columns)))
+        names = _frames.names_of(X)
         numbers = [block for block in blocks if block.values.dtype.kind in _frames.NUMBERS]
         for block in numbers:
             matrix[:, block.columns] = _containers.as_numbers(block.values)

@@ -162,7 +162,8 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         return 1.0 / self.h
 
     def value(self, scores, y):
-        m, rows = self._with_margin(scores, y), np.arange(len(y))
+        m = self._with_margin(scores, y)
+        rows = np.arange(len(y))
         p = project_on_simplex(m / self.h)
         gap = row_sums(p * (m - scores[rows, y][:, None]))
         return gap + 0.5 * self.h * (1.0 - row_sums(p * p))
@@ -259,7 +260,8 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
         return self._of_rows(y, scores) * self.loss.residual(scores, y)
 
     def curvature(self, scores, y):
-        curvature, weights = self.loss.curvature(scores, y), self._of_rows(y, scores)
+        curvature = self.loss.curvature(scores, y)
+        weights = self._of_rows(y, scores)
         return weights * curvature if scores.ndim == 1 else (weights, curvature)
 
     def curvature_product(self, curvature, direction):

@@ -91,7 +91,8 @@ class PoissonBatches(FrozenValue):
 
     def _successes(self, n_trials, stream):
         """Which of a sequence of trials succeed; what lies beyond them has no memory of them."""
-        found, last = [], -1
+        found = []
+        last = -1
         while last < n_trials:
             expected = (n_trials - 1 - last) * self.rate
             count = min(int(expected + 4.0 * math.sqrt(expected)) + 16, 4 * BLOCK_ROWS)

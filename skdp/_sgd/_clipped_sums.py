@@ -24,7 +24,8 @@ LARGEST_NORM = 1e150
 # The squares of what is shorter than this lose their precision.
 LEAST_NORM = 1e-140
 # Three gains of a row, each in [-1, 1] and the last a part of it, are not longer than this.
-LENGTH_OF_GAINS, PART_OF_SPREAD = {"l1": 2.5, "l2": 1.5}, 0.25
+LENGTH_OF_GAINS = {"l1": 2.5, "l2": 1.5}
+PART_OF_SPREAD = 0.25
 # Gains are summed in steps of this, exactly.
 GAIN_STEP = 2.0**-20
 # Enough for every place that a row can have relative to cache lines.
@@ -70,7 +71,8 @@ class ClippedSums(Rows):
         self.loss, self.constant = loss, float(constant)
         self.norm = check_choice(norm, "norm", LENGTH_OF_GAINS)
         self._clip = check_magnitude(clip, "clip")
-        self._persons, self._indices = persons, None
+        self._persons = persons
+        self._indices = None
         if getattr(X, "workers", None) is None:
             self._open()
         if of_gains or is_sent(self):
@@ -158,7 +160,8 @@ class ClippedSums(Rows):
 
 def _largest_residuals(tile, clip):
     """C over each row's norm, rounded down by more than all rounding up to the residual."""
-    n_columns, loss = tile.block.shape[1], tile.table.loss
+    n_columns = tile.block.shape[1]
+    loss = tile.table.loss
     margin = 1.0 - (n_columns + math.prod(loss.weights_shape) + 16) * EPS
     with np.errstate(over="ignore", divide="ignore"):
         if tile.table.norm == "l1":
@@ -226,7 +229,8 @@ class _Tile:
 
     def scores(self, weights):
         """Return the rows' scores."""
-        table, d = self.table, self.block.shape[1]
+        table = self.table
+        d = self.block.shape[1]
         scores = table.row_scores(self.block, weights[..., :d])
         if table.constant:
             scores += table.constant * weights[..., d]
@@ -251,7 +255,9 @@ def _taken(values, rows):
 
 
 def _add_gradients(total, tile, weights):
-    block, residual, constant = tile.block, tile.clipped(weights), tile.table.constant
+    block = tile.block
+    residual = tile.clipped(weights)
+    constant = tile.table.constant
     d = block.shape[1]
     total[..., :d] += block.T.dot(residual).T
     if constant:

@@ -16,7 +16,8 @@ from skdp.utils._values import FrozenValue
 LARGEST_L1_OVER_L2 = 4.0
 STEPS_PER_ROOT = 4.0
 LAPLACE_STEPS_PER_ROOT = 2.5
-FEWEST_STEPS, MOST_STEPS = 4, 20_000
+FEWEST_STEPS = 4
+MOST_STEPS = 20_000
 FEWEST_STEPS_TO_SAVE_TIME = 25
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
 # Of the bound on it, at the end of a run: rows whose gradient is clipped have none.
@@ -27,7 +28,8 @@ LARGEST_CONDITION_OF_CONSTANT = 2500.0
 READ_VALUES = 2e9
 SMALLEST_BATCH = 256
 DEFAULT_PASSES = 10
-ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
+ADAM_RATE = 0.005
+ADAM_MOMENTUM = 0.9
 # What part of the targets chance may explain, for rows in all directions alike, where it is
 # subtracted in a check.
 LARGEST_CHANCE = 0.2
@@ -287,7 +289,8 @@ def release_noise(problem, clip, n_steps):
 
 def _batches(problem, given, n_steps):
     """Return (sampling, batch size, passes) for a number of steps."""
-    n, size = problem.n_rows, given.batch_size
+    n = problem.n_rows
+    size = given.batch_size
     sampling = given.sampling
     if sampling is None:
         affordable = READ_VALUES / (problem.n_columns * problem.task.n_outputs * n_steps)

@@ -34,7 +34,8 @@ from skdp._sgd._updates import USUAL_MOVES, Check
 SPREADS = np.geomspace(1e-3, 1e3, 601)
 # The least spread along weights that is told from noise, and the least part of residuals that is
 # taken to be unclipped.
-LEAST_SPREAD, LEAST_UNCLIPPED = 0.02, 0.05
+LEAST_SPREAD = 0.02
+LEAST_UNCLIPPED = 0.05
 # How many standard deviations of the noise an interval for the spread along weights reaches.
 DEVIATIONS = 3.0
 
@@ -127,7 +128,8 @@ class LinearCheck(Check):
             unclipped = _within(1.0 / _spread(CLIPPED_SQUARES, squares))
             least = largest = max(unclipped, LEAST_UNCLIPPED)
         else:
-            least, largest = self.curvature, self.largest_curvature
+            least = self.curvature
+            largest = self.largest_curvature
         # The noise in the sum of two values.
         doubt = DEVIATIONS * math.sqrt(2.0) * self.deviation
         lowest = _spread_of_moves((first + last - doubt) * residual / move / largest)

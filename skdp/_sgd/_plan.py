@@ -84,14 +84,16 @@ class SGDPlan(PlanValue):
     @property
     def stages(self):
         """One stage, of as many releases as there are steps."""
-        rule, steps = self.batches.rule, f"in each of {self.n_steps} steps"
+        rule = self.batches.rule
+        steps = f"in each of {self.n_steps} steps"
         described = {"law": self.name, "scale": self.scale, "sensitivity": self.sensitivity}
         described["reads"] = UnitText(lambda unit: f"{for_unit(rule, unit)}, {steps}")
         return (Stage(name=self.released, event=self.step, n_releases=self.n_steps, **described),)
 
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""
-        steps, relation = self.step * n_steps, self.guarantee.relation
+        steps = self.step * n_steps
+        relation = self.guarantee.relation
         return accounting.get_epsilon(steps, self.delta, relation=relation)
 
     def sums(self, X, y, loss, persons=None):
@@ -158,7 +160,8 @@ def row_moves(problem, clip, rows, batch_bound):
 
 def _plan_full(problem, clip, batch_size, n_steps):
     """T Gaussian steps of multiplier z sqrt(T) cost exactly one of z; Laplace steps epsilon / T."""
-    guarantee, batches = problem.guarantee, FullBatches(problem.n_rows)
+    guarantee = problem.guarantee
+    batches = FullBatches(problem.n_rows)
     moved = row_moves(problem, clip, guarantee.neighbors.sensitivity_factor, batches.largest)
     if guarantee.delta == 0.0:
         step = accounting.Laplace(_share(guarantee.epsilon, n_steps))
@@ -193,7 +196,8 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
     theorem 9) if it is :math:`\varepsilon_0`-DP for batches of which one record was replaced,
     under both relations: one record moves the sum by at most twice its clip.
     """
-    n_rows, each = problem.n_rows, _share(problem.guarantee.epsilon, n_steps)
+    n_rows = problem.n_rows
+    each = _share(problem.guarantee.epsilon, n_steps)
     batches = FixedSizeBatches(n_rows, batch_size)
     # ln(1 + (e^each - 1) n/m), without overflow.
     most = min(each, 500.0)
@@ -210,7 +214,9 @@ def _sufficient(event, guarantee):
     It is sought with bounds on a coarser grid, which are upper bounds too and take a fraction of
     the time, and checked as the accountant checks a price: by delta at epsilon, on its own grid.
     """
-    epsilon, delta, relation = guarantee.epsilon, guarantee.delta, guarantee.relation
+    epsilon = guarantee.epsilon
+    delta = guarantee.delta
+    relation = guarantee.relation
     multiplier = accounting.calibrate(event, epsilon, delta, relation=relation, **COARSE)
     raised = 1e-5
     while accounting.get_delta(event(multiplier), epsilon, relation=relation) > delta:

@@ -135,7 +135,8 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
     if update.n_steps + check.n_steps != plan.n_steps:
         raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
     features = plan.problem.n_columns
-    walk, gains = update.begin(np.array(start, dtype=np.float64)), 0.0
+    walk = update.begin(np.array(start, dtype=np.float64))
+    gains = 0.0
 
     def next_sum(rows):
         if walk.taken < update.n_steps:
@@ -219,7 +220,8 @@ class Update(FrozenValue):
 
 class _Walk:
     def __init__(self, update, start):
-        self._update, self.taken = update, 0
+        self._update = update
+        self.taken = 0
         self.iterate = self.point = start
         self.average = np.zeros_like(start)
 
@@ -242,7 +244,8 @@ class _GradientDescent(_Walk):
 
 class _NesterovDescent(_Walk):
     def _move(self, gradient, rate):
-        previous, self.iterate = self.iterate, self._update.bounded(self.point - rate * gradient)
+        previous = self.iterate
+        self.iterate = self._update.bounded(self.point - rate * gradient)
         ahead = self.iterate + self._update.momentum * (self.iterate - previous)
         self.point = self._update.bounded(ahead)
 
@@ -251,7 +254,8 @@ class _Adam(_Walk):
     _mean = _square = 0.0
 
     def _move(self, gradient, rate):
-        momentum, t = self._update.momentum, self.taken
+        momentum = self._update.momentum
+        t = self.taken
         self._mean += (1.0 - momentum) * (gradient - self._mean)
         self._square += (1.0 - ADAM_SECOND_MOMENT) * (gradient**2 - self._square)
         mean = self._mean / (1.0 - momentum**t)

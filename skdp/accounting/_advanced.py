@@ -33,7 +33,8 @@ def _binomial_losses(epsilon0: float, count: int):
     ratios[:mode] *= -1.0
 
     def summed(values):
-        before, behind = np.cumsum(values[:mode][::-1])[::-1], np.cumsum(values[mode:])
+        before = np.cumsum(values[:mode][::-1])[::-1]
+        behind = np.cumsum(values[mode:])
         return np.concatenate((before, [0.0], behind))
 
     log_p = summed(ratios)

@@ -73,7 +73,8 @@ def _basic(parts, delta_, relation):
 
 def _advanced_bound(parts, delta_, relation):
     """Each release at the delta that it states, or all within half of delta if they can be."""
-    stated, best = {part: privacy_of(part, relation).delta for part in parts}, math.inf
+    stated = {part: privacy_of(part, relation).delta for part in parts}
+    best = math.inf
     halves, enough = _shares(parts, 0.5 * delta_, relation)
     for shares in (stated, halves) if enough else (stated,):
         costs = [(_single_epsilon(p, shares[p], relation), shares[p], n) for p, n in parts.items()]
@@ -245,7 +246,8 @@ def get_epsilon(
 
 @lru_cache(maxsize=1024)
 def _group_epsilon(counts, delta_, relation, method, tolerance, k):
-    event, bounds = ev.Composed(tuple(part * n for part, n in counts)), [math.inf]
+    event = ev.Composed(tuple(part * n for part, n in counts))
+    bounds = [math.inf]
     grouped = group_event(event, k)
     if grouped is not None:
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
@@ -293,14 +295,17 @@ def _generic_group_epsilon(counts, delta_, relation, method, tolerance, k):
     """k epsilon, for the largest found delta of one record that makes the group's delta fit."""
     rough = "rdp" if method in ("auto", "pld") else method
     log_high = math.log(delta_ / k)
-    best, low, high = math.inf, log_high - 600.0, log_high
+    best = math.inf
+    low = log_high - 600.0
+    high = log_high
     for name, steps in ((rough, 24), (method, 8 if rough != method else 0)):
         for _ in range(steps):
             middle = 0.5 * (low + high)
             single = math.exp(max(middle, -700.0))
             value = _epsilon(counts, single, relation, name, tolerance)
             if value < math.inf and group_delta(value, single, k) <= delta_:
-                best, low = min(best, k * value), middle
+                best = min(best, k * value)
+                low = middle
             else:
                 high = middle
         high = log_high
@@ -345,11 +350,13 @@ def get_delta(
     0.126937
     """
     _check(event, relation, method, tolerance, group_size)
-    target, counts = check_within(epsilon, "epsilon", 0.0), _counts(event)
+    target = check_within(epsilon, "epsilon", 0.0)
+    counts = _counts(event)
     if group_size == 1:
         return _delta(counts, target, relation, method, tolerance)
     how = relation, method, tolerance
-    grouped, known = group_event(event, int(group_size)), 1.0
+    grouped = group_event(event, int(group_size))
+    known = 1.0
     if grouped is not None:
         # A delta that has underflowed is no bound that an epsilon at it would meet.
         known = _delta(_counts(grouped), target, *how) or 1.0
@@ -371,7 +378,8 @@ def _delta(counts, target, relation, method, tolerance):
         exact = _exact_delta(parts, target, relation)
         if exact is not None:
             return exact
-    best, fewer = 1.0, with_fewer_events(parts)
+    best = 1.0
+    fewer = with_fewer_events(parts)
     if method in ("auto", "zcdp"):
         rho, rho_delta = composed_zcdp(parts, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))

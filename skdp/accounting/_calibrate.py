@@ -110,7 +110,8 @@ def _gaussian_scale(make_event, start, low, high):
 def _falls(cost, start, low, high):
     """Whether the cost falls as the parameter grows."""
     for factor in (2.0, 16.0, 1e3, 1e6):
-        first, second = cost(max(start / factor, low)), cost(min(start * factor, high))
+        first = cost(max(start / factor, low))
+        second = cost(min(start * factor, high))
         if first != second:
             return second < first
     return True
@@ -126,11 +127,13 @@ def bracket(cost, target, start, safer, low, high):
         return min(max(value * factor, low), high)
 
     is_safe = cost(start) <= target
-    last, factor = start, 1.0 / safer if is_safe else safer
+    last = start
+    factor = 1.0 / safer if is_safe else safer
     while (following := moved(last, factor)) != last:
         if (cost(following) <= target) != is_safe:
             return (last, following) if is_safe else (following, last)
-        last, factor = following, factor**2 if 0.5 < factor < 2.0 else factor
+        last = following
+        factor = factor**2 if 0.5 < factor < 2.0 else factor
     if not is_safe:
         raise ValueError(f"no parameter in [{low:g}, {high:g}] fits the budget")
     return last, None

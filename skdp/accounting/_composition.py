@@ -137,7 +137,9 @@ class _Summed(_Rule):
         """Return the sum of totals."""
         # From the first total on: adding fractions is the larger part of a charge's arithmetic.
         first, *others = totals
-        cost, delta, prices = first.cost, first.delta, first.prices
+        cost = first.cost
+        delta = first.delta
+        prices = first.prices
         for total in others:
             cost += total.cost
             if total.delta:
@@ -264,7 +266,8 @@ class AdditiveFilter(_Summed, _PricedAtCap):
         """Return the (epsilon, delta) that a total amounts to; delta is the limit's."""
         if not total.prices:
             return 0.0, 0.0
-        cost, delta = _ceil(total.cost), _ceil(total.delta)
+        cost = _ceil(total.cost)
+        delta = _ceil(total.delta)
         if self.config.composition == "zcdp":
             epsilon = zcdp_to_epsilon(cost, limit[1], delta)
         elif self.config.composition == "rdp":
@@ -325,7 +328,8 @@ class FixedSchedule(_PricedAtCap):
     def worst(self, totals, affected):
         """Return the schedules that any `affected` of some totals can have together."""
         # By how many parts were taken: parts that were charged the same are tried once.
-        taken, affected = {0: self.zero}, min(affected, len(totals))
+        taken = {0: self.zero}
+        affected = min(affected, len(totals))
         for left, total in zip(reversed(range(len(totals))), totals, strict=True):
             following = {}
             for size, schedules in taken.items():

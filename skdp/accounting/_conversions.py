@@ -58,7 +58,8 @@ def converted_epsilon(rdp, order, delta):
         return 0.0
     if delta == 0.0:
         return math.inf
-    gain, least = math.log1p(1.0 / (order - 1.0)), math.log(order) / (order - 1.0)
+    gain = math.log1p(1.0 / (order - 1.0))
+    least = math.log(order) / (order - 1.0)
     gap = -math.log(delta) / (order - 1.0)
     return max(0.0, rdp - gain + gap - least + _ROUND_OFF * (rdp + gain + gap + least))
 

@@ -97,11 +97,13 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
     """
     tables = []
     for pair in pairs:
-        mass, losses = pair.p, pair.losses
+        mass = pair.p
+        losses = pair.losses
         if pair.tails is not None:
             low, high = min(pair.low, *losses, pair.high), max(pair.high, *losses, pair.low)
             grid = discretise(pair, (high - low) / _CELLS, low, high)
-            mass, losses = grid.mass, grid.losses
+            mass = grid.mass
+            losses = grid.losses
         tables.append((np.log(mass[mass > 0.0]), losses[mass > 0.0]))
 
     def curve(order):

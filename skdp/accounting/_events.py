@@ -12,7 +12,8 @@ from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked
 
 # Within these limits neither the square of a cost nor its multiples leave the range of floats.
-_LARGEST, _LEAST_NOISE = 1e100, 1e-50
+_LARGEST = 1e100
+_LEAST_NOISE = 1e-50
 _MAX_COUNT = 10**100
 _MAX_SENSITIVITY = 10**40
 _MAX_DEPTH = 100

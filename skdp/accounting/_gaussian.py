@@ -41,7 +41,8 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     >>> round(gdp_to_delta(1.0, 1.0), 6)
     0.126937
     """
-    mu, epsilon = check_within(mu, "mu", 0.0), check_within(epsilon, "epsilon", -math.inf)
+    mu = check_within(mu, "mu", 0.0)
+    epsilon = check_within(epsilon, "epsilon", -math.inf)
     return delta_of_mu(mu, epsilon)
 
 
@@ -67,16 +68,20 @@ def delta_of_mu(mu, epsilon):
     if half > _UNDERFLOW:
         return 0.0
     a = half - 4.0 * _UNIT * (1.0 + abs(half) + mu)
-    low, width, scale = a / math.sqrt(2), mu / math.sqrt(2), 0.5 * math.exp(-0.5 * a * a)
+    low = a / math.sqrt(2)
+    width = mu / math.sqrt(2)
+    scale = 0.5 * math.exp(-0.5 * a * a)
     if a < -1.0:
-        delta, units = float(ndtr(-a)) - scale * float(erfcx(low + width)), 32.0
+        delta = float(ndtr(-a)) - scale * float(erfcx(low + width))
+        units = 32.0
     elif mu > 1.0:
         delta = scale * float(erfcx(low) - erfcx(low + width))
         units = a * a + 24.0 * (a + 2.0)
     else:
         x = low + 0.5 * width * (1.0 + _NODES)
         slope = 0.5 * float(_WEIGHTS @ (2.0 / math.sqrt(math.pi) - 2.0 * x * erfcx(x)))
-        delta, units = scale * width * slope, 18.0 * (a * a + 2.0)
+        delta = scale * width * slope
+        units = 18.0 * (a * a + 2.0)
     return min(1.0, delta * (1.0 + units * _UNIT))
 
 
@@ -101,7 +106,8 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
     >>> round(gdp_to_epsilon(1.0, 1e-5), 6)
     4.377178
     """
-    mu, delta = check_within(mu, "mu", 0.0), check_within(delta, "delta", 0.0, 1.0)
+    mu = check_within(mu, "mu", 0.0)
+    delta = check_within(delta, "delta", 0.0, 1.0)
     if delta_of_mu(mu, 0.0) <= delta:
         return 0.0
     if delta <= 0.0 or mu == math.inf:
@@ -246,7 +252,8 @@ def mean_delta(curves, multiplier):
         As `summed_noise_multiplier` takes them, all of one epsilon.
     multiplier : float
     """
-    epsilon, above = curves[0][2], 0.0
+    epsilon = curves[0][2]
+    above = 0.0
     u = math.log1p(epsilon) * _TANGENTS
     for weight, moved, _ in curves:
         mu = moved / multiplier

@@ -124,7 +124,9 @@ class Guarantee(FrozenValue):
 
         Of k rows (epsilon / k, d) becomes (epsilon, d (e^epsilon - 1) / (e^(epsilon / k) - 1)).
         """
-        epsilon, delta, k = self.epsilon, self.delta, self.neighbors.max_rows
+        epsilon = self.epsilon
+        delta = self.delta
+        k = self.neighbors.max_rows
         if k > 1:
             # Of a larger epsilon of the group a row's delta would hardly be a number.
             epsilon = math.nextafter(min(epsilon, 200.0 if delta else math.inf) / k, 0.0)

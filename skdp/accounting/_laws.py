@@ -24,7 +24,8 @@ from skdp.utils._values import FrozenValue
 
 # More than the sums of a discrete law are off by, relatively.
 ROUND_OFF = 1.0 + 5e-13
-_LARGEST_SIGMA, _LARGEST_SENSITIVITY = 5e4, 10**6
+_LARGEST_SIGMA = 5e4
+_LARGEST_SENSITIVITY = 10**6
 _MAX_GROUP_SIZE = 10**9
 
 
@@ -81,7 +82,9 @@ class EventPrivacy(FrozenValue):
             return self.inverse(delta)
         if delta == 0.0:
             return self.pure
-        curve, low, high = self.curve(), 0.0, min(self.pure, self.start)
+        curve = self.curve()
+        low = 0.0
+        high = min(self.pure, self.start)
         if curve(math.inf) > delta:
             return math.inf
         while curve(high) > delta:

@@ -178,11 +178,13 @@ class Mixture(FrozenValue):
 
     def _log_mixture(self, x, size):
         """ln of the mixture of positive shifts over the density of no shift, and its slope."""
-        value, slope = np.zeros(x.shape), np.zeros(x.shape)
+        value = np.zeros(x.shape)
+        slope = np.zeros(x.shape)
         if size == 0:
             return value, slope
         log_weights = _log_weights(size, self.rate)[:, None]
-        weights, shifts = np.exp(log_weights), np.arange(size + 1.0)[:, None]
+        weights = np.exp(log_weights)
+        shifts = np.arange(size + 1.0)[:, None]
         block = max(1, _BLOCK // (size + 1))
         for start in range(0, len(x), block):
             part = x[start : start + block][None, :]
@@ -316,7 +318,8 @@ def gaussian_renyi(group, cap):
     error is at most twice that times e^(-2 pi y / h), for every y < sigma^2 pi / (2 k) (Trefethen
     and Weideman 2014, theorem 5.1).
     """
-    sigma, rate = group[0].noise.sigma, group[0].rate
+    sigma = group[0].noise.sigma
+    rate = group[0].rate
     size = max(max(each.gained, each.lost) for each in group)
     spread = max(each.gained + each.lost for each in group)
     sizes = sorted({number for each in group for number in (each.gained, each.lost)})

@@ -75,7 +75,8 @@ def laplace(epsilon):
         below = np.clip(0.5 * (epsilon + loss), 0.0, epsilon)
         return far(below), -0.5 * np.expm1(-above), -0.5 * np.expm1(-below), far(above)
 
-    losses, p = np.array([-epsilon, epsilon]), np.array([small, 0.5])
+    losses = np.array([-epsilon, epsilon])
+    p = np.array([small, 0.5])
     return LossPair(tails, -epsilon, epsilon, losses, p, p[::-1], spacing=epsilon)
 
 
@@ -89,7 +90,8 @@ def bounded_range(epsilon):
 
     def tails(loss):
         loss = np.clip(loss, -epsilon, epsilon)
-        upper, lower = -np.expm1(0.5 * (loss - epsilon)), -np.expm1(-0.5 * (loss + epsilon))
+        upper = -np.expm1(0.5 * (loss - epsilon))
+        lower = -np.expm1(-0.5 * (loss + epsilon))
         q_sf = np.exp(-0.5 * (loss + epsilon)) * upper
         p_cdf = np.exp(0.5 * (loss - epsilon)) * lower
         return p_cdf / whole, upper / whole, lower / whole, q_sf / whole
@@ -120,7 +122,8 @@ def discrete_laplace(scale, sensitivity):
     if sensitivity > _MAX_ATOMS:
         return response(sensitivity * a)
     x = np.arange(1, sensitivity, dtype=float)
-    edge, inside = 1.0 / (1.0 + math.exp(-a)), -math.expm1(-a) / (1.0 + math.exp(-a))
+    edge = 1.0 / (1.0 + math.exp(-a))
+    inside = -math.expm1(-a) / (1.0 + math.exp(-a))
     far = edge * math.exp(-a * sensitivity)
     losses = np.concatenate(([a * sensitivity], a * (sensitivity - 2.0 * x), [-a * sensitivity]))
     p = np.concatenate(([edge], inside * np.exp(-a * x), [far]))
@@ -188,12 +191,14 @@ def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
     low = float(pair.losses[0]) if len(pair.losses) else math.inf
     high = float(pair.losses[-1]) if len(pair.losses) else -math.inf
     if len(pair.losses) > 100:
-        below, above = np.cumsum(pair.p), np.cumsum(pair.p[::-1])[::-1]
+        below = np.cumsum(pair.p)
+        above = np.cumsum(pair.p[::-1])[::-1]
         first = min(int(np.count_nonzero(below <= mass)), len(below) - 1)
         last = max(int(np.count_nonzero(above > mass)) - 1, 0)
         low, high = float(pair.losses[first]), float(pair.losses[last])
     if pair.tails is not None:
-        bottom, top = max(pair.low, -_quantile(lambda x: pair.tails(-x)[0], mass)), pair.high
+        bottom = max(pair.low, -_quantile(lambda x: pair.tails(-x)[0], mass))
+        top = pair.high
         if top > 1.0:
             top = min(top, _quantile(lambda x: pair.tails(x)[1], mass))
         low, high = min(low, bottom), max(high, top)
@@ -208,13 +213,15 @@ def discretise(pair: LossPair, step: float, low: float, high: float) -> GridLoss
     lowest point is moved up to it; what lies above the highest is mass at infinity.
     """
     # One point beyond the highest loss, so that rounding cannot push an atom to infinity.
-    first, last = math.floor(low / step), math.floor(high / step) + 1
+    first = math.floor(low / step)
+    last = math.floor(high / step) + 1
     mass = np.zeros(last - first + 1)
     infinite = pair.p_inf
     if pair.tails is not None:
         edges = step * np.arange(first, last + 1)
         p_cdf, p_sf, q_cdf, q_sf = pair.tails(edges)
-        p_cell, q_cell = _cells(p_cdf, p_sf), _cells(q_cdf, q_sf)
+        p_cell = _cells(p_cdf, p_sf)
+        q_cell = _cells(q_cdf, q_sf)
         up = _upper_share(p_cell, q_cell, edges[:-1], step)
         mass[1:] += up
         mass[:-1] += p_cell - up
@@ -243,7 +250,8 @@ def _upper_share(p, q, g, step):
 def _add_atoms(mass, pair, step, first, last):
     above = pair.losses > last * step
     inside = ~above
-    losses, p = np.maximum(pair.losses[inside], first * step), pair.p[inside]
+    losses = np.maximum(pair.losses[inside], first * step)
+    p = pair.p[inside]
     index = np.clip(np.floor(losses / step).astype(np.int64), first, last - 1)
     share = np.clip(-np.expm1(index * step - losses) / -math.expm1(-step), 0.0, 1.0)
     position = index - first

@@ -19,7 +19,8 @@ _MAX_TOTAL_CELLS = 1 << 24
 # Of a composition by sums of terms, which takes the square of their number.
 _DIRECT_CELLS = 1 << 13
 # Cells of a price that is asked for at a tolerance as large as this.
-_ROUGH, _MAX_ROUGH_CELLS = 1e-3, 1 << 18
+_ROUGH = 1e-3
+_MAX_ROUGH_CELLS = 1 << 18
 _LATTICE_CELLS = 16.0
 # Products of masses of such a composition, beyond which a finer grid is not tried.
 _MAX_PRODUCTS = 1 << 31
@@ -62,7 +63,8 @@ class _Total(FrozenValue):
         # Here, where it is used: scipy.signal would be a twentieth of what importing skdp takes.
         from scipy.signal import lfilter
 
-        losses, spare = self.losses, delta - self.beyond
+        losses = self.losses
+        spare = delta - self.beyond
         if spare < 0.0 or not len(losses):
             return math.inf
         # delta at every loss, as a sum of positive terms, and e^loss times the Q-mass from there
@@ -242,7 +244,10 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
         # Losses of this size are left to the other bounds of a price.
         return _Total(step, np.zeros(0), np.zeros(0), 1.0)
     length = next_fast_len(stop - start + 1, real=True)
-    log_total, offset, log_kept, product = 0.0, 0, 0.0, 1.0
+    log_total = 0.0
+    offset = 0
+    log_kept = 0.0
+    product = 1.0
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, tilt)
         folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
@@ -264,7 +269,9 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     cut = max(epsilon, low) + 0.5 * _MAX_WIDTH
     kept = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
     beyond += float(masses[losses > cut].sum())
-    losses, masses, beyond = losses[kept], masses[kept] * round_off, beyond * round_off
+    losses = losses[kept]
+    masses = masses[kept] * round_off
+    beyond = beyond * round_off
     return _Total(step, _raised(losses, parts), masses, beyond, log_total + noise, high - low)
 
 
@@ -280,10 +287,13 @@ def _compose_directly(parts, step, delta):
     """
     total = sum(part.count for part in parts)
     share = _TRIMMED * delta / total
-    result, cells, products = None, 0, 0
+    result = None
+    cells = 0
+    products = 0
     for part in parts:
         grid = discretise(part.pair, step, *loss_range(part.pair, share))
-        count, releases = part.count, 1
+        count = part.count
+        releases = 1
         while count:
             if count & 1:
                 products += len(result.mass) * len(grid.mass) if result else 0
@@ -306,7 +316,8 @@ def _compose_directly(parts, step, delta):
 def _sum_of(one: GridLoss, two: GridLoss, share: float) -> GridLoss:
     mass = np.convolve(one.mass, two.mass)
     infinite = one.infinite + two.infinite
-    above, below = np.cumsum(mass[::-1]), np.cumsum(mass)
+    above = np.cumsum(mass[::-1])
+    below = np.cumsum(mass)
     cut = int(np.searchsorted(above, share, side="right"))
     low = min(int(np.searchsorted(below, share, side="right")), len(mass) - cut - 1)
     if cut:
@@ -362,7 +373,9 @@ def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, toleran
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer, and
     the step while it is too coarse for the answer."""
-    best, order, last_noise = math.inf, 1.0 + tilt, math.inf
+    best = math.inf
+    order = 1.0 + tilt
+    last_noise = math.inf
     total = sum(part.count for part in coarse)
     # Round-off is far below a large delta also without the whole tilt, and the window shorter.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
@@ -377,9 +390,12 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
         if best == 0.0:
             return best
         if 0.0 < bare <= found.losses[0] + found.step:
-            tilt, epsilon = 0.25 * tilt, 0.0
+            tilt = 0.25 * tilt
+            epsilon = 0.0
         elif 1e-5 * delta < noise < last_noise and tilt > 0.01:
-            tilt, epsilon, last_noise = 0.5 * tilt, 0.5 * bare, noise
+            tilt = 0.5 * tilt
+            epsilon = 0.5 * bare
+            last_noise = noise
         elif noise > 1e-4 * delta:
             break
         else:
@@ -392,7 +408,8 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
 
 def _direct_epsilon(coarse, delta, tolerance):
     """epsilon of one direction without a transform, on grids that grow finer."""
-    best, width = math.inf, max(part.high - part.low for part in coarse)
+    best = math.inf
+    width = max(part.high - part.low for part in coarse)
     step = width / 256.0
     for _ in range(12):
         found = _compose_directly(coarse, step, delta)
@@ -432,7 +449,9 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
         return 1.0
     result = 0.0
     for direction in _directions(parts, relation):
-        rough, tilt, delta = 1e-12, 0.0, 1.0
+        rough = 1e-12
+        tilt = 0.0
+        delta = 1.0
         for _ in range(3):
             coarse = _coarse_parts(direction, rough)
             if any(part.coarse.infinite >= 1.0 for part in coarse):
@@ -454,7 +473,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
 
 def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
     """delta of one direction; the step is lowered while it is too coarse for the answer."""
-    order, total = 1.0 + tilt, sum(part.count for part in coarse)
+    order = 1.0 + tilt
+    total = sum(part.count for part in coarse)
     for _ in range(3):
         composed = _compose(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
         noise = composed.noise(total, tilt, epsilon)
@@ -483,7 +503,8 @@ def _direct_delta(coarse, epsilon, best, tolerance):
         if found <= 1e-290:
             return found
         # What was trimmed is a share of the last bound on delta.
-        settled, best = found >= 1e-2 * best, min(best, found)
+        settled = found >= 1e-2 * best
+        best = min(best, found)
         slope = total.slope(epsilon, found)
         wanted = _step(coarse, slope, epsilon, tolerance, width, _DIRECT_CELLS)
         if step > 1.5 * wanted:

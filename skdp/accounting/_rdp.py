@@ -65,7 +65,9 @@ def stopping_gamma(mean: float, shape: float) -> float:
 
 
 def _stopping_curve(event, relation, pure):
-    parts, mean, shape = ev.leaves(event.event), event.mean, event.shape
+    parts = ev.leaves(event.event)
+    mean = event.mean
+    shape = event.shape
     base = partial(composed_rdp, parts, relation)
     if shape == math.inf:
         hat = _base_delta(parts, relation)

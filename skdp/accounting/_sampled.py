@@ -60,7 +60,8 @@ def amplified(epsilon, rate):
     """ln(1 + rate (e^epsilon - 1)), relatively accurate, also for the negative and for arrays."""
     near = np.minimum(epsilon, 700.0)
     with np.errstate(over="ignore", divide="ignore"):
-        moved, whole = rate * np.expm1(near), (1.0 - rate) + rate * np.exp(near)
+        moved = rate * np.expm1(near)
+        whole = (1.0 - rate) + rate * np.exp(near)
         far = np.log(rate + (1.0 - rate) * np.exp(-np.maximum(epsilon, 0.0))) + epsilon
         result = np.where(moved > -0.5, np.log1p(moved), np.log(whole))
     return np.where(epsilon > 700.0, far, result)
@@ -139,10 +140,13 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
         return mixed(p_cdf, q_cdf), mixed(p_sf, q_sf), q_cdf, q_sf
 
     low, high = amplified(np.array([pair.low, pair.high]), rate).tolist()
-    losses, p, q = amplified(pair.losses, rate), mixed(pair.p, pair.q), pair.q
+    losses = amplified(pair.losses, rate)
+    p = mixed(pair.p, pair.q)
+    q = pair.q
     if pair.q_inf > 0.0:
         losses = np.append(math.log1p(-rate), losses)
-        p, q = np.append((1.0 - rate) * pair.q_inf, p), np.append(pair.q_inf, q)
+        p = np.append((1.0 - rate) * pair.q_inf, p)
+        q = np.append(pair.q_inf, q)
     return LossPair(pair.tails and tails, low, high, losses, p, q, rate * pair.p_inf)
 
 
@@ -165,13 +169,17 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
             np.where(above, q_sf, whole - p_sf),
         )
 
-    left_p, left_q = mix.p_inf, 0.0
+    left_p = mix.p_inf
+    left_q = 0.0
     if mix.tails is not None:
         _, p_sf, _, q_sf = mix.tails(np.zeros(1))
         whole = float(p_sf[0] + q_sf[0])
-        left_p, left_q = left_p + float(p_sf[0]), left_q + float(q_sf[0])
+        left_p = left_p + float(p_sf[0])
+        left_q = left_q + float(q_sf[0])
     keep = mix.losses > 0.0
-    losses, p, q = mix.losses[keep], mix.p[keep], mix.q[keep]
+    losses = mix.losses[keep]
+    p = mix.p[keep]
+    q = mix.q[keep]
     zero = max(0.0, 1.0 - left_p - left_q - float(p.sum()) - float(q.sum()))
     losses = np.concatenate((-losses[::-1], [0.0], losses))
     p, q = np.concatenate((q[::-1], [zero], p)), np.concatenate((p[::-1], [zero], q))
@@ -198,7 +206,8 @@ def _poisson_gaussian_replaced(sigma: float, rate: float) -> LossPair:
     def tails(loss):
         z = replaced_gaussian_position(sigma, rate, loss)
         one = 1.0 / sigma
-        low, up = ndtr(z), ndtr(-z)
+        low = ndtr(z)
+        up = ndtr(-z)
         parts = (low, z - one), (up, one - z), (low, z + one), (up, -z - one)
         return [(1.0 - rate) * out + rate * ndtr(moved) for out, moved in parts]
 
@@ -213,7 +222,8 @@ def _replaced_gaussian_delta(sigma, rate, epsilon):
     this leaves a sum of two positive terms, each the curve G of a Gaussian release:
     q (G(t - c) + e^(epsilon - t - c) G(t + c)).
     """
-    mu, half = 1.0 / sigma, 0.5 / sigma / sigma
+    mu = 1.0 / sigma
+    half = 0.5 / sigma / sigma
     t = float(replaced_gaussian_position(sigma, rate, np.array([epsilon]))[0]) / sigma
     if not epsilon - t - half <= 600.0:  # The second factor may have underflowed.
         return math.inf
@@ -224,7 +234,8 @@ def _replaced_gaussian_delta(sigma, rate, epsilon):
 
 @event_privacy.register
 def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
-    rate, inside = e.sampling_rate, inner_event(e, relation)
+    rate = e.sampling_rate
+    inside = inner_event(e, relation)
     inner = privacy_of(inside, relation)
     if rate == 0.0:
         return claimed(0.0)
@@ -315,7 +326,8 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
 
 @event_privacy.register
 def _sampled_group(e: ev.SampledGroup, relation):
-    group, one = mixtures(e.event, e.size, relation), privacy_of(e.event, relation)
+    group = mixtures(e.event, e.size, relation)
+    one = privacy_of(e.event, relation)
     epsilon = sum_up([(e.size, one.epsilon)])
 
     def pairs():

@@ -139,7 +139,8 @@ def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, m
     """
     check_choice(method, "method", ("f-dp", "binomial"))
     counts = _counts(correct, guesses, canaries)
-    delta, p = check_delta(delta), _error(confidence)
+    delta = check_delta(delta)
+    p = _error(confidence)
 
     def rejected(epsilon):
         if method == "binomial":
@@ -182,7 +183,8 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     0.0
     """
     counts = _counts(correct, guesses, canaries)
-    delta, p = check_within(delta, "delta", 0.0, 1.0, "()"), _error(confidence)
+    delta = check_within(delta, "delta", 0.0, 1.0, "()")
+    p = _error(confidence)
 
     def rejected(mu):
         return _recursion_rejects(*counts, lambda r: float(ndtr(ndtri(r) - mu)), p)
@@ -248,7 +250,8 @@ def clopper_pearson(hits, n, confidence):
     -------
     low, high : float or ndarray of float
     """
-    hits, alpha = np.asarray(hits), (1.0 - confidence) / 2.0
+    hits = np.asarray(hits)
+    alpha = (1.0 - confidence) / 2.0
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1, alpha), 0.0)
     high = np.where(hits < n, betaincinv(hits + 1, np.maximum(n - hits, 1), 1.0 - alpha), 1.0)
     return (low, high) if hits.ndim else (float(low), float(high))
@@ -352,7 +355,8 @@ def _recursion_rejects(correct, guesses, canaries, least, p):
         g, the least probability of a wrong guess beside one of a right guess.
     p : float
     """
-    right, wrong = p * correct / canaries, p * (guesses - correct) / canaries
+    right = p * correct / canaries
+    wrong = p * (guesses - correct) / canaries
     for i in range(correct - 1, -1, -1):
         more = max(wrong, least(right))
         right += i / (guesses - i) * (more - wrong)

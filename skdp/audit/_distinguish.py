@@ -143,7 +143,8 @@ def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussi
     float
         An epsilon, or the mu of a Gaussian mechanism. It certifies nothing.
     """
-    scores_in, scores_out = test.score(inside), test.score(outside)
+    scores_in = test.score(inside)
+    scores_out = test.score(outside)
     hits, n_in, false_alarms, n_out = _counts(
         scores_in, scores_out, _thresholds(scores_in, scores_out)
     )
@@ -194,7 +195,8 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
     # Where no test certifies anything, any will do.
     best = ChosenTest(*scorers[0], -math.inf, -math.inf)
     for name, score in scorers:
-        scores_in, scores_out = score(inside), score(outside)
+        scores_in = score(inside)
+        scores_out = score(outside)
         thresholds = _thresholds(scores_in, scores_out)
         bounds = bound_all(*_counts(scores_in, scores_out, thresholds), error=error)
         place = np.argmax(bounds)

@@ -265,7 +265,8 @@ def audit_epsilon(
         random = check_random_state(random_state)
         canaries = _tables.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
         fitter = _Fitter(estimator, len(y), _rows_of_unit(estimator, persons), persons)
-        result, n_runs = _one_run(fitter, canaries, **bounded), 1
+        result = _one_run(fitter, canaries, **bounded)
+        n_runs = 1
     else:
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
@@ -434,10 +435,14 @@ class _Attack:
     """
 
     def __init__(self, tables, fitter, run, options, two_steps=None):
-        self.tables, self._fitter, self._run = tables, fitter, run
-        self._options, self._two_steps = options, two_steps
+        self.tables = tables
+        self._fitter = fitter
+        self._run = run
+        self._options = options
+        self._two_steps = two_steps
         # For each table what its fits showed.
-        self._choosing, self._judging = ([], []), ([], [])
+        self._choosing = ([], [])
+        self._judging = ([], [])
         self._others = self._numbers = self._test = None
 
     @property
@@ -580,7 +585,9 @@ def _most_promising(attacks, n_choosing):
 
     Tables that the estimator refuses are left out, unless it refuses all.
     """
-    best, best_bound, n_left = None, -np.inf, n_choosing
+    best = None
+    best_bound = -np.inf
+    n_left = n_choosing
     for place, attack in enumerate(attacks):
         n_own = n_left // (len(attacks) - place)
         try:
@@ -593,7 +600,8 @@ def _most_promising(attacks, n_choosing):
         test = attack.choose() if len(attacks) > 1 else None
         bound = -np.inf if test is None else test.bound
         if best is None or bound > best_bound:
-            best, best_bound = attack, bound
+            best = attack
+            best_bound = bound
     return best
 
 
@@ -609,7 +617,8 @@ def _run_attacks(attacks, rounds, claim, run):
     run : _CountedRuns
         The one that runs the fits of all attacks.
     """
-    n_before, n_choosing = run.n_done, rounds[0].n_choosing
+    n_before = run.n_done
+    n_choosing = rounds[0].n_choosing
     run.n_planned = n_before + rounds[0].n_fits
     attack = _most_promising(attacks, n_choosing)
     n_elsewhere = n_choosing - attack.n_choosing

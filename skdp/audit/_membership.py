@@ -129,11 +129,13 @@ class MembershipInference(PrintedDocument, FrozenValue):
         """
         features = column_or_1d(sensitive_features)
         check_consistent_length(features, self.members)
-        values, found = np.unique(features), {}
+        values = np.unique(features)
+        found = {}
         confidence = 1.0 - (1.0 - self.confidence) / len(values)
         for value in values.tolist():
             rows = features == value
-            members, scores = self.members[rows], self.scores[rows]
+            members = self.members[rows]
+            scores = self.scores[rows]
             if not 0 < members.sum() < len(members):
                 raise ValueError(f"group {value!r} needs rows that are members, and others")
             found[value] = replace(self, **_figures(members, scores, confidence))
@@ -284,7 +286,8 @@ def membership_inference(
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
     # Without groups each row is a person's only one.
     codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
-    n_units, groups = codes.max() + 1, groups if groups is None else codes
+    n_units = codes.max() + 1
+    groups = groups if groups is None else codes
     random = check_random_state(random_state)
 
     def statistic(model):
@@ -293,7 +296,8 @@ def membership_inference(
 
     def observe(model, mask):
         """Fit to some persons; return the model with its statistic of all, or one a release."""
-        rows, seen = mask[codes], []
+        rows = mask[codes]
+        seen = []
         if releases is None:
             own = (each if each is None else take_rows(each, rows) for each in (X, y, groups))
             model = fit_persons(model, *own)
@@ -311,7 +315,8 @@ def membership_inference(
         if not np.array_equal(members[codes], rows):
             raise ValueError("members must name all rows of a person, or none")
         check_is_fitted(estimator)
-        model, target = estimator, statistic(estimator)
+        model = estimator
+        target = statistic(estimator)
     if attack == "loss":
         scores = target
     else:

@@ -149,7 +149,8 @@ def per_row_statistic(estimator, X, y, access):
 def _log_odds(estimator, X, y):
     # A label that is none of the model's classes has probability 0.
     codes = category_codes(y, np.asarray(estimator.classes_))
-    rows, known = np.arange(len(codes)), codes >= 0
+    rows = np.arange(len(codes))
+    known = codes >= 0
     if hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         right = np.where(known, p[rows, codes], 0.0)

@@ -30,7 +30,8 @@ def walk(value):
     value : object
         An object that holds itself is looked into once.
     """
-    seen, stack = {}, [("", value)]
+    seen = {}
+    stack = [("", value)]
     while stack:
         name, part = stack.pop()
         if part is None:
@@ -87,7 +88,9 @@ def as_matrix(observations):
     values : ndarray of shape (n_fits, n_columns)
     names : list of str
     """
-    blocks, names, sizes = [np.empty((len(observations), 0))], [], {}
+    blocks = [np.empty((len(observations), 0))]
+    names = []
+    sizes = {}
     for name in dict.fromkeys(name for seen in observations for name in seen):
         size = np.array([len(seen[name]) if name in seen else -1 for seen in observations])
         width = size.max()
@@ -97,7 +100,8 @@ def as_matrix(observations):
         blocks.append(block)
         names += [f"{name}[{i}]" for i in range(width)] if width > 1 else [name] * width
         sizes[f"how many numbers there are in {name}"] = size
-    values, names = np.column_stack([*blocks, *sizes.values()]), [*names, *sizes]
+    values = np.column_stack([*blocks, *sizes.values()])
+    names = [*names, *sizes]
     # NaN becomes a number of its own.
     return np.clip(np.nan_to_num(values, nan=LARGEST / 2.0), -LARGEST, LARGEST), names
 
@@ -135,7 +139,8 @@ def _numbers(value):
     elif array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1).reshape(*array.shape[:-1], -1)
     with np.errstate(over="ignore", invalid="ignore"):
-        exact, array = array, array.astype(float)
+        exact = array
+        array = array.astype(float)
         differences = np.diff(array, axis=0).ravel().tolist() if array.ndim == 2 else []
         hidden = np.abs(array) > (LARGEST if exact.dtype.kind == "f" else 2**53)
     # Doubles do not distinguish large integers, and comparisons do not distinguish 0.0 and -0.0;

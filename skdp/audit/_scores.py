@@ -113,7 +113,8 @@ def shadow_classifier(target, shadows, fitted, labels):
     scores = np.zeros(len(target))
     for label in np.unique(labels):
         rows = labels == label
-        known, membership = shadows[:, rows].ravel(), fitted[:, rows].ravel()
+        known = shadows[:, rows].ravel()
+        membership = fitted[:, rows].ravel()
         if 0 < membership.sum() < len(membership):
             attack = make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression())
             attack.fit(known[:, None], membership)
@@ -140,7 +141,8 @@ def _joint_ratio(target, shadows, fitted):
     common = moves.mean(axis=1, keepdims=True)
     chance = sum(map(np.trace, laws)) / (len(shadows) / 2)
     kept = max(0.0, 1.0 - chance / max(np.var(moves, axis=1).sum(), LEAST_DEVIATION**2))
-    half, rest = (common + kept * (moves - common)) / 2.0, target - sum(means) / 2.0
+    half = (common + kept * (moves - common)) / 2.0
+    rest = target - sum(means) / 2.0
     least = LEAST_DEVIATION**2 * np.eye(len(target))
     inside, outside = (multivariate_normal(cov=law + least) for law in laws)
     return inside.logpdf((rest - half).T) - outside.logpdf((rest + half).T)
@@ -191,12 +193,15 @@ def area_under_curve(members, scores, confidence):
     DeLong's Algorithm", 2014 (the ranks); M. Pepe, "The Statistical Evaluation of Medical Tests
     for Classification and Prediction", 2003 (the log-odds).
     """
-    inside, outside = scores[members], scores[~members]
-    m, n = len(inside), len(outside)
+    inside = scores[members]
+    outside = scores[~members]
+    m = len(inside)
+    n = len(outside)
     ranks = rankdata(np.concatenate([inside, outside]))
     beaten = (ranks[:m] - rankdata(inside)) / n
     beating = 1.0 - (ranks[m:] - rankdata(outside)) / m
-    area, error = float(beaten.mean()), (1.0 - confidence) / 2.0
+    area = float(beaten.mean())
+    error = (1.0 - confidence) / 2.0
     if area in (0.0, 1.0):
         far = error ** (1.0 / min(m, n))
         return Interval(area, far, 1.0) if area else Interval(area, 0.0, 1.0 - far)
@@ -219,8 +224,10 @@ def rate_at(members, scores, false_positive_rate, confidence):
     are too few outsiders for such a threshold: at 95 % below 437 for a rate of 1 %.
     """
     outside = np.concatenate([[np.inf], np.sort(scores[~members])[::-1], [-np.inf]])
-    inside, m = scores[members], len(outside) - 2
-    alarms, share = binom(m, false_positive_rate), (1.0 - confidence) / 4.0
+    inside = scores[members]
+    m = len(outside) - 2
+    alarms = binom(m, false_positive_rate)
+    share = (1.0 - confidence) / 4.0
     thresholds = outside[[int(alarms.ppf(share)), int(alarms.isf(share)) + 1]]
     hits = np.array([np.sum(inside > thresholds[0]), np.sum(inside >= thresholds[1])])
     low, high = clopper_pearson(hits, len(inside), (1.0 + confidence) / 2.0)
@@ -246,9 +253,11 @@ def attack_accuracy(members, scores, confidence):
         fpr, tpr, thresholds = roc_curve(members[others], scores[others])
         threshold = thresholds[np.argmax(tpr - fpr)]
         right[judged] = (scores[judged] >= threshold) == members[judged]
-    value, squares = 0.0, np.zeros(2)
+    value = 0.0
+    squares = np.zeros(2)
     for hits in (right[members], right[~members]):
-        rate, limits = hits.mean(), clopper_pearson(int(hits.sum()), len(hits), confidence)
+        rate = hits.mean()
+        limits = clopper_pearson(int(hits.sum()), len(hits), confidence)
         value += rate / 2.0
         squares += np.square(rate - limits)
     below, above = np.sqrt(squares) / 2.0

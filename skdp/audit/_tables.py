@@ -44,11 +44,13 @@ def append_row(table, row):
     if not hasattr(table, "columns"):
         row = np.asarray(row, dtype=table.dtype if table.dtype.kind in "fO" else None)
         return np.concatenate([table, row[None, :]])
-    row, names = list(row), list(table.columns)
+    row = list(row)
+    names = list(table.columns)
     columns = [[*column_of(table, place), value] for place, value in enumerate(row)]
     for column in columns:
         # A whole number stays an integer in a column of integers.
-        kind, value = type(column[0]), column[-1]
+        kind = type(column[0])
+        value = column[-1]
         is_whole = isinstance(value, float) and value.is_integer()
         if is_whole and issubclass(kind, int) and kind(value) == value:
             column[-1] = kind(value)
@@ -196,13 +198,17 @@ def canary_tables(X, y, canary, relation, replacement=None):
     """
     X, y = as_table(X), np.asarray(y)
     labels = np.unique(y)
-    pool, targets, n = append_row(X, canary[0]), np.append(y, canary[1]), len(y)
+    pool = append_row(X, canary[0])
+    targets = np.append(y, canary[1])
+    n = len(y)
     if replacement is None and relation == "replace_one":
         replacement = canary[0], labels[-1] if labels[-1] != canary[1] else labels[0]
     # Both tables are cut from one, so that the container's types are those of all rows in both.
-    inside, outside = np.arange(n + 1), np.arange(n)
+    inside = np.arange(n + 1)
+    outside = np.arange(n)
     if replacement is not None:
-        pool, targets = append_row(pool, replacement[0]), np.append(targets, replacement[1])
+        pool = append_row(pool, replacement[0])
+        targets = np.append(targets, replacement[1])
         outside = np.append(outside, n + 1)
     tables = (take_rows(pool, inside), targets[inside], take_rows(pool, outside), targets[outside])
     return NeighboringTables(*tables)
@@ -224,7 +230,8 @@ def default_canaries(estimator, X, y):
     X = as_table(X)
     labels, counts = np.unique(y, return_counts=True)
     label = labels[np.argmin(counts)]
-    row, far_row = max_norm_row(X), max_norm_row(X, declared_norm(estimator), FAR)
+    row = max_norm_row(X)
+    far_row = max_norm_row(X, declared_norm(estimator), FAR)
     return [(row, label)] if row == far_row else [(far_row, label), (row, label)]
 
 
@@ -245,7 +252,8 @@ def max_norm_row(X, norm=None, factor=1.0):
     -------
     list of length n_features
     """
-    numbers, numeric = coordinates(X), numeric_columns(X)
+    numbers = coordinates(X)
+    numeric = numeric_columns(X)
     row = null_row(X, np.argmax(numbers, axis=0))
     if numeric.any():
         squares = np.einsum("ij,ij->i", numbers[:, numeric], numbers[:, numeric])
@@ -277,7 +285,8 @@ def _declared_reach(estimator):
 
     It is negative if the end of `bounds` that is farther from 0 is.
     """
-    norm, bounds = declared_norm(estimator), _declared_pair(estimator, "bounds")
+    norm = declared_norm(estimator)
+    bounds = _declared_pair(estimator, "bounds")
     if norm is not None:
         return norm
     return 1.0 if bounds is None else max(bounds, key=abs)
@@ -390,7 +399,8 @@ def other_tables(tables):
     -------
     list of tuple of (X, y)
     """
-    n, neighbor = len(tables.y_in), with_as_many_rows(tables)
+    n = len(tables.y_in)
+    neighbor = with_as_many_rows(tables)
     repeated = (np.full(n, n - 1), np.full(n, central_row(tables.X_out)))
     same = [(take_rows(tables.X_in, rows), _other_targets(tables.y_in)) for rows in repeated]
     return [*same, (neighbor.X_out, neighbor.y_out)]
@@ -451,11 +461,15 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     coins = random.randint(0, 2, n_canaries).astype(bool)
     known = np.unique(y)
     codes = random.randint(0, len(known), n_canaries)
-    labels, others = known[codes], known[(codes + len(known) // 2) % len(known)]
-    targets, present = np.where(coins, labels, others), np.full(n_canaries, True)
+    labels = known[codes]
+    others = known[(codes + len(known) // 2) % len(known)]
+    targets = np.where(coins, labels, others)
+    present = np.full(n_canaries, True)
     if relation == "add_remove":
-        targets, present = labels[coins], coins
-    n, places = len(y), len(y) + np.arange(n_canaries + 1)
+        targets = labels[coins]
+        present = coins
+    n = len(y)
+    places = len(y) + np.arange(n_canaries + 1)
     # Texts and the like are those of the first row.
     longer = append_row(X, null_row(X, np.zeros(X.shape[1], dtype=int)))
     longer = take_rows(longer, np.minimum(np.arange(n + n_canaries + 1), n))

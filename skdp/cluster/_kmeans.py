@@ -34,20 +34,26 @@ from skdp.utils._values import FrozenValue
 
 # Of epsilon and delta for the moments, and of the rest for the cells. These and the numbers below
 # were chosen with the tables of docs/benchmarks/incumbent.py in view.
-MOMENTS_SHARE, CELLS_SHARE = 0.1, 0.4
+MOMENTS_SHARE = 0.1
+CELLS_SHARE = 0.4
 SLACK = 1e-9
 # There are so many cells that their mean count is at least so many deviations of its noise.
-MOST_BITS, LEAST_COUNT = 10, 2.0
-POINTS, POINTS_PER_CLUSTER = 4 << MOST_BITS, 16
+MOST_BITS = 10
+LEAST_COUNT = 2.0
+POINTS = 4 << MOST_BITS
+POINTS_PER_CLUSTER = 16
 # What is left of a normal distribution's variance on one side of its median: 1 - 2 / pi.
 HALF_VARIANCE = 0.3634
 SMALLEST_DEVIATION = 1e-9
 # How far off its centre a row counts, over the root mean square of the sample's distances, and at
 # least over the deviation of all rows.
-RADIUS, LEAST_RADIUS = 1.2, 0.1
+RADIUS = 1.2
+LEAST_RADIUS = 0.1
 # A further step is made if noise then moves a centre of mean count by at most this, over the
 # radius. A noisy count is taken to be at least so many deviations of its noise.
-MOST_STEPS, LARGEST_ERROR, LEAST_DEVIATIONS = 4, 0.4, 2.0
+MOST_STEPS = 4
+LARGEST_ERROR = 0.4
+LEAST_DEVIATIONS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,7 +155,8 @@ class KMeansPlan(_moments.StatisticPlan):
     def run(self, X, source, persons=None):
         """Return the released attributes."""
         moments, counting, *steps = self.mechanism.parts
-        middle, unit = self.low + (self.high - self.low) / 2, (self.high - self.low).max() / 2
+        middle = self.low + (self.high - self.low) / 2
+        unit = (self.high - self.low).max() / 2
         mean, variance = moments.run(X, source, persons)
         spread = np.maximum(np.sqrt(variance) / unit, SMALLEST_DEVIATION)
         cells = Cells((mean - middle) / unit, spread, _intervals(spread**2, self.n_bits))
@@ -232,7 +239,8 @@ class Cells(FrozenValue):
 
 def _intervals(variances, n_bits):
     """Return into how many intervals to cut each column: what varies most is cut, repeatedly."""
-    intervals, left = np.ones(len(variances), dtype=np.int64), variances.copy()
+    intervals = np.ones(len(variances), dtype=np.int64)
+    left = variances.copy()
     for _ in range(n_bits):
         widest = left.argmax()
         intervals[widest] *= 2

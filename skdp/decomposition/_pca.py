@@ -42,7 +42,8 @@ class PCAPlan(TransformerPlan):
 
     def run(self, X, source, **shared):
         """Return the released attributes."""
-        moment, kept = self.moment, self.n_components
+        moment = self.moment
+        kept = self.n_components
         if self.search is not None:
             data_norm = self.search.run(X, source, center=moment.center, **shared)
             moment = replace(moment, data_norm=data_norm)

@@ -11,12 +11,16 @@ from skdp.gam import _shapes as words
 from skdp.utils._documents import printable
 from skdp.utils._validation import check_integer
 
-N_COLUMNS, N_COLOURS, MOST_BARS = 4, 10, 12
+N_COLUMNS = 4
+N_COLOURS = 10
+MOST_BARS = 12
 # In parts of a panel's height: room for the noisy counts, and how high they are drawn.
-FOOT, COUNTS = 0.22, 0.15
+FOOT = 0.22
+COUNTS = 0.15
 # A single value with many rows has a bin that is too narrow to be seen: it gets a dot. In parts of
 # a panel's width, and of the usual density.
-NARROW, SPIKE = 0.01, 5.0
+NARROW = 0.01
+SPIKE = 5.0
 LIGHT = {"color": "0.5", "alpha": 0.4}
 TURNED = {"rotation": 50, "ha": "right", "rotation_mode": "anchor"}
 
@@ -64,7 +68,10 @@ class AdditiveDisplay(Display):
     """
 
     def __init__(self, shapes, *, outputs, names, n_terms):
-        self.shapes, self.outputs, self.names, self.n_terms = shapes, outputs, names, n_terms
+        self.shapes = shapes
+        self.outputs = outputs
+        self.names = names
+        self.n_terms = n_terms
 
     @classmethod
     def from_estimator(cls, model, *, terms=None, max_terms=16, classes=None, ax=None):
@@ -115,7 +122,8 @@ class AdditiveDisplay(Display):
 
     def _draw(self, ax):
         """Divide the place of axes, and draw a panel a term."""
-        n, several = len(self.shapes), len(self.outputs) > 1
+        n = len(self.shapes)
+        several = len(self.outputs) > 1
         seen = [s.values.reshape(s.counts.size, -1)[words.shown_cells(s)] for s in self.shapes]
         low = min(values.min(initial=0.0) for values in seen)
         high = max(values.max(initial=0.0) for values in seen)
@@ -152,10 +160,12 @@ def draw_curve(ax, shape):
     (edges,), missing = shape.edges, shape.counts.size - 1
     ax.locator_params(axis="x", nbins=4)
     if shape.kinds == ("date",) and (found := words.dates_of(edges)).dtype.kind == "M":
-        edges, locator = dates.date2num(found), dates.AutoDateLocator(minticks=2, maxticks=6)
+        edges = dates.date2num(found)
+        locator = dates.AutoDateLocator(minticks=2, maxticks=6)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    widths, whole = np.diff(edges), edges[-1] - edges[0]
+    widths = np.diff(edges)
+    whole = edges[-1] - edges[0]
     density = shape.counts[:-1] / widths
     usual = max(np.median(density), 1e-300)
     # Single values with many rows would leave no height for the others.
@@ -163,9 +173,11 @@ def draw_curve(ax, shape):
     at_foot = ax.get_xaxis_transform()
     ax.stairs(foot, edges, fill=True, transform=at_foot, **LIGHT)
     spikes = (widths < NARROW * whole) & (density > SPIKE * usual)
-    at, dots = (edges[:-1] + 0.5 * widths)[spikes], np.flatnonzero(spikes)
+    at = (edges[:-1] + 0.5 * widths)[spikes]
+    dots = np.flatnonzero(spikes)
     if missing in words.shown_cells(shape):
-        at, dots = np.append(at, edges[-1] + 0.1 * whole), np.append(dots, missing)
+        at = np.append(at, edges[-1] + 0.1 * whole)
+        dots = np.append(dots, missing)
         ax.text(at[-1], -0.05, "missing", transform=at_foot, va="top", size=7, **TURNED)
     for k, own in enumerate(shape.values.T):
         ax.stairs(own[:-1], edges, baseline=None, color=f"C{k}", linewidth=1.5)
@@ -177,7 +189,8 @@ def draw_bars(ax, shape):
     """Draw the categories with the most rows: bars by value, or points of several classes."""
     (names,), shown = words.cell_names(shape), words.shown_cells(shape, MOST_BARS)
     shown = shown[np.argsort(shape.values[shown, 0])]
-    at, foot = np.arange(len(shown)), shape.counts[shown] / max(shape.counts.max(), 1.0)
+    at = np.arange(len(shown))
+    foot = shape.counts[shown] / max(shape.counts.max(), 1.0)
     ax.bar(at, COUNTS * foot, width=0.9, transform=ax.get_xaxis_transform(), **LIGHT)
     if shape.values.shape[1] > 1:
         ax.plot(at, shape.values[shown], "o", markersize=4)
@@ -201,17 +214,20 @@ def draw_table(ax, shape, largest):
 
 def ticks(shape, axis, shown):
     """Return where a table's axis has ticks and their words: at edges of bins, or at cells."""
-    kind, edges = shape.kinds[axis], shape.edges[axis]
+    kind = shape.kinds[axis]
+    edges = shape.edges[axis]
     names = [plain(name, 12) for name in words.cell_names(shape)[axis]]
     if kind == "label":
         return np.arange(len(shown)), [names[i] for i in shown]
     places = np.arange(0, len(edges) - 1, 3)
-    ends, missing = words.edge_names(kind, edges), shown[shown == len(edges) - 1]
+    ends = words.edge_names(kind, edges)
+    missing = shown[shown == len(edges) - 1]
     return [*(places - 0.5), *missing], [*(ends[i] for i in places), *(names[i] for i in missing)]
 
 
 def plain(text, width=36):
     """Return somebody else's words as matplotlib writes them, not too long and with no formula."""
-    text, half = printable(text), width // 2
+    text = printable(text)
+    half = width // 2
     short = text if len(text) <= width else f"{text[:half]}…{text[1 - half :]}"
     return short.replace("$", r"\$")

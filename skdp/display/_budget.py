@@ -7,7 +7,8 @@ import numpy as np
 from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
 from skdp.display._display import Display
 
-TOGETHER, LINE = "all together", 30
+TOGETHER = "all together"
+LINE = 30
 # For Gaussian releases zCDP and RDP at the best order are one line; the wide one shows below.
 LINES = {
     "basic": {"label": "basic", "linestyle": ":"},
@@ -61,8 +62,11 @@ class BudgetDisplay(Display):
     """
 
     def __init__(self, epsilons, spent, *, limit, dataset, composition):
-        self.epsilons, self.spent, self.limit = epsilons, spent, limit
-        self.dataset, self.composition = dataset, composition
+        self.epsilons = epsilons
+        self.spent = spent
+        self.limit = limit
+        self.dataset = dataset
+        self.composition = composition
 
     @classmethod
     def from_accountant(cls, accountant):
@@ -140,7 +144,10 @@ class CompositionDisplay(Display):
     """
 
     def __init__(self, counts, epsilons, *, delta, rdp_order):
-        self.counts, self.epsilons, self.delta, self.rdp_order = counts, epsilons, delta, rdp_order
+        self.counts = counts
+        self.epsilons = epsilons
+        self.delta = delta
+        self.rdp_order = rdp_order
 
     @classmethod
     def from_event(

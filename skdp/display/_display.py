@@ -26,7 +26,8 @@ class Display(ABC):
         if ax is None:
             _, ax = plt.subplots(figsize=self._size, layout="constrained")
         self._draw(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
     @abstractmethod

@@ -49,7 +49,10 @@ class MembershipInferenceDisplay(Display):
     """
 
     def __init__(self, results, *, epsilon=None, delta=None, relation="add_remove"):
-        self.results, self.relation, self.epsilon, self.delta = results, relation, epsilon, delta
+        self.results = results
+        self.relation = relation
+        self.epsilon = epsilon
+        self.delta = delta
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, name=None, **options):

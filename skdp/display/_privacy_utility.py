@@ -50,8 +50,11 @@ class PrivacyUtilityDisplay(Display):
     """
 
     def __init__(self, epsilons, scores, *, reference=None, cost, score_name="score"):
-        self.epsilons, self.scores, self.reference = epsilons, scores, reference
-        self.cost, self.score_name = cost, score_name
+        self.epsilons = epsilons
+        self.scores = scores
+        self.reference = reference
+        self.cost = cost
+        self.score_name = score_name
 
     @classmethod
     def from_estimator(
@@ -112,7 +115,8 @@ class PrivacyUtilityDisplay(Display):
 
     def _draw(self, ax):
         """Draw the mean score and its spread."""
-        mean, spread = self.scores.mean(axis=1), self.scores.std(axis=1)
+        mean = self.scores.mean(axis=1)
+        spread = self.scores.std(axis=1)
         (self.line_,) = ax.semilogx(self.epsilons, mean, "o-", label="private, mean")
         band = mean - spread, mean + spread
         ax.fill_between(self.epsilons, *band, alpha=0.2, label="± standard deviation")

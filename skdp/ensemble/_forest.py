@@ -16,9 +16,12 @@ from skdp.utils._validation import check_integer, is_auto
 
 # What the cells of single columns have of the squares of a row's weights, beside the trees. This
 # and the numbers of trees were chosen on training rows, see docs/forests.md.
-MAIN_SHARE, PURE_MAIN_SHARE = 0.2, 0.5
+MAIN_SHARE = 0.2
+PURE_MAIN_SHARE = 0.5
 # With delta = 0 noise grows with the number of trees: one for so many n epsilon, at least five.
-N_TREES, PURE_ROWS, FEWEST_TREES = 300, 500, 5
+N_TREES = 300
+PURE_ROWS = 500
+FEWEST_TREES = 5
 # And few rows are left in a leaf: a number is cut where its noisy counts have such a part below.
 PURE_CUTS = 0.25, 0.75
 MOST_TREES = 4000
@@ -29,7 +32,8 @@ def random_tree(terms, depth, draws, cuts=None):
 
     With `cuts`, two numbers, a part of the rows between them is below a cut, by noisy counts.
     """
-    columns, sides = draws.randint(len(terms), size=(1 << depth) - 1), []
+    columns = draws.randint(len(terms), size=(1 << depth) - 1)
+    sides = []
     for j in columns:
         n_bins = len(terms[j].counts) - 1
         sides.append(draws.randint(2, size=n_bins + 1))

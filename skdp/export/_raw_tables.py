@@ -22,7 +22,8 @@ from skdp.utils._values import FrozenValue
 # What stands for a gap, and how much each start takes to be reached, at least.
 GAP, NARROWEST = (float(end) for end in (np.finfo("f4").max, np.finfo("f4").tiny))
 # Of categories that are numbers: up to there single precision knows whole ones' neighbors.
-LARGEST, NEAR = 2.0**22, 2.0**-23
+LARGEST = 2.0**22
+NEAR = 2.0**-23
 # So many cells are told one by one, before they are added up.
 FEW_CELLS = 1500
 
@@ -98,7 +99,9 @@ class Reading(FrozenValue):
 
 def _reading(model, kind, edges, scaled):
     """Return the `Reading` of a column, from its kind and edges as a `ShapeFunction` has them."""
-    own, other, missing = edges.tolist(), len(edges), len(edges) + 1
+    own = edges.tolist()
+    other = len(edges)
+    missing = len(edges) + 1
     if kind == "number" and max(-own[0], own[-1]) >= GAP:
         raise refusal(model, "of a column with bounds beyond single precision")
     if kind == "number" and scaled:
@@ -108,7 +111,8 @@ def _reading(model, kind, edges, scaled):
         return Reading(starts=np.append(edges[1:-1], GAP), cells=np.eye(len(own)))
     if kind == "label" and all(isinstance(label, str) for label in own):
         # Below their codes, from 0 on, are those of other labels and of NaN; None's is above.
-        labels, starts = [*own, None, np.nan], np.arange(-1.0, len(own) + 1)
+        labels = [*own, None, np.nan]
+        starts = np.arange(-1.0, len(own) + 1)
         found = [missing, other, *range(len(own)), missing]
         return Reading(starts=starts, cells=np.eye(len(own) + 2)[found], labels=labels)
     if kind != "label" or not all(isinstance(n, int | float) and abs(n) <= LARGEST for n in own):
@@ -145,7 +149,8 @@ def cells_of(model, kinds, edges, *, scaled=False):
     if words and hasattr(model, "feature_names_in_"):
         for _, part, own in front.transformers_:
             holding(part, feature_names_in_=model.feature_names_in_[own])
-    sizes, starts = [len(own.starts) for own in columns], np.hstack([own.starts for own in columns])
+    sizes = [len(own.starts) for own in columns]
+    starts = np.hstack([own.starts for own in columns])
     picks = linear(np.repeat(np.eye(len(columns))[:, numbers + words], sizes, axis=0))
     widths = np.repeat([own.width for own in columns], sizes)
     widths = np.maximum(starts - np.nextafter(starts, -np.inf), widths)
@@ -159,12 +164,15 @@ def cells_of(model, kinds, edges, *, scaled=False):
 
 def scores_of(model):
     """Return the `Sums` that are the scores of a model with `shape_functions_`, and maybe trees."""
-    shapes, trees = model.shape_functions_, getattr(model, "trees_", [])
+    shapes = model.shape_functions_
+    trees = getattr(model, "trees_", [])
     curves = shapes[: model.n_features_in_]
-    kinds, edges = [own.kinds[0] for own in curves], [own.edges[0] for own in curves]
+    kinds = [own.kinds[0] for own in curves]
+    edges = [own.edges[0] for own in curves]
     blocks = block_diag(*(np.ones(own.counts.size, dtype=bool) for own in curves))
     values = np.vstack([own.values.reshape(own.counts.size, -1) for own in shapes])
-    cells, passed = cells_of(model, kinds, edges), []
+    cells = cells_of(model, kinds, edges)
+    passed = []
     # Few cells are told one by one: single precision adds up many starts less well.
     if not trees and len(shapes) == len(curves) and len(values) > FEW_CELLS:
         return cells.then(values.T, np.ravel(model.intercept_))

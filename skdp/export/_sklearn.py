@@ -136,7 +136,8 @@ def _scores(model):
 
 def _classifier(model):
     """Return a model of its scores; without chances where no plain one has them."""
-    scores, clipped = _scores(model), type(model) in CLIPPED
+    scores = _scores(model)
+    clipped = type(model) in CLIPPED
     if clipped and len(scores.weights) == 1:
         return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
     # Not LinearSVC: skl2onnx does not convert it in double precision, nor in a pipeline.

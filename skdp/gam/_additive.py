@@ -85,7 +85,8 @@ class RawTableModel(TableEstimator):
     def _released(self, run, plan):
         terms, values, constant = run
         if len(constant) == 1:
-            values, constant = [own[..., 0] for own in values], constant[0]
+            values = [own[..., 0] for own in values]
+            constant = constant[0]
         attributes = self._attributes(terms, values, constant, plan)
         if hasattr(plan, "noise_multiplier"):
             attributes["noise_multiplier_"] = plan.noise_multiplier
@@ -98,7 +99,8 @@ class RawTableModel(TableEstimator):
         ------
         ndarray of shape (n_terms, n_rows), dtype int64
         """
-        table, shapes = read_columns(self, X, reset=False, allow_nan=True), self.shape_functions_
+        table = read_columns(self, X, reset=False, allow_nan=True)
+        shapes = self.shape_functions_
         check_labels_served(self, table, self._served_categories())
         read = cell_reader(shapes, checks=True)
         for rows in served_blocks(table, len(shapes)):

@@ -258,13 +258,15 @@ def joint_layout(layout, pairs, main_share):
     blocks = [
         replace(block, weight=dyadic_weight(factor * block.weight)) for block in layout.blocks
     ]
-    first, weight = blocks[-1].term + 1, dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
+    first = blocks[-1].term + 1
+    weight = dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
     for term, counts in enumerate((pair.most_counts for pair in pairs), start=first):
         blocks.append(Block(term=term, weight=weight, groups=np.arange(len(counts)), counts=counts))
     return Layout(blocks)
 
 
-TABLE_CELLS, CHOICE_CELLS = 12, 8
+TABLE_CELLS = 12
+CHOICE_CELLS = 8
 # A pair is chosen if its statistic, about standard normal without interaction, exceeds this.
 LEAST_EVIDENCE = 4.0
 
@@ -371,7 +373,8 @@ def _ends(pairs):
 
 
 def _add_to_pairs(totals, block, pairs, scores, residuals, step):
-    steps, own = block.steps(residuals(scores(block), block.targets), step), block.columns()
+    steps = block.steps(residuals(scores(block), block.targets), step)
+    own = block.columns()
     for pair, total in zip(pairs, np.split(totals, _ends(pairs)[:-1]), strict=True):
         total += marked(pair.cells(own)[:, np.newaxis], [len(total)]).T.dot(steps)
 
@@ -382,7 +385,8 @@ def chosen_pairs(pairs, noisy, deviation, most):
     for pair, table in zip(pairs, np.split(noisy, _ends(pairs)[:-1]), strict=True):
         table = table.reshape(*pair.shape, -1)
         one, two = (margin / max(margin.sum(), 1.0) for margin in pair.margins)
-        one, two = one[:, None, None], two[None, :, None]
+        one = one[:, None, None]
+        two = two[None, :, None]
         rest = table - one * table.sum(axis=0, keepdims=True)
         rest = rest - two * rest.sum(axis=1, keepdims=True)
         weights = np.broadcast_to(one * two, table.shape)

@@ -226,7 +226,8 @@ class ColumnsPlan(PlanValue):
     n_bins: int
     guarantee: object
 
-    sparse_output, by_person = False, True
+    sparse_output = False
+    by_person = True
     # Of numbers' cells those that are counted: how often a range is halved.
     levels = range(1, LEVELS + 1)
     # Whether these have one width, or are the narrower, the nearer they are to an end of the range.
@@ -284,7 +285,8 @@ class ColumnsPlan(PlanValue):
         n_columns = len(self._undeclared(False))
         if not n_columns:
             return None
-        moved, share = float(n_columns * self._moved), self.shares["search"]
+        moved = float(n_columns * self._moved)
+        share = self.shares["search"]
         mechanism = self.budget.mechanism(share, l1=moved, l2=math.sqrt(moved) * SLACK)
         sizes = {"n_rows": self.n_rows, "n_columns": n_columns}
         return BoundsSearch(guarantee=self.guarantee, whole=mechanism, **sizes)
@@ -292,7 +294,8 @@ class ColumnsPlan(PlanValue):
     @cached_property
     def discovery(self):
         """Finds the categories that are not declared, None where all are."""
-        n_columns, share = len(self._undeclared(True)), self.shares["discovery"]
+        n_columns = len(self._undeclared(True))
+        share = self.shares["discovery"]
         if not n_columns:
             return None
         return GaussianThreshold(
@@ -336,7 +339,9 @@ class ColumnsPlan(PlanValue):
 
     def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""
-        labels, numbers, found = self._undeclared(True), self._undeclared(False), {}
+        labels = self._undeclared(True)
+        numbers = self._undeclared(False)
+        found = {}
         report_identifiers(table, sorted(labels + numbers))
         if labels:
             lists = self.discovery.run(table.several(labels), source, persons)
@@ -367,7 +372,8 @@ class ColumnsPlan(PlanValue):
 
     def _counted(self, columns, table, source, persons=None):
         """Return a term for each column, its bins made from noisy counts of cells."""
-        terms, scale = self._finest(columns), self._cells_noise.scale
+        terms = self._finest(columns)
+        scale = self._cells_noise.scale
         exact = exact_counts(terms, table, shares_of(persons), coarsest=self.levels[0])
         noisy = self._noisy(exact, source)
         terms = [self._term(term, own[0], scale) for term, own in zip(terms, noisy, strict=True)]

@@ -137,7 +137,9 @@ def declared_columns(kinds, bounds, categories, names):
     labels = read(categories, names, len(kinds))
     limits = _bound_entries(bounds, names, len(kinds))
     bounded = _named_in(bounds, names, len(kinds))
-    columns, categorical, refused = [], [], []
+    columns = []
+    categorical = []
+    refused = []
     for j, (kind, own, limit) in enumerate(zip(kinds, labels, limits, strict=True)):
         if own is None and kind == "boolean":
             column = Column(kind="label", known=BOOLEAN)
@@ -261,10 +263,13 @@ BLOCK_ROWS = 1 << 15
 # Memory for the cells of a block of samples that are answered.
 SERVED_BYTES = 1 << 25
 # Those of a step of an exact gradient, and how many are added in a run.
-STEP_ROWS, STEP_BLOCKS = 1 << 17, 2
+STEP_ROWS = 1 << 17
+STEP_BLOCKS = 2
 # A pack has at most so many cells; where there are many rows a cell to so many of them, as far as
 # a code of two bytes reaches.
-LARGEST_PACK, ROWS_A_CELL, LARGEST_CODE = 1 << 12, 64, 1 << 16
+LARGEST_PACK = 1 << 12
+ROWS_A_CELL = 64
+LARGEST_CODE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -359,7 +364,8 @@ def _read_cells(terms, parts, of_numbers, bins, checks, table, rows):
         cells[k] = columns[kind].cells(values, edges)
     if len(parts) == len(terms):
         return cells
-    of_terms, first = np.empty((len(terms), cells.shape[1]), dtype=np.int64), 0
+    of_terms = np.empty((len(terms), cells.shape[1]), dtype=np.int64)
+    first = 0
     for k, term in enumerate(terms):
         last = first + len(term.features)
         of_terms[k] = cells[first]
@@ -394,7 +400,8 @@ def exact_counts(terms, table, shares=None, codes=None, n_classes=1, coarsest=1)
     They are of shape (n_classes, n_counts); `codes` are the classes of the rows.
     """
     sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
-    ends, counts = np.cumsum(sizes), no_counts(sum(sizes), shares)
+    ends = np.cumsum(sizes)
+    counts = no_counts(sum(sizes), shares)
     sum_over(cells_of(table, terms), _add_counts, counts, ends, n_classes, along=(shares, codes))
     counts = [own.reshape(n_classes, -1) for own in np.split(counts, ends[:-1])]
     return [
@@ -521,7 +528,8 @@ class PackedCells(Rows):
 
     def unpacked(self, totals):
         """Return the sums of each column's cells, one after another, from those of packed cells."""
-        sums, totals = [], np.split(totals, self.ends[:-1])
+        sums = []
+        totals = np.split(totals, self.ends[:-1])
         for total, shape in zip(totals, self._shapes, strict=True):
             cube = total.reshape(*shape, -1)
             for axis in range(len(shape)):
@@ -563,7 +571,8 @@ def marked(cells, ends):
 @lru_cache(maxsize=2)
 def _of_marks(n_rows, starts):
     """Return what is the same in all matrices of so many rows, or fewer."""
-    size, k = n_rows * len(starts), len(starts)
+    size = n_rows * len(starts)
+    k = len(starts)
     starts = np.tile(np.array(starts, dtype=np.int32), n_rows)
     same = np.ones(size), starts, np.arange(0, size + 1, k, dtype=np.int32)
     for each in same:

@@ -23,7 +23,8 @@ from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid
 from skdp.utils._values import FrozenValue
 
-FEWEST_STEPS, MOST_TIMES = 4, 7.0
+FEWEST_STEPS = 4
+MOST_TIMES = 7.0
 # The root of the condition number from which on noise leaves time for all steps.
 ENOUGH_ROOT = 20.0
 # The condition number is kept at most this by the penalty.
@@ -76,7 +77,8 @@ def residual_sums(cells, layout, residuals, weights, step):
     -------
     ndarray of shape (layout.size, n_outputs)
     """
-    scores, zeros = Scores.at(weights, cells, layout), np.zeros((cells.ends[-1], weights.shape[1]))
+    scores = Scores.at(weights, cells, layout)
+    zeros = np.zeros((cells.ends[-1], weights.shape[1]))
     unpacked = scores.cells.unpacked
     totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, then=unpacked)
     sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
@@ -164,9 +166,12 @@ def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, a
         The penalty of the last steps.
     """
     weights = ahead = start
-    n_steps, half = schedule.n_steps, schedule.n_steps // 2
+    n_steps = schedule.n_steps
+    half = schedule.n_steps // 2
     averaged = averaged or schedule.averaged
-    mean, first, early = np.zeros_like(start), n_steps - averaged, 0.0
+    mean = np.zeros_like(start)
+    first = n_steps - averaged
+    early = 0.0
     for number in range(n_steps):
         if number == half and penalty is not None:
             asked = penalty(early / (half - half // 2))
@@ -188,7 +193,9 @@ def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, a
 
 
 # Of epsilon: what b has at least, what the Jacobian may cost; the rest is that of the output noise.
-NOISE_SHARE, JACOBIAN_SHARE, OUTPUT_SHARE = 13 / 16, 11 / 64, 1 / 64
+NOISE_SHARE = 13 / 16
+JACOBIAN_SHARE = 11 / 64
+OUTPUT_SHARE = 1 / 64
 # The penalty's largest curvature, with what ties neighbors (`Layout.ties`): in strengths.
 TIES = 5.0
 GRID = 2.0**-40
@@ -278,7 +285,8 @@ class PerturbedObjective(FrozenValue):
 
     def _rounding(self, radius):
         """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
-        n, clip = self.n_rows, self.task.clip_l1
+        n = self.n_rows
+        clip = self.task.clip_l1
         # Of a pack, or of a column that has more cells.
         added = BLOCK_ROWS + max(largest_pack(n), self.size)
         sums = n * clip * (most_additions(added) + 64.0)

@@ -52,7 +52,9 @@ def spectrum(layout, weights=None):
     rotated : ndarray of shape (n, n_outputs) or None
         The weights in the basis of eigenvectors.
     """
-    known, curvatures, rotated = {}, [np.zeros(0)], []
+    known = {}
+    curvatures = [np.zeros(0)]
+    rotated = []
     for blocks, places in _blocks_of_terms(layout):
         # Columns with equal counts are frequent before any are released.
         key = tuple((block.weight, block.counts.tobytes()) for block in blocks)
@@ -133,7 +135,8 @@ def averaged_response(curvatures, schedule):
     reached = sums[half - np.arange(half)]
     before = np.maximum(averaged_from - 1 - np.arange(half), 0)
     answers = (reached - sums[before]) / (half - averaged_from + 1)
-    at, known = np.log(curvatures + grid[1]), np.log(grid + grid[1])
+    at = np.log(curvatures + grid[1])
+    known = np.log(grid + grid[1])
     gain = np.interp(at, known, answers.sum(axis=0))
     noise = np.exp(np.interp(at, known, np.log((answers**2).sum(axis=0) + 1e-300)))
     return gain, noise
@@ -202,7 +205,8 @@ def least_strength(layout, degrees):
         As `explained_by_chance` counts.
     """
     moments, _ = spectrum(layout)
-    least, largest = 0.0, max(float(moments.sum()) / degrees, 0.0)
+    least = 0.0
+    largest = max(float(moments.sum()) / degrees, 0.0)
     for _ in range(BISECTIONS):
         middle = 0.5 * (least + largest)
         if np.sum(moments / (moments + max(middle, 1e-300))) > degrees:

@@ -77,7 +77,8 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        scores, weights = self._scores(X), (1.0,) * len(self.classes_)
+        scores = self._scores(X)
+        weights = (1.0,) * len(self.classes_)
         task = _task_of_classes(weights, self.privacy_.delta)
         return task.probabilities(scores.reshape(len(scores), -1))
 

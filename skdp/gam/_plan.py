@@ -33,12 +33,15 @@ EXPECTED_SQUARES = 6.0
 # cell from a handful of rows. On training rows (docs/benchmarks/many_tables.py, 12 fits) the mean
 # AUC of ten tables of classes rises by .002 to .012, of the rarest (Default) by .01 to .04, and the
 # mean R² of nine tables of numbers by .007 to .011; a third everywhere costs Adult .0013 of AUC.
-TREND_FRACTIONS, TREND_ROWS = (0.1, 0.5), 1000.0
+TREND_FRACTIONS = (0.1, 0.5)
+TREND_ROWS = 1000.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
 LEAST_ROWS_MU = 5000.0
 # At most so much, and no more than leaves noise of one so manieth of the rows in a value that a
 # row moves by 1: its deviation, or its scale with delta = 0. A share that is so small is free.
-CHECK_SHARE, PURE_CHECK_SHARE, FREE_SHARE = (0.08, 100.0), (0.08, 200.0), 0.001
+CHECK_SHARE = (0.08, 100.0)
+PURE_CHECK_SHARE = (0.08, 200.0)
+FREE_SHARE = 0.001
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
@@ -120,7 +123,8 @@ class AdditivePlan(ColumnsPlan):
     @property
     def stages(self):
         """All releases of a fit, in order."""
-        shares, steps = self.shares, []
+        shares = self.shares
+        steps = []
         if "first" in shares:
             steps.append(self._steps_stage("first steps, for what columns do together", "first"))
         if "choice" in shares and self.n_chosen:
@@ -213,14 +217,16 @@ class AdditivePlan(ColumnsPlan):
         curvature and the penalty. The penalty shrinks weights of squared norm W², whose scores have
         the variance spread², and with it W² h = n spread², as it does where all curvatures are h.
         """
-        task, terms = self.task, []
+        task = self.task
+        terms = []
         for j, column in enumerate(self.columns):
             labels = column.is_label and column.known is not None
             cells = 2 + len(column.known) if labels else 1 + self.n_bins
             counts = np.full(cells, self.n_rows / cells)
             terms.append(Term(features=(j,), kinds=(column.kind,), edges=(), counts=counts))
         layout = self._main_layout(terms)
-        problem, pure = self._problem(layout), self.budget.pure
+        problem = self._problem(layout)
+        pure = self.budget.pure
         noise = math.sqrt(2.0) * problem.scale if pure else self._steps_noise(1, 1).scale
         bends = task.loss.trace_bound * layout.diagonal
         variance = np.sum(bends * (noise / (bends / task.n_outputs + problem.strength)) ** 2)
@@ -251,7 +257,8 @@ class AdditivePlan(ColumnsPlan):
                 *((("variance", *VARIANCE_SHARE),) if self.finds_variance else ()),
             )
         }
-        rest, left = self.column_shares, 1.0 - math.fsum(shares.values())
+        rest = self.column_shares
+        left = 1.0 - math.fsum(shares.values())
         rest |= self._choice_shares
         shares |= {stage: left * share for stage, share in rest.items()}
         return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
@@ -299,7 +306,8 @@ class AdditivePlan(ColumnsPlan):
         values : list of ndarray of shape (*shape of a term's cells, n_outputs)
         constant : ndarray of shape (n_outputs,)
         """
-        table, targets = read.X, read.y
+        table = read.X
+        targets = read.y
         terms = self._counted(self._found(table, source, persons), table, source, persons)
         cells = self._cells(terms, table, targets, shares_of(persons))
         centre = self.task.begin(self.centre.run(targets, source, persons))
@@ -312,7 +320,8 @@ class AdditivePlan(ColumnsPlan):
         if joined:
             joint = _blocks.joint_layout(layout, joined, self.main_share)
             start = None if start is None else KEPT * joint.moved_from(layout, start)
-            layout, cells = joint, _blocks.extended(cells, joined)
+            layout = joint
+            cells = _blocks.extended(cells, joined)
             terms = [*terms, *(each.term(terms, self.n_rows) for each in joined)]
         weights, strength = self._descent(
             cells,
@@ -373,9 +382,11 @@ class AdditivePlan(ColumnsPlan):
         `strength` is the penalty that they were fitted with, None for the first one.
         """
         if self.finds_variance:
-            chance, times = explained_by_chance(layout, strength) / self.n_rows, TIMES_CHANCE
+            chance = explained_by_chance(layout, strength) / self.n_rows
+            times = TIMES_CHANCE
         else:
-            chance, times = self._chance(layout, strength), self.task.null_decrease_factor
+            chance = self._chance(layout, strength)
+            times = self.task.null_decrease_factor
         check = Check(1, 1.0, self.task.clip, chance, self.task.least_kept, times)
         # Their mean square is about that of the scores.
         moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
@@ -433,7 +444,8 @@ class AdditivePlan(ColumnsPlan):
         strength : float, default=None
             The L2 penalty of the weights; None is the one that steps begin with.
         """
-        moments, problem = layout.diagonal, self._problem(layout)
+        moments = layout.diagonal
+        problem = self._problem(layout)
         if strength is not None:
             problem = replace(problem, strength=strength)
         bends = (self.task.typical_curvature or self.task.loss.curvature_bound) * moments
@@ -480,7 +492,8 @@ class AdditivePlan(ColumnsPlan):
         noise = self._steps_noise(start.size, problem.n_steps, share)
         draws = noise.draw(problem.n_steps, source.stream())
         step = _descent.residual_grid(self.task.clip, self.n_rows)
-        n_steps, spent_after = problem.n_steps, partial(self.spent_after, n_steps=problem.n_steps)
+        n_steps = problem.n_steps
+        spent_after = partial(self.spent_after, n_steps=problem.n_steps)
         if variance is None:
 
             def penalty(weights):

@@ -130,7 +130,9 @@ LEAST_SHARE = 0.02
 # Days from 1970 on that are written as dates: the years from 54 to 3886.
 LATEST_DAY = 700_000
 # Of a document; what is left out is said.
-MOST_TERMS, MOST_CELLS, MOST_OUTPUTS = 30, 40, 10
+MOST_TERMS = 30
+MOST_CELLS = 40
+MOST_OUTPUTS = 10
 
 
 def ranked(shapes, most):
@@ -208,7 +210,8 @@ def model_document(model):
     -------
     str
     """
-    shapes, outputs = ranked(model.shape_functions_, MOST_TERMS), output_names(model)
+    shapes = ranked(model.shape_functions_, MOST_TERMS)
+    outputs = output_names(model)
     head = [f"score of {label}" for label in outputs[:MOST_OUTPUTS]]
     start = [f"{value:+.4g}" for value in np.ravel(model.intercept_)[:MOST_OUTPUTS]]
     words = f"{len(shapes)} of {len(model.shape_functions_)} terms, the most important first"
@@ -223,8 +226,10 @@ def model_document(model):
 def _term(shape, head, largest):
     """Return the table of one term, folded up behind its name and importance."""
     names = [", ".join(cells) for cells in itertools.product(*cell_names(shape))]
-    values, counts = shape.values.reshape(len(names), -1)[:, : len(head)], shape.counts.ravel()
-    shown, n_all = shown_cells(shape, MOST_CELLS), len(shown_cells(shape))
+    values = shape.values.reshape(len(names), -1)[:, : len(head)]
+    counts = shape.counts.ravel()
+    shown = shown_cells(shape, MOST_CELLS)
+    n_all = len(shown_cells(shape))
     highest = np.abs(values[shown]).max(initial=0.0)
     rows = [
         [names[i], *(_bar(value, highest) for value in values[i]), f"{counts[i]:.0f}"]

@@ -26,8 +26,11 @@ ROUNDS = 50
 class _OfClasses(FrozenValue):
     """What tasks of classes take from their `loss`, a likelihood."""
 
-    spread, unit, overlap = 2.0, 1.0, 0.5
-    main_share, has_pairs = 0.7, False
+    spread = 2.0
+    unit = 1.0
+    overlap = 0.5
+    main_share = 0.7
+    has_pairs = False
     # Scores order the rows, however little they say.
     least_kept = 0.1
     # The evidence raises the penalty where columns say little, so that once is enough: on columns
@@ -143,7 +146,8 @@ class BinaryTask(_OfClasses):
         ``(1 - p) min(q, c) = p min(1 - q, c)``.
         """
         q = expit(scores[:, 0])
-        one, other = np.minimum(q, self.clip), np.minimum(expit(-scores[:, 0]), self.clip)
+        one = np.minimum(q, self.clip)
+        other = np.minimum(expit(-scores[:, 0]), self.clip)
         p = one / (one + other)
         return np.column_stack([1.0 - p, p])
 
@@ -172,7 +176,8 @@ class MultinomialTask(_OfClasses):
         return math.sqrt(0.5 if self.clipped else 2.0)
 
     clip_l1 = 2.0
-    typical_curvature, overlap = 0.1, 0.06
+    typical_curvature = 0.1
+    overlap = 0.06
 
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""
@@ -232,7 +237,8 @@ class VarianceOfTargets(MechanismPlan):
         -------
         float
         """
-        rows, along = Rows(targets[:, np.newaxis]), (shares_of(persons),)
+        rows = Rows(targets[:, np.newaxis])
+        along = (shares_of(persons),)
         known = (centre, self.clip, self.n_rows)
         total = sum_over(rows, _add_squares, np.zeros(1), *known, along=along)
         variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
@@ -256,8 +262,10 @@ class NumberTask(FrozenValue):
     clip = clip_l1 = 0.25
     typical_curvature = None
     spread = overlap = 0.5
-    largest_loss, largest_score = 0.5, 1.0
-    main_share, has_pairs = 0.5, True
+    largest_loss = 0.5
+    largest_score = 1.0
+    main_share = 0.5
+    has_pairs = True
     least_kept = 0.0
     # Where no evidence raises the penalty (trees, and delta = 0): subtracted once, columns of noise
     # cost up to .15 of R².

@@ -221,7 +221,9 @@ class DPSimpleImputer(PlannedTransformer):
 
     def _released(self, run, plan):
         if self.strategy in ("mean", "median"):
-            statistics, counts, bounds = np.ravel(run.released), None, run.bounds
+            statistics = np.ravel(run.released)
+            counts = None
+            bounds = run.bounds
         else:
             (statistics, counts), bounds = run, None
         if self.strategy == "most_frequent":
@@ -322,7 +324,8 @@ class MeansOfPresent(MechanismPlan):
     high: np.ndarray
     mechanism: object
 
-    by_person, released = True, "sums of the values that are present"
+    by_person = True
+    released = "sums of the values that are present"
 
     @property
     def size(self):
@@ -346,7 +349,9 @@ class MeansOfPresent(MechanismPlan):
         ndarray of shape (n_columns,)
             The middle of the bounds where the noisy number of values is below its own noise.
         """
-        low, high, sums = self.low, self.high, np.zeros((2, X.shape[1]))
+        low = self.low
+        high = self.high
+        sums = np.zeros((2, X.shape[1]))
         small = low, high, n_units(X, persons)
         sum_over(Rows(X), _add_shares, sums, *small, along=(shares_of(persons),))
         below, above = self.mechanism.release(sums, random_state=source)

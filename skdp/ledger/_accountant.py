@@ -254,7 +254,8 @@ class PrivacyAccountant(LedgerView):
         Charge
             With the position of the charge that pays for the step's run.
         """
-        charge, run = None, None
+        charge = None
+        run = None
 
         def decide(state):
             nonlocal charge, run
@@ -542,7 +543,8 @@ class PrivacyAccountant(LedgerView):
         if self._part is not None:
             raise ValueError("a part cannot be partitioned again")
         check_name(name, "name")
-        parts, by_index = check_integer(parts, "parts", 2), check_boolean(by_index, "by_index")
+        parts = check_integer(parts, "parts", 2)
+        by_index = check_boolean(by_index, "by_index")
         handles = []
         for index in range(parts):
             part = Part(name, index, parts, by_index)
@@ -723,7 +725,9 @@ class _SharedState:
     """
 
     def __init__(self, address, dataset, identity):
-        self.address, self.dataset, self.identity = address, dataset, identity
+        self.address = address
+        self.dataset = dataset
+        self.identity = identity
         self.state = State()
         self.ledger = None
         self.parent = None

@@ -158,5 +158,6 @@ def next_row(end, dataset, kind, body):
         raise LedgerError(f"a record cannot be written: {error}") from error
     if read != body:
         raise LedgerError("a record cannot be written: it would be read as another one")
-    previous, sequence = end[1], end[0] + 1
+    previous = end[1]
+    sequence = end[0] + 1
     return sequence, dataset, kind, text, chain_hash(previous, sequence, dataset, kind, text)

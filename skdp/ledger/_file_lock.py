@@ -65,7 +65,8 @@ def locked(path, seconds, *, reading=False):
     LedgerError
         If the lock cannot be taken.
     """
-    seen, since = None, time.monotonic()
+    seen = None
+    since = time.monotonic()
     while True:
         with in_use(path):
             try:
@@ -83,7 +84,8 @@ def locked(path, seconds, *, reading=False):
                 lock.give_back()
         with suppress(OSError):
             if (changed := os.stat(path).st_mtime_ns) != seen:
-                seen, since = changed, time.monotonic()
+                seen = changed
+                since = time.monotonic()
         if time.monotonic() > since + seconds:
             raise LedgerError(
                 f"the ledger {path} is locked: another process or thread has held "

@@ -77,7 +77,8 @@ class PostgreSQLLedger(_sql.TableLedger):
             )
         self.address = address
         # Up to where this object has checked the chain.
-        self._checked, self._versions = NOTHING, None
+        self._checked = NOTHING
+        self._versions = None
 
     def create(self):
         """Create the tables unless they are there."""
@@ -107,11 +108,13 @@ class PostgreSQLLedger(_sql.TableLedger):
         _sql.read_back(transaction.execute, row, end)
         versions = _versions(transaction.execute, end)[1]
         transaction.execute("COMMIT")
-        self._checked, self._versions = (row[0], row[-1]), versions
+        self._checked = (row[0], row[-1])
+        self._versions = versions
 
     def _check(self, transaction, whole=False):
         """Check what this object has not checked yet, or everything if rows were touched."""
-        execute, seen = transaction.execute, self._checked
+        execute = transaction.execute
+        seen = self._checked
         before, now = _versions(execute, seen)
         is_new = whole or before != self._versions
         start = NOTHING if is_new else seen
@@ -119,7 +122,8 @@ class PostgreSQLLedger(_sql.TableLedger):
         transaction.seen = start
         transaction.new_rows = rows
         _sql.check_position(execute, seen)
-        self._checked, self._versions = end, now
+        self._checked = end
+        self._versions = now
         return self._checked
 
     @contextmanager

@@ -216,7 +216,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
         largest = max((charge.epsilon for charge in self.charges), default=0.0)
         rows: list[tuple[str, ...]] = []
         for entry in sorted((*self.charges, *self.reuses), key=lambda entry: entry.sequence):
-            number, words = numbers.get(entry.sequence), [entry.label]
+            number = numbers.get(entry.sequence)
+            words = [entry.label]
             if number is None:
                 words.append("[already charged]")
             elif part := entry.part:

@@ -77,10 +77,12 @@ class PlannedCharge(FrozenValue):
         bool
             Whether it is covered.
         """
-        requested_events, planned_events = leaves(event), leaves(self.event)
+        requested_events = leaves(event)
+        planned_events = leaves(self.event)
         if all(n <= planned_events.get(part, 0) for part, n in requested_events.items()):
             return True
-        requested, planned = _precision(requested_events), _precision(planned_events)
+        requested = _precision(requested_events)
+        planned = _precision(planned_events)
         if requested is not None and planned is not None:
             return requested <= planned
         delta = getattr(self.event, "delta", 0.0)
@@ -264,8 +266,10 @@ class Allowance(_PlannedRelease):
         plan_charge: Charge | None,
         steps: int = 1,
     ):
-        self.planned, self.config = planned, config
-        self.plan_charge, self.steps = plan_charge, steps
+        self.planned = planned
+        self.config = config
+        self.plan_charge = plan_charge
+        self.steps = steps
         # Taking the last element is atomic: of two threads one finds the list empty.
         self._left = [True]
 
@@ -339,7 +343,8 @@ class Reservation(NotCopied, FrozenValue):
     @property
     def key(self) -> str:
         """Its name in the ledger: another plan, part, user or purpose is another one."""
-        user, purpose = self.accountant.user, self.accountant.purpose
+        user = self.accountant.user
+        purpose = self.accountant.purpose
         text = f"{self.event.to_json()} {self.accountant.part}"
         if user or purpose:
             text += f" {(user, purpose)}"
@@ -415,7 +420,8 @@ class ReservedStep(_PlannedRelease, FrozenValue):
 
     def _paid(self, price, event, label, seeded):
         """Reuse a run of the plan that is charged, or charge a new one."""
-        reservation, accountant = self.reservation, self.reservation.accountant
+        reservation = self.reservation
+        accountant = self.reservation.accountant
         step = f"{self.planned.name} ({label})" if label else self.planned.name
         label_of_run = f"{reservation.label}, from {step}"
         request = accountant._request(reservation.event, label_of_run, seeded)

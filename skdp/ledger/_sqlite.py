@@ -147,7 +147,8 @@ class SQLiteLedger(_sql.TableLedger):
 
     def _write(self, transaction, row, end):
         """Write a row and commit it; it counts when it was read back from the file."""
-        execute, lock = transaction.execute, transaction.lock
+        execute = transaction.execute
+        lock = transaction.lock
         _sql.insert_row(execute, row)
         self._check_lock(lock)
         execute("COMMIT")
@@ -168,7 +169,9 @@ class SQLiteLedger(_sql.TableLedger):
 
     def _check(self, transaction, whole=False):
         """Check the chain, and return its end; see `_seal` for what need not be read again."""
-        execute, lock, sealed_end = transaction.execute, transaction.lock, transaction.sealed_end
+        execute = transaction.execute
+        lock = transaction.lock
+        sealed_end = transaction.sealed_end
         start, end = self._checked, None
         if not whole and transaction.is_sealed:
             end, rows = _sql.check_chain(execute, start)

@@ -179,7 +179,8 @@ def composed_price(charges, config):
     """
     if len(charges) == 1:
         return charges[0].epsilon, charges[0].delta
-    rule, costs_by_part = config.rule, {}
+    rule = config.rule
+    costs_by_part = {}
     for charge in charges:
         costs_by_part.setdefault(("", "", charge.part), []).append(rule.cost(charge))
     totals = {key: rule.add(*costs) for key, costs in costs_by_part.items()}
@@ -331,7 +332,8 @@ class State:
     def _after_record(self, record):
         """Return the state after one more record."""
         self.check_not_closed()
-        body, position = record.body, (record.sequence, record.hash)
+        body = record.body
+        position = (record.sequence, record.hash)
         if record.kind == "charge":
             state = self.with_charge(_read_entry(record), position)
             step = body.get("reservation")
@@ -373,7 +375,8 @@ class State:
 
     def with_charge(self, charge, position=NOTHING):
         """Return the state with one more charge, which the record at a position holds."""
-        rule, part = self.config.rule, charge.part
+        rule = self.config.rule
+        part = charge.part
         key = charge.user, charge.purpose, part
         if part and key not in self.totals:
             same = (p for _, _, p in self.totals if p and p.partition == part.partition)
@@ -408,7 +411,8 @@ class State:
         limit : BudgetLimit or UserTotal, default=None
             None counts all charges.
         """
-        rule, partitions = self.config.rule, {}
+        rule = self.config.rule
+        partitions = {}
         for (user, purpose, part), total in self.totals.items():
             if limit is None or limit.counts(user, purpose):
                 totals = partitions.setdefault(part and part.partition, {})
@@ -453,7 +457,8 @@ class State:
 
     def breakdown(self):
         """Return the totals of each limit, and of each user and purpose that was named."""
-        rule, entries = self.config.rule, []
+        rule = self.config.rule
+        entries = []
         for limit in (BudgetLimit(*self.config.limit, "data set"), *self.sub_limits.values()):
             entries.append(
                 {
@@ -493,7 +498,8 @@ class State:
         """
         self.check_not_closed()
         limits = self.limits(charge.user, charge.purpose)
-        rule, price = self.config.rule, None
+        rule = self.config.rule
+        price = None
         if epsilon is not None:
             claimed_delta = 0.0 if delta is None else delta
             price = claimed_price(charge.event, epsilon, claimed_delta, self.config.relation)

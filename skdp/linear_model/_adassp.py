@@ -70,7 +70,8 @@ class AdaSSP(Perturbation):
         p, (unit_A, unit_b, unit_eigenvalue) = rows.n_features, self._units
         equations = rows.as_equations()
         total = sum_over(equations, _add_statistics, np.zeros((p + 1, p)), along=(targets,))
-        A, b = total[:p].T, total[p]
+        A = total[:p].T
+        b = total[p]
         # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
         least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
         vector = pack_symmetric(A)

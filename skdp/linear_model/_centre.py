@@ -19,14 +19,16 @@ from skdp.utils._sums import exact_sum, split_epsilon
 
 # The centre's share of epsilon: at most so much, and no more than leaves noise of a scale of one
 # so manieth of the rows. Chosen with made tables and training rows of Adult in view.
-LARGEST_SHARE, ROWS_OVER_SCALE = 0.75, 40.0
+LARGEST_SHARE = 0.75
+ROWS_OVER_SCALE = 40.0
 # A mean has at least this share. With less, its standard deviation stays at 1/57 of the range at
 # every epsilon, which is more than the spread of amounts whose range is wide.
 LEAST_SHARE_OF_MEAN = 0.05
 # Counts may be a small part of the largest, and their logarithm is needed.
 ROWS_OVER_SCALE_OF_COUNTS = 200.0
 # The same of a check of the weights.
-CHECK_SHARE, ROWS_OVER_CHECK = 0.05, 100.0
+CHECK_SHARE = 0.05
+ROWS_OVER_CHECK = 100.0
 # Targets are summed in steps of this, exactly.
 TARGET_STEP = 2.0**-20
 COUNTED_ROWS = 1 << 16
@@ -84,7 +86,9 @@ class ClassCentre(MechanismPlan):
         -------
         float or ndarray of shape (n_classes,)
         """
-        binary, shares, n = len(self.class_weight) == 2, shares_of(persons), len(self.class_weight)
+        binary = len(self.class_weight) == 2
+        shares = shares_of(persons)
+        n = len(self.class_weight)
         counts = np.zeros(n)
         # At once they would all be copied as numbers of eight bytes.
         for rows in row_blocks(codes, COUNTED_ROWS):
@@ -157,7 +161,8 @@ class MeanCentre(MechanismPlan):
         -------
         float
         """
-        rows, along = Rows(targets[:, np.newaxis]), (shares_of(persons),)
+        rows = Rows(targets[:, np.newaxis])
+        along = (shares_of(persons),)
         total = sum_over(rows, _add_targets, np.zeros(1), self.high, self.n_rows, along=along)
         mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         if self.high is None:
@@ -223,7 +228,8 @@ def with_check(rows, shape):
     -------
     RowPlan
     """
-    whole, n = rows.left, shape.n_rows
+    whole = rows.left
+    n = shape.n_rows
     if rows.centre is None or rows.n_features(shape.n_columns) <= 2:
         return rows
     own, left = split_epsilon(whole.epsilon, min(CHECK_SHARE, ROWS_OVER_CHECK / n / whole.epsilon))

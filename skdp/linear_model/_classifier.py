@@ -16,12 +16,15 @@ from skdp.utils._validation import check_classes, check_magnitude
 # What is expected of weights, times the norm of rows, and of the variance of a score, times its
 # curvature; and the noise below which clips grow. Chosen with training rows in view, see
 # docs/benchmarks/constants.md.
-WEIGHTS_NORM, SIGNAL, KNEE = 20.0, 0.04, 0.008
+WEIGHTS_NORM = 20.0
+SIGNAL = 0.04
+KNEE = 0.008
 # That of a score alone, for hinges.
 HINGE_SIGNAL = 0.1
 # Of the check of weights: the curvature of the logistic loss, and that of hinges in units of its
 # bound.
-USUAL_CURVATURE, HINGE_CURVATURE = 0.15, 0.5
+USUAL_CURVATURE = 0.15
+HINGE_CURVATURE = 0.5
 CHECK = {"null_decrease_factor": 0.8, "least_kept": 0.1}
 
 
@@ -175,7 +178,8 @@ def logistic_task(class_weight):
     share = usual / loss.slope_bound
     if any(weight != 1.0 for weight in class_weight):
         loss = ClassWeightedLoss(loss, tuple(class_weight))
-    largest, signal = max(class_weight), SIGNAL * math.prod(loss.weights_shape)
+    largest = max(class_weight)
+    signal = SIGNAL * math.prod(loss.weights_shape)
     known = loss.slope_bound, loss.curvature_bound, WEIGHTS_NORM, signal, share, KNEE
     checked = usual * largest, USUAL_CURVATURE * largest
     # The curvature of several classes together is known too roughly to tell the spread of rows.

@@ -80,15 +80,19 @@ class ClippedDescent(Perturbation):
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
         sums = own.sgd.sums(rows.X, y, loss, rows.persons)
         told = tell_steps(own.sgd.n_steps, own.settings.max_iter, own.sgd.spent_after)
-        alpha, tie = unit**2 * self.settings.alpha, unit**2 * self.settings.tie
+        alpha = unit**2 * self.settings.alpha
+        tie = unit**2 * self.settings.tie
         moves = {"after_step": told, "tie": tie, "check": own.check}
         return unit * run_sgd(own.sgd, sums, own.update, start / unit, alpha, source, **moves)
 
     @property
     def expected_excess(self):
         """The summed loss expected above that of weights of the expected norm."""
-        problem, plan = self.problem, self.sgd
-        task, n_rows, norm = problem.task, problem.n_rows, problem.norm
+        problem = self.problem
+        plan = self.sgd
+        task = problem.task
+        n_rows = problem.n_rows
+        norm = problem.norm
         # The average over the steps has the noise of one release that is worth all of them, and
         # few steps shrink weights as a penalty does.
         noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
@@ -114,7 +118,8 @@ class ClippedDescent(Perturbation):
         return np.concatenate([self._noise_variance(one) for one in np.split(curvature, edges)])
 
     def _noise_variance(self, curvature):
-        n_steps, averaged = self.mechanism.n_steps, self.update.n_averaged
+        n_steps = self.mechanism.n_steps
+        averaged = self.update.n_averaged
         summed = np.zeros((n_steps + 1, len(curvature)))
         for step, response in enumerate(self._responses(curvature)):
             summed[step + 1] = summed[step] + response
@@ -130,13 +135,16 @@ class ClippedDescent(Perturbation):
 
     def _responses(self, curvature):
         """Yield what a step's noise of size 1 adds to the iterates, from the next on."""
-        rate, momentum = self.update.eta0, self.update.momentum
+        rate = self.update.eta0
+        momentum = self.update.momentum
         kept = 1.0 - rate * (curvature / self.problem.n_rows + self.settings.alpha)
-        current, previous = np.full(len(kept), rate), 0.0
+        current = np.full(len(kept), rate)
+        previous = 0.0
         for _ in range(self.mechanism.n_steps):
             yield current
             point = current + momentum * (current - previous)
-            previous, current = current, kept * point
+            previous = current
+            current = kept * point
 
     def lengthening(self, curvature, norm):
         r"""Return by which share noise in the iterates lengthens their average, about.
@@ -184,7 +192,9 @@ def plan_run(problem, settings, unit=1.0):
     check = problem.task.check(problem.norm, problem.n_features, problem.n_rows, settings.alpha)
     check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps), norm=unit * check.norm)
     n_taken = n_steps - check.n_steps
-    eta0, momentum, averaged = settings.eta0 / unit**2, settings.momentum, max(1, n_taken // 2)
+    eta0 = settings.eta0 / unit**2
+    momentum = settings.momentum
+    averaged = max(1, n_taken // 2)
     own = replace(problem, constant=unit * problem.constant)
     sgd = plan_sgd(own, clip, settings.sampling, settings.batch_size, n_steps)
     if check.n_steps:

@@ -64,7 +64,8 @@ class RowPlan:
 
         The task has the signal of one column, the problem that of all columns.
         """
-        n_features, centre = self.n_features(shape.n_columns), self.centre
+        n_features = self.n_features(shape.n_columns)
+        centre = self.centre
         signal = task.signal * math.sqrt(min(n_features, MOST_COLUMNS))
         return Problem(
             task=replace(task, signal=signal),
@@ -215,7 +216,8 @@ class WeightsFit(MechanismPlan):
 
         The unit is that of the loss, in the units of targets.
         """
-        weights, excess = choice.plan(), unit * choice.expected
+        weights = choice.plan()
+        excess = unit * choice.expected
         return cls(rows=rows, problem=choice.problem, weights=weights, excess=excess, **more)
 
     # The noise on the weights, after the search for a norm if there is one.
@@ -247,7 +249,8 @@ class WeightsFit(MechanismPlan):
         weights = self.weights.run(self.loss, rows, table.y, source, start)
         if self.rows.checking is not None:
             weights = start + self._kept(rows, table.y, start, weights, source) * (weights - start)
-        of_outputs, constant = np.atleast_2d(weights), rows.constant
+        of_outputs = np.atleast_2d(weights)
+        constant = rows.constant
         released = {
             "coef_": of_outputs[:, : rows.n_columns] / rows.unit,
             "intercept_": constant * of_outputs[:, -1] if constant else np.zeros(len(of_outputs)),
@@ -257,7 +260,9 @@ class WeightsFit(MechanismPlan):
 
     def _kept(self, rows, y, start, weights, source):
         """Return the share of the way from the start that explains more than chance."""
-        n, unit, moved = rows.n_units, rows.unit, weights - start
+        n = rows.n_units
+        unit = rows.unit
+        moved = weights - start
         check = self.problem.task.check(rows.norm, rows.n_features, n, 1.0 / (n * self.weights.C))
         whole = {"clip": LENGTH_OF_GAINS["l1"], "norm": "l1", "of_gains": True}
         own = {"constant": unit * rows.constant, "persons": rows.persons}

@@ -54,7 +54,8 @@ class PartialFit(PrivateFit):
     def check_plan(self, plan):
         """Raise `ValueError` if the calls so far protect something else than this one."""
         super().check_plan(plan)
-        terms, earlier = self.terms, self._earlier
+        terms = self.terms
+        earlier = self._earlier
         neighbors = describe_relation(terms.relation, terms.unit, terms.max_rows)
         if earlier is not None and earlier.neighbors != neighbors:
             raise ValueError(
@@ -122,14 +123,17 @@ class PrivateSGDModel(PrivateLinearModel):
 
     def _weights(self, plan):
         """Return the released weights as those of features and of the constant one."""
-        coef, units, constant = np.atleast_2d(self.coef_), self._units, plan.rows.constant
+        coef = np.atleast_2d(self.coef_)
+        units = self._units
+        constant = plan.rows.constant
         if constant:
             coef = np.column_stack([coef, (self.intercept_ - units.middle) / constant])
         return np.reshape(coef / units.half, (*plan.loss.weights_shape, -1))
 
     def _released(self, run, plan):
         """Return the weights and how the run was done; the norm of rows was declared."""
-        settings, names = plan.weights.settings, "alpha batch_size sampling eta0 momentum"
+        settings = plan.weights.settings
+        names = "alpha batch_size sampling eta0 momentum"
         done = {f"{name}_": getattr(settings, name) for name in names.split()}
         done |= {"max_grad_norm_": settings.clip, "n_iter_": settings.max_iter}
         done["noise_multiplier_"] = plan.noise_multiplier

@@ -249,7 +249,8 @@ class DPLogisticRegression(
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
         check_choice(self.penalty, "penalty", ("l2",))
         check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
-        C, total = check_strength(self.C, "C"), self.standard_errors == "total"
+        C = check_strength(self.C, "C")
+        total = self.standard_errors == "total"
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, class_weight)

@@ -96,7 +96,8 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
         The strength of the penalty on the mean loss, which is raised to the one that balances
         regularisation against noise.
     """
-    problem, n_rows = rows.sgd_problem(shape, expected), shape.n_rows
+    problem = rows.sgd_problem(shape, expected)
+    n_rows = shape.n_rows
     settings = automatic_settings(problem, given)
     if least_alpha > settings.alpha:
         settings = automatic_settings(problem, replace(given, alpha=least_alpha))
@@ -105,7 +106,8 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
         check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
     # The average over the steps has the noise of one release that is worth all of them.
     noise = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
-    of_rows, strength = rows.problem(expected, shape), n_rows * settings.alpha
+    of_rows = rows.problem(expected, shape)
+    strength = n_rows * settings.alpha
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
     excess = _planning.quadratic_excess(of_rows, strength, weights_norm, noise)
     return Choice(

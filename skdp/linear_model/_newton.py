@@ -11,10 +11,12 @@ CHOLESKY_LIMIT = 1500
 # Where a Hessian can be factorised L-BFGS first takes as many steps as that costs, about, and it is
 # left after the trial if it will not do with them; then as many with each factor.
 TRIAL_STEPS = 5
-FACTORS, STEPS_WITH_A_FACTOR = 50, 10
+FACTORS = 50
+STEPS_WITH_A_FACTOR = 10
 LBFGS_STEPS = 3000
 MEMORY = 20
-SHORTENINGS, BY_A_MODEL = 20, 3
+SHORTENINGS = 20
+BY_A_MODEL = 3
 
 
 def minimise(objective, tolerance, radius=math.inf):
@@ -51,7 +53,8 @@ def minimise(objective, tolerance, radius=math.inf):
 
     point = objective.at(np.zeros(objective.shape))
     if len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT:
-        start, most_steps = excess(point), 20 + objective.shape[0] // 4
+        start = excess(point)
+        most_steps = 20 + objective.shape[0] // 4
         point = lbfgs(objective, point, is_done_or_slow, most_steps)
         for _ in range(FACTORS):
             if is_done(point):
@@ -109,7 +112,8 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
         accepted = _backtrack(objective, point, step)
         if accepted is None:
             break
-        moved, change = accepted.weights - point.weights, accepted.gradient - point.gradient
+        moved = accepted.weights - point.weights
+        change = accepted.gradient - point.gradient
         along = np.vdot(moved, change)
         # Strong convexity makes it positive but for rounding.
         if not along > 0.0:
@@ -125,7 +129,8 @@ def _inverse_product(pairs, solve, vector):
 
     `solve` is the approximate inverse that the memory is about.
     """
-    result, shares = vector.copy(), []
+    result = vector.copy()
+    shares = []
     for moved, change, inverse in reversed(pairs):
         shares.append(inverse * np.vdot(moved, result))
         result -= shares[-1] * change
@@ -140,7 +145,8 @@ def _backtrack(objective, point, step):
 
     Near the minimum the values agree to the last digit and only slopes tell.
     """
-    slope, length = np.vdot(point.gradient, step), 1.0
+    slope = np.vdot(point.gradient, step)
+    length = 1.0
     for attempt in range(SHORTENINGS):
         candidate = objective.at(point.weights + length * step)
         new_slope = np.vdot(candidate.gradient, step)

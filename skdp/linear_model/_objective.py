@@ -36,7 +36,8 @@ def summed_hessian(loss, rows, y, weights):
     Those of k classes are the k - 1 orthonormal contrasts of Helmert: adding the same to the
     weights of all classes changes no loss.
     """
-    n_outputs, p = math.prod(loss.weights_shape), rows.n_features
+    n_outputs = math.prod(loss.weights_shape)
+    p = rows.n_features
     grams = np.zeros((n_outputs * (n_outputs + 1) // 2, p, p))
     sum_over(rows, _add_hessians, grams, loss, weights, along=(y,))
     if n_outputs == 1:
@@ -45,7 +46,8 @@ def summed_hessian(loss, rows, y, weights):
     for (a, b), gram in zip(_pairs(n_outputs), grams, strict=True):
         full[a, :, b] = full[b, :, a] = gram if a == b else -gram
     contrasts = helmert(n_outputs)
-    size, terms = (n_outputs - 1) * p, (contrasts, full, contrasts)
+    size = (n_outputs - 1) * p
+    terms = (contrasts, full, contrasts)
     return np.einsum("ia,apbq,jb->ipjq", *terms, optimize=True).reshape(size, size)
 
 
@@ -104,7 +106,11 @@ class LinearObjective:
     """
 
     def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, centre=0.0):
-        self.loss, self.rows, self.y, self.C, self.quadratic = loss, rows, y, C, quadratic
+        self.loss = loss
+        self.rows = rows
+        self.y = y
+        self.C = C
+        self.quadratic = quadratic
         self.shape = (*loss.weights_shape, rows.n_features)
         self.linear = np.zeros(self.shape) + linear - quadratic * centre
         self.smoothness = quadratic + C * rows.n_units * loss.curvature_bound * rows.norm**2

@@ -152,7 +152,8 @@ class ObjectivePerturbation(_planning.Perturbation):
         -------
         ndarray
         """
-        linear, output = self.noise.deviation, self.output.deviation(self.noise.size)
+        linear = self.noise.deviation
+        output = self.output.deviation(self.noise.size)
         return linear**2 / (self.C * curvature + self.quadratic) ** 2 + output**2
 
 
@@ -219,7 +220,8 @@ def automatic_C(problem, weights_norm, guarantee):
     def excess(log_C):
         return expected_excess(problem, math.exp(log_C), weights_norm, guarantee, quadratic=1.0)
 
-    rank, trace = problem.curvature_rank, problem.curvature_trace
+    rank = problem.curvature_rank
+    trace = problem.curvature_trace
     most = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
     edges = [most, _free_tangent(guarantee) / (4.0 * trace)]
     largest = LARGEST_C * weights_norm / problem.lipschitz
@@ -278,7 +280,8 @@ def _noise_multiplier(problem, C, guarantee):
     `C` is that over the quadratic term. The least of two analyses: the Jacobian is paid for, or,
     where it vanishes at the vertices of the gradients' hull and is small, it costs nothing.
     """
-    choices, loss = [], problem.loss
+    choices = []
+    loss = problem.loss
     paid = (guarantee.epsilon - log_jacobian(problem, C)) * (1.0 - SLACK)
     if paid > 0.0:
         choices.append((_multiplier(loss, replace(guarantee, epsilon=paid), paid), paid))

@@ -137,7 +137,8 @@ def _noise(problem, guarantee):
 
 def _gradient_rounding(problem, C):
     r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
-    summed, moved = C * problem.n_rows, C * problem.lipschitz
+    summed = C * problem.n_rows
+    moved = C * problem.lipschitz
     weights = min(math.sqrt(2.0 * summed * problem.value_at_centre), problem.n_rows * moved)
     weights += problem.centre
     # The solver stops within its tolerance of the minimiser, which is below what one row moves

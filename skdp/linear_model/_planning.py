@@ -185,7 +185,8 @@ def gradient_rounding(problem, C, weights_norm):
     float
         Affine in `weights_norm`.
     """
-    n_rows, n_features = problem.n_rows, problem.n_features
+    n_rows = problem.n_rows
+    n_features = problem.n_features
     additions = bounded_additions(n_features) + 16
     sums = n_rows * problem.lipschitz * additions
     scores = n_rows * problem.smoothness * (n_features + 4) * weights_norm

@@ -17,8 +17,13 @@ from skdp.utils._validation import check_choice, check_target_bounds
 MECHANISMS = ("auto", "output", "gradient")
 
 # What is expected of counts, for bounds of 0 and 1; chosen with made tables in view.
-CURVATURE, WEIGHTS_NORM, SIGNAL, LEAST_CLIP, KNEE = 1.0, 10.0, 0.003, 0.05, 0.03
-CHECKED, USUAL_CURVATURE = 0.15, 0.3
+CURVATURE = 1.0
+WEIGHTS_NORM = 10.0
+SIGNAL = 0.003
+LEAST_CLIP = 0.05
+KNEE = 0.03
+CHECKED = 0.15
+USUAL_CURVATURE = 0.3
 
 
 class DPPoissonRegressor(PrivateLinearRegressor):
@@ -212,7 +217,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
         C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
         high = self._units.high
-        loss, rows = ClippedPoissonLoss(high), plan_rows(self, shape.n_rows, guarantee)
+        loss = ClippedPoissonLoss(high)
+        rows = plan_rows(self, shape.n_rows, guarantee)
         known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
         checked = CHECKED * high, USUAL_CURVATURE * high
         expected = Task(loss, *known, *checked, null_decrease_factor=2.0)

@@ -50,7 +50,8 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
     def _read(self, X, reset=True):
         """Read rows, refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
-        names, large = names_of(X) if is_frame(X) else None, []
+        names = names_of(X) if is_frame(X) else None
+        large = []
         # What comes out of a step as a float is scaled.
         types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
         for j, dtype in enumerate(types_of(X)):

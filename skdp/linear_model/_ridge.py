@@ -69,7 +69,8 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         centred = with_mean_centre(rows, shape.n_rows)
         descent = descent_choice(centred, shape, TASK, least_alpha=alpha / shape.n_rows)
         if mechanism != "gradient":
-            problem, weights = rows.problem(TASK, shape), plan_adassp(rows, shape, alpha)
+            problem = rows.problem(TASK, shape)
+            weights = plan_adassp(rows, shape, alpha)
             excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
             if mechanism != "auto" or excess < descent.expected:
                 return WeightsFit(rows=rows, problem=problem, weights=weights, excess=unit * excess)

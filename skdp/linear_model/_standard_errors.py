@@ -180,7 +180,8 @@ def plan_hessian(problem, guarantee):
     ValueError
         If there are too many weights.
     """
-    n_rows, n_features = problem.n_rows, problem.n_features
+    n_rows = problem.n_rows
+    n_features = problem.n_features
     n_outputs = math.prod(problem.loss.weights_shape)
     shape = (max(n_outputs - 1, 1), n_features)
     size = math.prod(shape)

@@ -191,7 +191,8 @@ def plan_for(make_plan, guarantee):
         For k rows its noise is k times that for one where it is Gaussian, or delta is 0; otherwise
         the general bound on groups holds, see `Guarantee.per_row`.
     """
-    k, row = guarantee.neighbors.max_rows, guarantee.per_row
+    k = guarantee.neighbors.max_rows
+    row = guarantee.per_row
     plan = make_plan(row)
     if k > 1 and gaussian_mu(leaves(plan.event)) is not None:
         noise = k * gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta) * (1.0 + 1e-9)

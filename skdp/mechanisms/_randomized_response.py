@@ -281,9 +281,11 @@ class RandomizedResponse(FrozenValue):
         return float(ndtri(0.5 + 0.5 * confidence) * np.sqrt(worst))
 
     def _variance_line(self, n):
-        p, q = self.truth_probability, self.other_probability
+        p = self.truth_probability
+        q = self.other_probability
         lie = (len(self.categories) - 1) * q
-        at_zero, at_one = q * (1.0 - q), p * lie
+        at_zero = q * (1.0 - q)
+        at_one = p * lie
         return at_zero / (n * self._gap**2), (at_one - at_zero) / (n * self._gap**2)
 
     def _estimate(self, released):

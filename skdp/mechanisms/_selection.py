@@ -33,7 +33,8 @@ def acceptance(scores, scale, stream):
     def accepted(index):
         def exact(close):
             gaps = [_as_integer(best) - _as_integer(score) for score in scores[index[close]]]
-            up, down = scale.denominator, scale.numerator << _MIN_EXPONENT
+            up = scale.denominator
+            down = scale.numerator << _MIN_EXPONENT
             return np.array(gaps, dtype=object) * up, down
 
         return samplers.bernoulli_exp(exponents[index], exact, stream)

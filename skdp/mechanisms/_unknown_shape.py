@@ -13,7 +13,8 @@ SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 # Number of rows with which widths that parameters mention are tried: noise is small beside it.
 MANY_ROWS = 100_000
 # Widths and numbers of rows that parameters mention beyond these are not tried.
-MAX_WIDTH, MAX_ROWS = 10_000, 10**7
+MAX_WIDTH = 10_000
+MAX_ROWS = 10**7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,9 @@ def _possible_shapes(params, shape):
 
 def sizes_in(params):
     """Return the lengths of lists in parameters, and the integers in them."""
-    lengths, integers, values = {}, {}, [(value, 0) for value in params.values()]
+    lengths = {}
+    integers = {}
+    values = [(value, 0) for value in params.values()]
     while values:
         value, depth = values.pop()
         if isinstance(value, bool | np.bool_ | str | bytes):

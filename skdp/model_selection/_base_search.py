@@ -81,7 +81,8 @@ def _of_published(name):
     def call(self, X):
         return getattr(self._check_published(name), name)(X)
 
-    call.__name__, call.__qualname__ = name, f"BasePrivateSearch.{name}"
+    call.__name__ = name
+    call.__qualname__ = f"BasePrivateSearch.{name}"
     call.__doc__ = f"Call `{name}` of the published model."
     return available_if(is_there)(call)
 
@@ -125,7 +126,8 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         with PrivateFit(self) as fit, FitProgress(self, 1 + bool(self.refit)) as progress:
             run = self._charged(fit, X, y, groups, params)
             if self.verbose:
-                words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
+                words = WORDS[run.plan.strategy]
+                count = len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
             self._publish(fit, run.plan, run_plan(run, progress))
         return self
@@ -237,8 +239,10 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         return process_routing(self, "fit", **params).estimator.fit
 
     def _publish(self, fit, plan, outcome):
-        candidates, best = plan.task.candidates, outcome.best
-        chosen, deviation = candidates[best], plan.noisy.deviation(plan.released_together)
+        candidates = plan.task.candidates
+        best = outcome.best
+        chosen = candidates[best]
+        deviation = plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,
             "best_params_": chosen.params,
@@ -246,7 +250,8 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             "cv_results_": _results(candidates, outcome.scores, deviation, best),
             "strategy_": plan.strategy,
         }
-        charged, stages = plan.mechanism, (*plan.training_stages, *plan.stages)
+        charged = plan.mechanism
+        stages = (*plan.training_stages, *plan.stages)
         if outcome.model is not None:
             found = [(step.title, step.fitted_in(outcome.model)) for step in chosen.pipeline.steps]
             # What no columns were given was not fitted.

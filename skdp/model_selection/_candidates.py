@@ -117,7 +117,8 @@ class Rows(FrozenValue):
 
     def take(self, units):
         """Return some rows, or all rows of some persons, by number."""
-        rows, persons = units, None
+        rows = units
+        persons = None
         if self.persons is not None:
             rows = self.persons.rows_of(units)
             persons = read_persons(self.persons.codes[rows], len(rows))

@@ -40,7 +40,8 @@ class DPScores(PrintedDocument):
     """
 
     def __init__(self, accountant, random_state):
-        self.accountant, self.random_state = accountant, random_state
+        self.accountant = accountant
+        self.random_state = random_state
 
     def __repr__(self):
         if not hasattr(self, "privacy_"):

@@ -41,7 +41,8 @@ class PersonKFold(BaseCrossValidator):
     __metadata_request__split = {"groups": True}
 
     def __init__(self, n_splits=5, *, random_state=0):
-        self.n_splits, self.random_state = n_splits, random_state
+        self.n_splits = n_splits
+        self.random_state = random_state
 
     def get_n_splits(self, X=None, y=None, groups=None):
         """Return the number of folds.
@@ -135,7 +136,8 @@ def person_train_test_split(*arrays, groups, test_size=0.25, random_state=0):
 
 def _hashes(X, groups, purpose, random_state):
     """Return the hash of each row's person."""
-    ids, seed = id_column(groups), check_integer(random_state, "random_state", 0)
+    ids = id_column(groups)
+    seed = check_integer(random_state, "random_state", 0)
     check_consistent_length(X, ids)
     # A missing id is refused where it is hashed: no declaration says in which fold its row is.
     persons = read_persons(ids, len(ids), "distinct")

@@ -32,9 +32,11 @@ SELECTIONS = {
 # Of the whole budget; and of what is left for rows that are scored, where fits come out of the
 # same budget.
 REFIT_SHARE = 0.5
-SELECTION_SHARE, SCORES_SHARE = 0.25, 0.1
+SELECTION_SHARE = 0.25
+SCORES_SHARE = 0.1
 # Where scored rows are in no fit the choice and the scores share what the refit leaves.
-SELECTION_ALONE, SCORES_ALONE = 0.7, 0.3
+SELECTION_ALONE = 0.7
+SCORES_ALONE = 0.3
 # Of the whole budget, what noisy scores get where nothing else is released.
 SCORES_TOGETHER = 0.2
 
@@ -96,7 +98,8 @@ class SearchTask(FrozenValue):
         """
         if not self.refit:
             return ()
-        own, numbers = scaled(self.part(REFIT_SHARE, 0.25), scale), range(len(self.candidates))
+        own = scaled(self.part(REFIT_SHARE, 0.25), scale)
+        numbers = range(len(self.candidates))
         return tuple(self.fit_plan(i, self.shape[0], own) for i in numbers)
 
     def planned(self, strategy, layout, budget, scale, **released):
@@ -112,7 +115,8 @@ class SearchTask(FrozenValue):
         **released
             What else a `SearchPlan` has.
         """
-        runs, refits = self.run_plans(layout, scaled(budget, scale)), self.refits(scale)
+        runs = self.run_plans(layout, scaled(budget, scale))
+        refits = self.refits(scale)
         known = {"task": self, "strategy": strategy, "layout": layout}
         return SearchPlan(runs=runs, refits=refits, **known, **released)
 
@@ -199,7 +203,8 @@ class SearchPlan(MechanismPlan):
                 choice = f"{self.choice.name} and noisy scores"
             name = f"search over {len(self.layout.of_candidate)} candidates: "
             name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
-        whole, scale = self.task.guarantee, self.noisy.scale
+        whole = self.task.guarantee
+        scale = self.noisy.scale
         # Of one candidate's score, or of all scores where there is no choice.
         noise = {"scale": scale, "sensitivity": (self.choice or self.noisy).sensitivity}
         event = self.branches[0] if is_one else whole.event
@@ -260,7 +265,8 @@ def plan_runs(task, strategy, layout):
     -------
     SearchPlan
     """
-    patterns, chooses = layout.patterns(), strategy != "scores"
+    patterns = layout.patterns()
+    chooses = strategy != "scores"
     together = any(runs and scored for runs, scored in patterns) or not chooses
     most = max(len(runs) for runs, _ in patterns)
     stage = SELECTION_SHARE + SCORES_SHARE if chooses else SCORES_TOGETHER
@@ -292,10 +298,12 @@ def plan_runs(task, strategy, layout):
 
 def _scoring(task, layout, together, scale):
     """Return the mechanism that chooses and the one that releases each candidate's score."""
-    left, whole = 1.0 - task.refit_share, task.guarantee
+    left = 1.0 - task.refit_share
+    whole = task.guarantee
     shares = (SELECTION_SHARE, SCORES_SHARE) if together else (SELECTION_ALONE, SCORES_ALONE)
     selection, scores = (left * share for share in shares)
-    monotonic, m = task.score.monotonic(whole.relation), len(task.candidates)
+    monotonic = task.score.monotonic(whole.relation)
+    m = len(task.candidates)
     sensitivity = layout.sensitivity(task.score, whole.relation)
     epsilon = whole.epsilon * selection
     if whole.delta > 0.0:
@@ -309,7 +317,8 @@ def _scoring(task, layout, together, scale):
 
 def _scoring_of_all(task, layout, scale):
     """Return that none chooses, and the mechanism that releases the scores of all runs."""
-    sizes, relation = layout.splits.test_sizes, task.guarantee.relation
+    sizes = layout.splits.test_sizes
+    relation = task.guarantee.relation
     moved = [
         [task.score.sensitivity(sizes[s], relation) for _, s in layout.runs if s in test]
         for _, test in layout.splits.memberships

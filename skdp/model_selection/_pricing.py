@@ -18,8 +18,10 @@ def fitting_scale(task, make_branches):
 
     Costs grow with the scale, about in proportion.
     """
-    whole, tolerance = task.guarantee, 1e-3
-    target, relation = whole.epsilon, whole.relation
+    whole = task.guarantee
+    tolerance = 1e-3
+    target = whole.epsilon
+    relation = whole.relation
 
     @cache
     def cost(scale):

@@ -169,7 +169,8 @@ class SearchRun(FrozenValue):
         list of (float, estimator or None)
             Raw scores and models.
         """
-        splits, fits = self.plan.layout.splits, [self.plan.runs[number] for number in numbers]
+        splits = self.plan.layout.splits
+        fits = [self.plan.runs[number] for number in numbers]
         shared = {"rows": self.rows, "allow": self.allow, "keep": keep}
         shared |= {"score": self.plan.task.score, "run": Run()}
         with silence():
@@ -222,7 +223,8 @@ def run_plan(run, progress):
 def _choose(run):
     """Fit every candidate on its splits, choose by the raw scores and release noisy ones."""
     plan = run.plan
-    numbers, m = list(plan.runs), len(plan.layout.of_candidate)
+    numbers = list(plan.runs)
+    m = len(plan.layout.of_candidate)
     keep = not plan.refits and len(numbers) == m
     results = run.fit(numbers, keep)
     values = {number: raw for number, (raw, _) in zip(numbers, results, strict=True)}

@@ -43,7 +43,8 @@ class DPScorer:
     def __init__(self, score, epsilon, delta, accountant=None, random_state=None):
         self.score = score
         self.epsilon, self.delta = check_privacy_parameters(epsilon, delta)
-        self.accountant, self.random_state = accountant, random_state
+        self.accountant = accountant
+        self.random_state = random_state
         terms_of(accountant)
         # scikit-learn's displays of curves label their axis by it.
         self.__name__ = getattr(score, "name", type(score).__name__)

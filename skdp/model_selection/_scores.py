@@ -187,7 +187,8 @@ class _MeanOverRows(BoundedScore):
     """Minus the mean over the rows of a loss in [0, bound], or of a gain the mean."""
 
     def value(self, estimator, X, y, persons=None):
-        values, bound = self._of_rows(estimator, X, column_or_1d(target_array(y))), self._bound
+        values = self._of_rows(estimator, X, column_or_1d(target_array(y)))
+        bound = self._bound
         # A loss that is no number is the worst one, whichever row it came from.
         values = np.clip(np.where(np.isnan(values), bound, values), 0.0, bound)
         total = math.fsum(times_shares(values, shares_of(persons)))
@@ -342,7 +343,8 @@ class ROCAUC(BoundedScore):
         scores = _scores_of_second(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
         shares = times_shares(np.ones(len(y)), shares_of(persons))
-        caps, codes = self._caps(n_units(y, persons)), _codes(self.class_counts, y)
+        caps = self._caps(n_units(y, persons))
+        codes = _codes(self.class_counts, y)
         negatives, positives = (scores[codes == code] for code in (0, 1))
         outside, inside = (_first(shares[codes == code], cap) for code, cap in enumerate(caps))
         order = np.argsort(negatives)

@@ -113,7 +113,8 @@ class Layout(FrozenValue):
         -------
         list of Pattern
         """
-        sizes, found = self.splits.train_sizes, {}
+        sizes = self.splits.train_sizes
+        found = {}
         for train, test in self.splits.memberships:
             train = set(train)
             pattern = Pattern(tuple(run for run in self.runs if run[1] in train), bool(test))
@@ -128,7 +129,8 @@ class Layout(FrozenValue):
 
     def sensitivity(self, score, relation):
         """Return by how much one row moves the score of any candidate."""
-        sizes, largest = np.asarray(self.splits.test_sizes), 0.0
+        sizes = np.asarray(self.splits.test_sizes)
+        largest = 0.0
         for splits in set(self.of_candidate):
             weights = zip(splits, score.weights(sizes[list(splits)]), strict=True)
             moves = {s: w * score.sensitivity(int(sizes[s]), relation) for s, w in weights}
@@ -249,7 +251,8 @@ def make_parts(rows, parts, ids=None):
         return [_some(rows[places == part]) for part in range(parts)]
     if parts > len(rows):
         raise ValueError(f"{len(rows)} rows cannot make {parts} disjoint parts")
-    order, size = shuffle(rows, random_state=PUBLIC_SEED), len(rows) // parts
+    order = shuffle(rows, random_state=PUBLIC_SEED)
+    size = len(rows) // parts
     return [np.sort(order[i * size : (i + 1) * size]) for i in range(parts)]
 
 

@@ -11,11 +11,15 @@ STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
 ABLE = {"zcdp": ("disjoint", "holdout", "cv"), "rdp": ("cv", "random_stopping"), "gdp": ("cv",)}
 # Random stopping runs this many times per candidate on average, and this often at least: of a
 # geometric number of runs few are far fewer than the mean.
-RUNS_PER_CANDIDATE, LEAST_RUNS = 2, 50
+RUNS_PER_CANDIDATE = 2
+LEAST_RUNS = 50
 # The constants of the model in `expected_shortfall`, from the table of docs/benchmarks/search.md:
 # the loss of a model, how much of the loss of compared models shows in the choice, and what a
 # candidate drawn at random loses.
-LOSS, TRANSFER, SPREAD, FOLDS = 0.12, 0.2, 0.08, 5
+LOSS = 0.12
+TRANSFER = 0.2
+SPREAD = 0.08
+FOLDS = 5
 # Of epsilon, what the published model and (times the root of the number of fits) a compared one
 # get, with and without a refit.
 EFFECTIVE = {
@@ -47,7 +51,8 @@ def plan_search(task, strategy, cv, ids, mean_runs, composition="basic"):
     ValueError
         If cv does not go with the strategy, or there are too few rows.
     """
-    n_samples, m = task.shape[0], len(task.candidates)
+    n_samples = task.shape[0]
+    m = len(task.candidates)
     given = None if cv is None else make_splits(cv, n_samples, ids)
     if strategy == "auto":
         n_splits = None if given is None else len(given.train)

@@ -17,7 +17,9 @@ from scipy.special import expit, logit, ndtri, softmax
 # The bins of the evidence: at least the first, at most the second number, and so many that a bin of
 # average size holds so many standard deviations of the noise. With 6 to 16 bins the mean log loss
 # on the training rows of ten tables (docs/benchmarks/many_tables.py) was the same within .004.
-FEWEST_BINS, MOST_BINS, BIN_DEVIATIONS = 8, 64, 30.0
+FEWEST_BINS = 8
+MOST_BINS = 64
+BIN_DEVIATIONS = 30.0
 # Bins have equal probability under a normal distribution of so many times the standard deviation
 # that the evidence has if columns are independent; they seldom are, and tails matter most. On the
 # same rows, 1.5 and 2 differed by .003 at most.
@@ -26,7 +28,8 @@ WIDTH = 2.0
 # the same (Caravan: .05).
 SLOPES = 2.0 ** np.arange(-6.0, 0.5, 0.5)
 # Shifts are sought within this distance from 0, in log odds, by this many bisections.
-LARGEST_SHIFT, BISECTIONS = 64.0, 50
+LARGEST_SHIFT = 64.0
+BISECTIONS = 50
 # A bin is taken to hold at least this fraction of the rows of an average one.
 LEAST_MASS = 1e-3
 

@@ -40,14 +40,16 @@ class ClassMomentsPlan(MomentsPlan):
 
     @property
     def moved(self):
-        d, rows = len(self.low), self.guarantee.neighbors.sensitivity_factor
+        d = len(self.low)
+        rows = self.guarantee.neighbors.sensitivity_factor
         # A row in place of another is of another class, or of the same.
         squares = max(rows * (1.25 * d + 1.0), (rows - 1) * 4.0 * d)
         return rows * (1.5 * d + 1.0), math.sqrt(squares)
 
     def run(self, rows, source, persons=None):
         """Return the released attributes."""
-        d, along = len(self.low), (rows.y, shares_of(persons))
+        d = len(self.low)
+        along = (rows.y, shares_of(persons))
         sums = np.zeros((self.n_classes, 2 * d + 1))
         unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, along)
         noisy = self.mechanism.release(sums, random_state=source)
@@ -258,14 +260,16 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         X = self._table(X)
         with np.errstate(divide="ignore"):
             start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
-        rows, known = Rows(X, block_size(self.theta_.size)), (self.theta_, self.var_, self.bounds_)
+        rows = Rows(X, block_size(self.theta_.size))
+        known = (self.theta_, self.var_, self.bounds_)
         scores = map_over(rows, _log_likelihoods, start, *known, shape=start.shape)
         return scores[:, 1] - scores[:, 0] if len(start) == 2 else scores
 
 
 def _log_likelihoods(block, start, means, variances, bounds):
     # In C order once, so that no class has to copy its terms before they are added.
-    clipped, scores = np.clip(block, *bounds, order="C"), []
+    clipped = np.clip(block, *bounds, order="C")
+    scores = []
     for of_class, mean, variance in zip(start, means, variances, strict=True):
         apart = clipped - mean
         scores.append(of_class - 0.5 * row_sums(apart * apart / variance))

@@ -26,14 +26,16 @@ from skdp.utils._row_wise import row_softmax, row_sums
 # classes, and for the temperature of several. With .1 in place of .05 the mean log loss on the
 # training rows of ten tables (docs/benchmarks/many_tables.py) is lower by .003 and .006 at
 # epsilon = .3 and 1.
-CALIBRATION_FRACTION, TEMPERATURE_SHARE = 0.1, 0.05
+CALIBRATION_FRACTION = 0.1
+TEMPERATURE_SHARE = 0.05
 # What the evidence is multiplied by, or by a mean of these: the inverses of the temperatures.
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
 # A cell's classes count as much beside its parent's as so many standard deviations of its noise,
 # and as much more as cells differ by chance: by so many of its deviations they do, and by this part
 # of one they may, however few tell of it.
 PARENTS_NOISES = 10.0
-CHANCES, LEAST_APART = 2.0, 0.1
+CHANCES = 2.0
+LEAST_APART = 0.1
 # With delta = 0 a cell holds so many standard deviations of the noise, on average.
 PURE_CELL = 8.0
 # Losses are rounded to this grid, so that their sums are exact.
@@ -76,7 +78,8 @@ class HistogramNBPlan(ColumnsPlan):
             last = stages_of(self._losses_noise, "losses at each temperature")
         return (*self._stages_of_columns, *last)
 
-    unpaired, n_others = (), 1
+    unpaired = ()
+    n_others = 1
 
     @property
     def scale(self):
@@ -104,7 +107,8 @@ class HistogramNBPlan(ColumnsPlan):
 
     @property
     def _losses_noise(self):
-        size, moved = len(INVERSE_TEMPERATURES), 0.5 * self._moved
+        size = len(INVERSE_TEMPERATURES)
+        moved = 0.5 * self._moved
         l2 = math.nextafter(moved * math.sqrt(size), math.inf)
         return self.budget.mechanism(self.shares["temperature"], l1=moved * size, l2=l2)
 
@@ -123,10 +127,12 @@ class HistogramNBPlan(ColumnsPlan):
 
     def run(self, read, source, persons=None):
         """Return the terms, their values and the constant; as `AdditivePlan.run`."""
-        table, codes = read.X, read.y
+        table = read.X
+        codes = read.y
         columns = self._found(table, source, persons)
         shares = shares_of(persons)
-        first, terms = self.levels[0], self._finest(columns)
+        first = self.levels[0]
+        terms = self._finest(columns)
         exact = exact_counts(terms, table, shares, codes, self.n_classes, first)
         exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
         deviation = self._cells_noise.deviation(sum(each.size for each in exact))
@@ -137,7 +143,9 @@ class HistogramNBPlan(ColumnsPlan):
         strength = PARENTS_NOISES * deviation + 1.0
         # No cell says more against a class than if it held all rows, and none of that class.
         least = strength / (self.n_rows + strength)
-        values, moves, held = [], [], np.eye(self.n_classes)[..., np.newaxis]
+        values = []
+        moves = []
+        held = np.eye(self.n_classes)[..., np.newaxis]
         for j, own in enumerate(noisy):
             counts, *told = _told(terms[j], own, sizes, deviation, first)
             terms[j] = replace(terms[j], counts=counts)
@@ -248,11 +256,13 @@ def _told(term, noisy, sizes, deviation, coarsest):
         The cells' counts, from the coarsest on, and what `_pull` returns of them.
     missing : ndarray of shape (n_classes, 0 or 1)
     """
-    total, variance = sizes.sum(), deviation**2
+    total = sizes.sum()
+    variance = deviation**2
     if "label" in term.kinds:
         levels = [(noisy, _pull(noisy, 1, variance))]
         return np.clip(noisy.sum(axis=0), 0.0, total), levels, noisy[:, :0]
-    missing, levels = np.clip(noisy[:, -1], 0.0, sizes), []
+    missing = np.clip(noisy[:, -1], 0.0, sizes)
+    levels = []
     own = zip(noisy[:, :-1], sizes - missing, strict=True)
     cells = np.stack([consistent_counts(*pair, coarsest) for pair in own])
     for level in range(1, cells.shape[1].bit_length()):
@@ -272,10 +282,14 @@ def _pull(counts, n_parents, variance):
     method of moments for classes that are drawn, in each cell, from a Dirichlet distribution about
     its parent's proportions. Chance is what drawing rows and the noise of a count make.
     """
-    k, own = len(counts), counts.reshape(len(counts), n_parents, -1)
-    rows, double = np.maximum(own, 0.0), own.shape[2] / (own.shape[2] - 1.0)
-    masses, whole = rows.sum(axis=0), np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
-    shares, part = rows.sum(axis=2, keepdims=True) / whole, masses / whole
+    k = len(counts)
+    own = counts.reshape(len(counts), n_parents, -1)
+    rows = np.maximum(own, 0.0)
+    double = own.shape[2] / (own.shape[2] - 1.0)
+    masses = rows.sum(axis=0)
+    whole = np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
+    shares = rows.sum(axis=2, keepdims=True) / whole
+    part = masses / whole
     # Half a row more of each class: where all are of one, noise alone would say how they are drawn.
     squares = (((shares * whole + 0.5) / (whole + 0.5 * k)) ** 2).sum(axis=0)
     size = masses * (1.0 - part)

@@ -140,7 +140,8 @@ def geometric(scale, size, stream):
 
 
 def _collect(draw, size, factor, most=_BLOCK):
-    out, filled = np.empty(size, dtype=np.int64), 0
+    out = np.empty(size, dtype=np.int64)
+    filled = 0
     flat = out.reshape(-1)
     while filled < out.size:
         missing = out.size - filled

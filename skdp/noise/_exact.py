@@ -94,7 +94,9 @@ class LazyUniform:
         -------
         ndarray of shape (n,), dtype int64
         """
-        scale, size, found = Decimal(scale), self._value.size, {}
+        scale = Decimal(scale)
+        size = self._value.size
+        found = {}
         while True:
             one = 1 << self._precision
             # With 35 digits more than this has, quotient, logarithm and product are off by less

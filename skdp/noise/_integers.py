@@ -108,11 +108,13 @@ def choose_by_distance(weights, distances, rate, stream):
     >>> choose_by_distance([5, 0, 1], [3, 0, 900], Fraction(1, 2), RandomSource().stream())
     0
     """
-    weights, distances = np.asarray(weights, np.int64), np.asarray(distances, np.int64)
+    weights = np.asarray(weights, np.int64)
+    distances = np.asarray(distances, np.int64)
     open_ = np.flatnonzero(weights)
     if not open_.size or not weights.sum() <= _LARGEST_WEIGHT:
         raise ValueError("weights must not be all 0 and must sum to at most 2**56")
-    weights, distances = weights[open_], distances[open_]
+    weights = weights[open_]
+    distances = distances[open_]
     distances = distances - distances.min()
     # Of a larger rate as little is left at any distance. The exponents are within 2**-40 where they
     # are below 200.

@@ -84,7 +84,8 @@ class _Draw:
     """The uniform numbers behind one vector, of which more bits can be drawn."""
 
     def __init__(self, d, stream):
-        self._d, self._stream = d, stream
+        self._d = d
+        self._stream = stream
         self._x, self._y, signs = _points_in_disc(d // 2 + 1, stream)
         self._signs = signs.ravel()[:d]
         self._uniforms = stream.words((d + 1) // 2)
@@ -96,22 +97,26 @@ class _Draw:
             u = self._uniforms * 2.0**-64
             log = -np.log(u)
             log_error = 2.0**-52 + 2.0**-49 * log + 2.0**-64 / u
-            q, q_error = 2.0 * math.fsum(log), 2.0 * math.fsum(log_error)
+            q = 2.0 * math.fsum(log)
+            q_error = 2.0 * math.fsum(log_error)
             if self._d % 2 == 0:
                 q += z[self._d] ** 2
                 q_error += (2.0 * z[self._d] + z_error[self._d]) * z_error[self._d]
             radius = np.sqrt(np.float64(q))
             radius_error = (q_error + 2.0**-50 * q) / radius + 2.0**-52 * radius
-            z, z_error = z[: self._d], z_error[: self._d]
+            z = z[: self._d]
+            z_error = z_error[: self._d]
             value = scale * (z * radius)
             error = scale * (z_error * (radius + radius_error) + z * radius_error)
             return self._signs * value, error + 2.0**-50 * value
 
     def round_exactly(self, index, offset, scale):
         """``floor(offset + b + 1/2)`` at `index`, from as many bits as it takes."""
-        x, y = self._x.astype(object), self._y.astype(object)
+        x = self._x.astype(object)
+        y = self._y.astype(object)
         uniforms = self._uniforms.astype(object)
-        result, bits = {}, 63
+        result = {}
+        bits = 63
         while True:
             with localcontext(Context(prec=2 * bits + 60, Emin=MIN_EMIN, Emax=MAX_EMAX)):
                 radius = self._radius_interval(uniforms, x, y, bits)
@@ -143,7 +148,9 @@ class _Draw:
 
 def _points_in_disc(n, stream):
     """Leading 63 bits of |x| and |y| of `n` uniform points in the unit disc, and the signs."""
-    points, signs, missing = [], [], n
+    points = []
+    signs = []
+    missing = n
     while missing:
         words = stream.words(2 * missing).reshape(missing, 2)
         leading = words & MAGNITUDE_BITS
@@ -172,7 +179,8 @@ def _normal_magnitudes(x, y):
 
     No bound is given for a point so near the circle that its further bits may lie outside.
     """
-    x, y = x * 2.0**-63, y * 2.0**-63
+    x = x * 2.0**-63
+    y = y * 2.0**-63
     s = x * x + y * y
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log = -np.log(s)
@@ -188,9 +196,11 @@ def _normal_magnitudes(x, y):
 
 def _normal_interval(x, y, i, bits):
     """Enclose the i-th normal magnitude; (0, infinity) while the point may lie outside."""
-    a, b = x[i // 2], y[i // 2]
+    a = x[i // 2]
+    b = y[i // 2]
     own = a if i % 2 == 0 else b
-    one, square = Decimal(1 << bits), Decimal(1 << (2 * bits))
+    one = Decimal(1 << bits)
+    square = Decimal(1 << (2 * bits))
     near = Decimal(a * a + b * b) / square
     far = Decimal((a + 1) ** 2 + (b + 1) ** 2) / square
     if near >= 1:

@@ -329,7 +329,8 @@ def _of_cross_validator(step, steps):
         return
     message = f"its scores, and what is chosen by them, are raw; {step.advice}"
     yield Finding(step.title, "raw scores", message)
-    cv, inner = step.params.get("cv"), step.params.get("estimator", step.estimator)
+    cv = step.params.get("cv")
+    inner = step.params.get("estimator", step.estimator)
     private = [other for other in steps if step.holds(other) and other.kind == "private"]
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
     by_person = any(terms_of(other.params["accountant"]).unit == "person" for other in private)

@@ -121,7 +121,8 @@ class CheckedFitsMixin:
         return self._judged_likewise(super().__sklearn_clone__())
 
     def _judged_likewise(self, other):
-        other._public_steps, other.judges_steps = self._public_steps, self.judges_steps
+        other._public_steps = self._public_steps
+        other.judges_steps = self.judges_steps
         other._budget_plan = self._budget_plan
         return other
 

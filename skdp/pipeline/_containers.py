@@ -24,7 +24,8 @@ def check_container(container):
         # It declares no constraints.
         if not isinstance(container.n_jobs, Integral | None):
             raise ValueError(f"n_jobs must be an integer or None, got {container.n_jobs!r}")
-        parameter, others = "transformer_list", []
+        parameter = "transformer_list"
+        others = []
     else:
         container._validate_params()
         is_pipeline = isinstance(container, Pipeline)

@@ -99,7 +99,8 @@ def has_bounded_domain(function, largest=1e4):
     largest : float, default=1e4
         The size of the largest numbers that are tried.
     """
-    given, tried = (), np.array([[-largest], [-2.0], [0.0], [0.5], [2.0], [largest]])
+    given = ()
+    tried = np.array([[-largest], [-2.0], [0.0], [0.5], [2.0], [largest]])
     while type(function) is partial:
         function, given = function.func, (*function.args, *given)
     with np.errstate(all="ignore"):

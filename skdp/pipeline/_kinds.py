@@ -124,7 +124,8 @@ def judge_step(estimator):
     if of_skdp(estimator) and is_private(estimator):
         if get_tags(estimator).non_deterministic:
             return "local", LOCAL
-        kind, advice = "private", ""
+        kind = "private"
+        advice = ""
     else:
         kind, advice = kind_by_table(estimator)
     if kind in ACCEPTED and infers_types(estimator):
@@ -144,7 +145,8 @@ def _frozen_kind(estimator):
 
 def held(value):
     """Return the estimators that a value is or holds, as parameters, results, or deeper inside."""
-    stack, seen = [value], {}
+    stack = [value]
+    seen = {}
     while stack:
         part = stack.pop()
         if id(part) in seen:

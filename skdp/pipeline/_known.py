@@ -395,7 +395,8 @@ def _converts(labels, dtype):
 
 
 def _indicator_width(encoder, d):
-    sizes, drop = [len(labels) for labels in encoder.categories], encoder.drop
+    sizes = [len(labels) for labels in encoder.categories]
+    drop = encoder.drop
     if d is not None and len(sizes) != d:
         return None
     if drop is None or isinstance(drop, str):
@@ -947,7 +948,8 @@ def _add_raw_steps(estimator, name, found, with_fitted):
         if with_fitted and find_raw_steps(estimator.estimator):
             found.append(RawStep(name, estimator, "opaque", FITTED))
         return
-    kind, advice = vars(type(estimator)).get("__skdp_kind__"), DECLARE
+    kind = vars(type(estimator)).get("__skdp_kind__")
+    advice = DECLARE
     if kind is None:
         kind, advice = kind_by_table(estimator)
     if kind not in (*ACCEPTED, "container", "wrapper", "local"):
@@ -986,7 +988,8 @@ IGNORE_TARGETS = frozenset(
 
 def _ignores_targets(step):
     """Return True for a step of scikit-learn that learns from the table alone, not the targets."""
-    module, name = type(step).__module__, type(step).__name__
+    module = type(step).__module__
+    name = type(step).__name__
     package = ".".join(module.split(".")[:2])
     return package in IGNORE_TARGETS or f"{package}.{name}" in IGNORE_TARGETS
 

@@ -213,7 +213,8 @@ def _check_search(step, table):
 
 def _check_of_sklearn(step):
     """Check the parameters of a step of scikit-learn that learns nothing."""
-    estimator, params = step.estimator, step.params
+    estimator = step.estimator
+    params = step.params
     if hasattr(estimator, "_validate_params"):
         estimator._validate_params()
     categories = params.get("categories")
@@ -232,7 +233,8 @@ def _check_of_sklearn(step):
 
 def _check_declared_words(step, plan):
     """Refuse declared categories that can match nothing: words for numbers, or the reverse."""
-    params, form = step.params, step.form
+    params = step.params
+    form = step.form
     if form.tells_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
         rows = made_up_rows(form.kinds)
         table = ColumnTable(rows.shape, rows, names=form.names)
@@ -263,7 +265,8 @@ def _check_columns(step):
 
 def _check_plan(step, table):
     """Check the parameters of a private step, and the target against them, by its plan."""
-    estimator, params = step.estimator, step.params
+    estimator = step.estimator
+    params = step.params
     check_seed(params.get("random_state"))
     guarantee = guarantee_of(estimator)
     classes = labels_of(params, table.form.classes)

@@ -103,7 +103,8 @@ def planned_charge(
 
 def labels_of(params, classes=None):
     """Return the labels that a model declares, those given, those that it weighs, or 0 and 1."""
-    declared, weights = params.get("classes"), params.get("class_weight")
+    declared = params.get("classes")
+    weights = params.get("class_weight")
     classes = classes if declared is None else declared
     if classes is None and isinstance(weights, dict) and weights:
         # There are two labels or more.
@@ -224,7 +225,8 @@ class PipelinePlan(FrozenValue):
             A clone of the pipeline.
         """
         accountants = [None] * len(self.steps) if accountants is None else accountants
-        params, budgeted = {}, self._budgeted(epsilon, delta)
+        params = {}
+        budgeted = self._budgeted(epsilon, delta)
         for (step, share), handle in zip(budgeted, accountants, strict=True):
             own = share | {"accountant": handle}
             params |= {step.parameter(name): value for name, value in own.items()}

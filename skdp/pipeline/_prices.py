@@ -139,7 +139,8 @@ def paid_twice(steps):
         earlier = named.get(step.before[-1]) if step.before else None
         if step.kind != "private" or earlier is None:
             continue
-        before, params = earlier.estimator, step.params
+        before = earlier.estimator
+        params = step.params
         rescales = earlier.kind == "private" and getattr(before, "_rescales", False)
         if rescales and getattr(step.estimator, "_undoes_scaling", False):
             yield earlier, f"{step.title!r} shifts and scales the same features again"

@@ -165,8 +165,11 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     if group_event(event(1.0), terms.max_rows) is None:
         # What is known to hold for a row at a smaller price holds for the group at this one.
         row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row
-        epsilon, delta, terms = row.epsilon, row.delta, terms.per_row
-    at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
+        epsilon = row.epsilon
+        delta = row.delta
+        terms = terms.per_row
+    at = {"relation": terms.relation, "group_size": terms.max_rows}
+    one = terms.max_rows == 1
 
     def fits(scale):
         made = event(scale)
@@ -179,7 +182,8 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
     shrink = 1e-6
     while not fits(scale):
-        scale, shrink = scale * (1 - shrink), min(2 * shrink, 0.5)
+        scale = scale * (1 - shrink)
+        shrink = min(2 * shrink, 0.5)
     return max(scale, start) if fits(start) else scale
 
 

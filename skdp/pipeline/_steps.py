@@ -125,7 +125,8 @@ class Step(Place):
         """True if the step is private and the number of rows is private in its guarantee."""
         if self.kind != "private":
             return False
-        terms, count = getattr(self.params["accountant"], "config", None), self.params.get("count")
+        terms = getattr(self.params["accountant"], "config", None)
+        count = self.params.get("count")
         is_noisy = isinstance(count, str) and count == "noisy"
         return self.by_person or getattr(terms, "unit", None) == "person" or is_noisy
 
@@ -160,7 +161,8 @@ class Walk:
     """
 
     def __init__(self):
-        self.steps, self.refusals = [], []
+        self.steps = []
+        self.refusals = []
 
     def add_choice(self, place, *part, by, advice):
         """Add a step for what the container at a place learns from the table."""
@@ -365,7 +367,8 @@ def steps_of_search(step):
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
-    name, every = join_names(step.name, "estimator"), ({}, *search._candidate_params())
+    name = join_names(step.name, "estimator")
+    every = ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
     by_person = step.hides_number_of_rows
     return [find_steps(each, None, name, step.before, by_person=by_person) for each in tried]
@@ -442,7 +445,8 @@ def _of_columns(transformer, place):
     What gets no column is not fitted; so may be what a selector, or a table of a width that is
     not known, leaves without.
     """
-    used, width = set(), place.n_features
+    used = set()
+    width = place.n_features
     for part, inner, columns in transformer.transformers:
         try:
             places = chosen_places(columns, width, place.form)

@@ -88,11 +88,13 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        columns, counts = self._found(table, source, persons), None
+        columns = self._found(table, source, persons)
+        counts = None
         edges = [np.asarray(column.known) for column in columns]
         if self.binned:
             terms = self._counted(columns, table, source, persons)
-            edges, counts = [t.edges[0] for t in terms], objects([t.counts for t in terms])
+            edges = [t.edges[0] for t in terms]
+            counts = objects([t.counts for t in terms])
         kinds = [column.kind for column in columns]
         return {"kinds_": kinds, "bin_edges_": objects(edges), "counts_": counts}
 
@@ -283,7 +285,8 @@ class DPTableVectorizer(PlannedTransformer):
         """
         binned = check_choice(self.numbers, "numbers", NUMBERS) == "bins"
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
-        kinds, seeks = getattr(shape, "kinds", None), self._seeks()
+        kinds = getattr(shape, "kinds", None)
+        seeks = self._seeks()
         if kinds is None:
             self._check_declared(shape)
             sought = is_auto(self.bounds) if binned else seeks

@@ -87,8 +87,11 @@ class StepReader(NotCopied, TransformerMixin, BaseEstimator):
     def __init__(self, name, estimator, n_units, is_private, makes_plan):
         # scikit-learn keeps what `set_output` was told among the attributes.
         vars(self).update(vars(estimator))
-        self.name, self.estimator, self.n_units = name, estimator, n_units
-        self.is_private, self.makes_plan = is_private, makes_plan
+        self.name = name
+        self.estimator = estimator
+        self.n_units = n_units
+        self.is_private = is_private
+        self.makes_plan = makes_plan
         self.made = None
 
     def fit(self, X, y=None, **params):

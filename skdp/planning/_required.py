@@ -12,7 +12,8 @@ from skdp.utils._validation import check_integer, check_positive
 
 # What is expected of a smaller number, of rows or epsilon, is at most JUMP times what is expected
 # of a larger one, times the ratio of the two to this power. Steps are whole: hence the jumps.
-POWER, JUMP = 4.0, 1.25
+POWER = 4.0
+JUMP = 1.25
 # Where that leaves open whether smaller numbers suffice they are looked at in steps of this.
 STEP = 2.0**-7
 # A rank is whole, and so a quantile's error goes up and down from one number of rows to the next.
@@ -126,7 +127,9 @@ def _least(share_of, largest, smallest, what):
     The largest is looked at first, then the next that the rule of `POWER` and `JUMP` leaves open,
     and so on, until one does not suffice; the last gap is halved.
     """
-    kind, sufficient, share = type(largest), largest, share_of(largest)
+    kind = type(largest)
+    sufficient = largest
+    share = share_of(largest)
     if not share <= 1.0:
         raise ValueError(f"the target is not met: {what} leave {share:.6g} times as much")
     while sufficient > smallest:

@@ -23,7 +23,8 @@ from skdp.utils._values import FrozenValue
 
 AUTOMATIC = ("uniform", "quantile")
 # Of n_bins="auto": a bin of quantiles holds so many times the scale of the ranks' errors.
-FEWEST_BINS, MOST_BINS = 8, 32
+FEWEST_BINS = 8
+MOST_BINS = 32
 ROWS_PER_SCALE = 2.5
 
 
@@ -147,9 +148,12 @@ class EdgesPlan(FrozenValue):
             too.
         """
         n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
-        ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
+        ranged = columns_of(bins, AUTOMATIC)
+        chosen = columns_of(bins, ("quantile",))
         bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
-        search, quantiles, left = None, None, guarantee
+        search = None
+        quantiles = None
+        left = guarantee
         n_sought = 0
         if bounds is not None:
             for ends in zip(*bounds, strict=True):
@@ -174,8 +178,10 @@ class EdgesPlan(FrozenValue):
 
     def run(self, table, source, **shared):
         """Return the bins of each column, their edges found."""
-        bins, n_features = list(self.bins), len(self.bins)
-        ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
+        bins = list(self.bins)
+        n_features = len(self.bins)
+        ranged = columns_of(bins, AUTOMATIC)
+        chosen = columns_of(bins, ("quantile",))
         low, high = np.full(n_features, np.nan), np.full(n_features, np.nan)
         if len(ranged):
             low[ranged], high[ranged] = self.bounds
@@ -217,9 +223,12 @@ def quantile_edges(quantiles, low, high):
 
 def count_columns(table, bins, shares=None):
     """Return the exact counts of each column's bins; what is outside counts in the outermost."""
-    numeric, labels, counts = numeric_columns(bins), columns_of(bins, ("categories",)), {}
+    numeric = numeric_columns(bins)
+    labels = columns_of(bins, ("categories",))
+    counts = {}
     if len(numeric):
-        own, rows = [bins[j].limits for j in numeric], table.numbers(numeric)
+        own = [bins[j].limits for j in numeric]
+        rows = table.numbers(numeric)
         found = count_bins(rows, own, outermost=True, shares=shares)
         counts |= zip(numeric, found, strict=True)
     if len(labels):
@@ -239,7 +248,8 @@ def bin_codes(table, bins):
     -------
     ndarray of shape (n_rows, n_features), dtype int64
     """
-    codes, numeric = np.empty(table.shape, dtype=np.int64), numeric_columns(bins)
+    codes = np.empty(table.shape, dtype=np.int64)
+    numeric = numeric_columns(bins)
     if len(numeric):
         codes[:, numeric] = bin_numbers(table.numbers(numeric), [bins[j].limits for j in numeric])
     labels = columns_of(bins, ("categories",))

@@ -54,7 +54,8 @@ def check_categories(categories, shape):
 
 def _arrays_of_labels(entries, names):
     """Return an array for each column's list of labels, or raise one `ValueError` about all."""
-    arrays, refused = [], {}
+    arrays = []
+    refused = {}
     for j, entry in enumerate(entries):
         try:
             arrays.append(None if entry is None else categories_array(entry))
@@ -125,7 +126,8 @@ class DeclaredCounts(MechanismPlan):
     other: object
     mechanism: object
 
-    by_person, released = True, "counts of categories"
+    by_person = True
+    released = "counts of categories"
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
@@ -160,7 +162,8 @@ class MixedCategories(MechanismPlan):
     is_counted: bool
     mechanism: object
 
-    by_person, released = True, "categories and their counts"
+    by_person = True
+    released = "categories and their counts"
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts or None."""
@@ -173,7 +176,8 @@ class MixedCategories(MechanismPlan):
         report_finding(
             NO_CATEGORIES, [j for j, own in zip(sought, columns, strict=True) if not len(own[0])]
         )
-        categories, counts = list(self.categories), [None] * len(self.categories)
+        categories = list(self.categories)
+        counts = [None] * len(self.categories)
         for j, (labels, noisy) in zip(sought, columns, strict=True):
             categories[j], counts[j] = labels, noisy
         if self.is_counted:
@@ -259,7 +263,8 @@ def encoded_categories(encoder):
 
     This stands for other values, and its own kind says nothing of a column's.
     """
-    categories, other = encoder.categories_, getattr(encoder, "other", None)
+    categories = encoder.categories_
+    other = getattr(encoder, "other", None)
     if other is not None:
         categories = [_without(other, own) for own in categories]
     return dict(enumerate(categories))
@@ -423,7 +428,8 @@ class StabilityThreshold(StatisticPlan):
     n_declared: int = 0
 
     name = "Geometric mechanism with a stability threshold"
-    released, stages = "categories and their counts", PlanValue.stages
+    released = "categories and their counts"
+    stages = PlanValue.stages
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:
@@ -553,12 +559,14 @@ def _coded(values):
         with np.errstate(all="ignore"):
             found, codes = np.unique(values.astype(np.float64), return_inverse=True)
             known = np.abs(found) < INTEGERS_APART
-        labels, places = found[known], np.where(known, np.cumsum(known) - 1, UNDECLARED)
+        labels = found[known]
+        places = np.where(known, np.cumsum(known) - 1, UNDECLARED)
     else:
         found = [canonical_label(value) for value in values]
         labels = sorted(set(found) - {None}, key=_order)
         at = {label: place for place, label in enumerate(labels)}
-        places, codes = np.array([at.get(label, UNDECLARED) for label in found], int), slice(None)
+        places = np.array([at.get(label, UNDECLARED) for label in found], int)
+        codes = slice(None)
     return labels, places.astype(code_type(labels))[codes]
 
 

@@ -47,7 +47,8 @@ class HistogramPlan(BinningPlan):
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        released, counts = super().run(table, source, persons=persons), None
+        released = super().run(table, source, persons=persons)
+        counts = None
         bins = released["_bins"]
         if self.counts is not None:
             total = n_units(table, persons)
@@ -296,7 +297,8 @@ class DPHistogramTransformer(PlannedTransformer):
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
         self._divides()  # It refuses what is neither true nor false.
-        n_features, names = shape.n_columns, shape.names
+        n_features = shape.n_columns
+        names = shape.names
         pairs = self._planned_pairs(shape)
         if pairs and self.encode != "onehot":
             raise ValueError("interactions are for encode='onehot' only")
@@ -371,7 +373,8 @@ class DPHistogramTransformer(PlannedTransformer):
         """
         table = self._table(X)
         self._check_values(table, self._bins)
-        codes, factor = _binning.bin_codes(table, self._bins), self._factor
+        codes = _binning.bin_codes(table, self._bins)
+        factor = self._factor
         if self.encode == "onehot":
             crosses = _binning.crossed(codes, self.n_bins_, self._pairs)
             return _binning.one_hot(*crosses, factor, self.sparse_output)
@@ -380,7 +383,8 @@ class DPHistogramTransformer(PlannedTransformer):
         encoded = np.empty(table.shape)
         for j, (each, counts) in enumerate(zip(self._bins, self.counts_, strict=True)):
             if self.encode == "cumulative" and each.is_numeric:
-                column, below = as_numbers(table.column(j).whole()), np.append(0, np.cumsum(counts))
+                column = as_numbers(table.column(j).whole())
+                below = np.append(0, np.cumsum(counts))
                 shares = np.minimum(below / max(below[-1], 1.0), 1.0)
                 encoded[:, j] = np.interp(column, each.limits, shares)
                 continue

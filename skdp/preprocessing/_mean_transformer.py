@@ -26,7 +26,8 @@ LARGEST_COUNT = 2**31
 # values are truncated to the first of these, and sums of as many persons as there can be are 64-bit
 # integers; to the second where noise is so small that its own grid is finer, because doubles have
 # to hold the sums then.
-FINE_STEP, COARSE_STEP = 0.5 / MOST_PERSONS * 2.0**-9, 0.5 / MOST_PERSONS
+FINE_STEP = 0.5 / MOST_PERSONS * 2.0**-9
+COARSE_STEP = 0.5 / MOST_PERSONS
 NUMBER = UnitText(lambda unit: f"the number of {unit}s")
 
 
@@ -52,7 +53,8 @@ class MeanPlan(MechanismPlan):
     noise: str
     noisy_count: bool = False
 
-    by_person, released = True, "sums of columns"
+    by_person = True
+    released = "sums of columns"
 
     # How many values are released together.
     @property
@@ -64,7 +66,8 @@ class MeanPlan(MechanismPlan):
         # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
         # square root is rounded; one step up is not below it.
         moved = float(self.guarantee.neighbors.sensitivity_factor)
-        l1, l2 = moved * self.size, math.nextafter(moved * math.sqrt(self.size), math.inf)
+        l1 = moved * self.size
+        l2 = math.nextafter(moved * math.sqrt(self.size), math.inf)
         pure = replace(self.guarantee, delta=0.0)
         met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}
         choices = [bounded_noise(each, l1, l2) for each in met[self.noise]]

@@ -428,7 +428,8 @@ class ScaledByMagnitude(QuantilePlan):
         """Release the quantile."""
         low, high = self.low, self.high
         # Between these are the magnitudes of numbers within the bounds.
-        least, largest = np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high)
+        least = np.maximum(np.maximum(low, -high), 0.0)
+        largest = np.maximum(-low, high)
         magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
         return QuantilePlan.run(replace(self, low=least, high=largest), magnitudes, source, persons)
 
@@ -513,7 +514,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     True
     """
 
-    _undoes_scaling, _known_range = False, True
+    _undoes_scaling = False
+    _known_range = True
 
     def __init__(
         self,

@@ -96,7 +96,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     True
     """
 
-    _rescales, _known_range = False, True
+    _rescales = False
+    _known_range = True
 
     def __init__(
         self,

@@ -209,7 +209,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             If a fit would refuse a parameter.
         """
         categories = check_categories(self.categories, shape)
-        epsilon, share = guarantee.epsilon, epsilon_of_each(guarantee, len(categories))
+        epsilon = guarantee.epsilon
+        share = epsilon_of_each(guarantee, len(categories))
         if share == 0.0:
             raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
         columns = (RandomizedResponse(share, tuple(labels.tolist())) for labels in categories)

@@ -206,7 +206,8 @@ class DPTargetEncoder(PlannedTransformer):
         """
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
-        found, rest = None, guarantee
+        found = None
+        rest = guarantee
         categories = category_lists(self.categories, shape)
         # Each discovered category has a row at least.
         n_cells = sum(shape.n_rows if own is None else len(own) for own in categories)
@@ -258,7 +259,8 @@ class DPTargetEncoder(PlannedTransformer):
         check_encoded(self, table)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
-        columns, others = range(len(self.categories_)), [UNDECLARED] * len(self.categories_)
+        columns = range(len(self.categories_))
+        others = [UNDECLARED] * len(self.categories_)
         for j, codes in enumerate(table.codes(columns, self.categories_, others).T):
             for k, mean in enumerate(means):
                 place = j * len(means) + k
@@ -350,7 +352,8 @@ class TargetPlan(TransformerPlan):
 
     def noisy_sums(self, table, categories, source, persons=None):
         """Return the noisy sums of all columns, one row for each category."""
-        rows, along = table.X.several(range(len(categories))), (table.y, shares_of(persons))
+        rows = table.X.several(range(len(categories)))
+        along = (table.y, shares_of(persons))
         small = categories, self.outcomes, n_units(table.X, persons)
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
         sum_over(rows, _add_weights, exact, *small, along=along)
@@ -375,7 +378,8 @@ def _shrunk_means(sums, variance, smooth):
     ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``: scikit-learn's where there is no
     noise.
     """
-    n_outcomes, total = sums.shape[1], sums.sum(axis=0)
+    n_outcomes = sums.shape[1]
+    total = sums.sum(axis=0)
     prior = np.full(n_outcomes, 1.0 / n_outcomes)
     if total.sum() > np.sqrt(variance * sums.size):
         clipped = np.clip(total, 0.0, None)

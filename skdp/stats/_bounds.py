@@ -25,7 +25,8 @@ AUTO_SHARE = 0.2
 # Magnitudes are told apart from SMALLEST to LARGEST; what is smaller shares one bin with 0, what
 # is larger is in the outermost bin.
 _OCTAVES = 100
-SMALLEST, LARGEST = 2.0**-_OCTAVES, 2.0**_OCTAVES
+SMALLEST = 2.0**-_OCTAVES
+LARGEST = 2.0**_OCTAVES
 # Taken where no bin stands out of the noise.
 FALLBACK = 1.0
 # The share of the rows that a norm is to cover.
@@ -141,7 +142,8 @@ class _SpacedHistogram(StatisticPlan):
     def _release(self, X, source, add, *small, persons=None):
         """Return the noisy counts of what `add` counts, shape (n_columns, n_bins)."""
         bits = self._split_bits
-        n_bins, d = self._n_bins(bits), self.n_columns
+        n_bins = self._n_bins(bits)
+        d = self.n_columns
         first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
         table = Rows.of(X).sized(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
         small = d * n_bins, bits, first, *small
@@ -251,8 +253,10 @@ class BoundsPlan(_SpacedHistogram):
         which columns they do.
         """
         likely_first, likely_last, _ = likely
-        std, middle = self.mechanism.deviation(self.size), noisy.shape[1] // 2
-        totals, stds = np.empty(self.n_columns), np.empty(self.n_columns)
+        std = self.mechanism.deviation(self.size)
+        middle = noisy.shape[1] // 2
+        totals = np.empty(self.n_columns)
+        stds = np.empty(self.n_columns)
         is_wider = np.zeros(self.n_columns, dtype=bool)
         for j, counts in enumerate(noisy):
             occupied = counts[first[j] + middle : last[j] + middle + 1]
@@ -292,7 +296,8 @@ class BoundsPlan(_SpacedHistogram):
         first, last, is_likely : ndarray of shape (n_columns,)
             See `skdp.stats._bounds_reading`.
         """
-        middle, splits = noisy.shape[1] // 2, self.splits
+        middle = noisy.shape[1] // 2
+        splits = self.splits
         noise = Noise(
             std=self.mechanism.deviation(self.size) * np.sqrt(splits),
             is_gaussian=isinstance(self.mechanism, GaussianMechanism),
@@ -303,7 +308,8 @@ class BoundsPlan(_SpacedHistogram):
                 ]
             ),
         )
-        first_octave, last_octave = _octave_of(first, splits), _octave_of(last, splits)
+        first_octave = _octave_of(first, splits)
+        last_octave = _octave_of(last, splits)
         likely_first, likely_last, is_likely = likely_ranges(
             self._octave_counts(noisy),
             first_octave,
@@ -347,7 +353,8 @@ class BoundsPlan(_SpacedHistogram):
 class NormPlan(_SpacedHistogram):
     """A bound on the norm of most rows, from a noisy histogram of norms."""
 
-    signed, released = False, "the norm of rows"
+    signed = False
+    released = "the norm of rows"
 
     def run(self, X, source, center=None, persons=None):
         """Release the bound.
@@ -463,7 +470,8 @@ def _last_bin(octaves, splits):
 
 
 def _add_bins(counts, block, shares, bits, first):
-    bins, missing = spaced_bins(block, bits) + first, np.isnan(block)
+    bins = spaced_bins(block, bits) + first
+    missing = np.isnan(block)
     if missing.any():
         shares = None if shares is None else np.broadcast_to(shares[:, None], bins.shape)[~missing]
         bins = bins[~missing]

@@ -80,7 +80,9 @@ def likely_ranges(counts, first, last, is_found, noise, *, has_zeros, n_rows):
     is_likely : ndarray of bool, shape (n_columns,)
         False where nothing but zeros is likely.
     """
-    first, last, is_likely = first.copy(), last.copy(), np.ones(len(counts), dtype=bool)
+    first = first.copy()
+    last = last.copy()
+    is_likely = np.ones(len(counts), dtype=bool)
     unseen = np.flatnonzero(~is_found)
     if len(unseen):
         windows = best_windows(counts[unseen], noise, has_zeros[unseen])
@@ -102,10 +104,13 @@ def best_windows(counts, noise, has_zeros):
     counts, noise, has_zeros
         As in `likely_ranges`, which says what is returned.
     """
-    n_columns, middle = len(counts), counts.shape[1] // 2
-    first, last = np.zeros(n_columns, dtype=np.int64), np.zeros(n_columns, dtype=np.int64)
+    n_columns = len(counts)
+    middle = counts.shape[1] // 2
+    first = np.zeros(n_columns, dtype=np.int64)
+    last = np.zeros(n_columns, dtype=np.int64)
     best_scores = np.full(n_columns, -np.inf)
-    columns, zeros = np.arange(n_columns), counts[:, middle, np.newaxis]
+    columns = np.arange(n_columns)
+    zeros = counts[:, middle, np.newaxis]
     lowest, highest = USUAL_EXPONENTS
     for sign, octaves in ((1, counts[:, middle + 1 :]), (-1, counts[:, :middle][:, ::-1])):
         sums = np.concatenate([np.zeros((n_columns, 1)), np.cumsum(octaves, axis=1)], axis=1)
@@ -128,7 +133,8 @@ def best_windows(counts, noise, has_zeros):
                 inner = np.zeros_like(start) if is_from_zero else start + 1
                 outer = start + length
                 low, high = (inner, outer) if sign > 0 else (-outer, -inner)
-                first, last = np.where(is_better, low, first), np.where(is_better, high, last)
+                first = np.where(is_better, low, first)
+                last = np.where(is_better, high, last)
     return first, last, np.isfinite(best_scores)
 
 
@@ -145,8 +151,10 @@ def _evidence(total, n_counts, noise):
 
 def _widened(counts, first, last, std, n_rows):
     """Return the ends of one column's range after the octaves beside it, and 0, were looked at."""
-    middle, least = len(counts) // 2, MIN_FRACTION * n_rows
-    positive, negative = counts[middle + 1 :], counts[:middle][::-1]
+    middle = len(counts) // 2
+    least = MIN_FRACTION * n_rows
+    positive = counts[middle + 1 :]
+    negative = counts[:middle][::-1]
     shown = least * (1.0 + (std / (PRIOR_FRACTION * n_rows)) ** 2)
     if last > 0:
         last = _outwards(positive, last, shown)

@@ -98,7 +98,8 @@ def _rank_error(plan, n_rows):
     """The expected distance of the chosen rank from the wanted one, over the number of rows."""
     wanted = plan.shares[0] * n_rows
     reach = 100.0 * plan.scale + 1.0
-    first, last = max(0, math.floor(wanted - reach)), min(n_rows, math.ceil(wanted + reach))
+    first = max(0, math.floor(wanted - reach))
+    last = min(n_rows, math.ceil(wanted + reach))
     distances = np.abs(np.linspace(first, last, min(last - first, 10**6) + 1) - wanted)
     weights = np.exp(-(distances - distances.min()) / plan.scale)
     return float(weights @ distances / weights.sum() / n_rows)

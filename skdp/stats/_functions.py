@@ -684,7 +684,8 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    plan, chosen = partial(QuantilePlan, quantiles=q), ... if np.ndim(q) else 0
+    plan = partial(QuantilePlan, quantiles=q)
+    chosen = ... if np.ndim(q) else 0
     return _release_columns(
         "dp_quantile",
         a,

@@ -83,7 +83,8 @@ class MomentsPlan(StatisticPlan):
         if self.counted:
             # A missing value in place of one takes away what that adds, and one of the number.
             added = SENSITIVITY["add_remove", self.n_moments]
-            l1, l2 = max(l1, added[0] + 1.0), max(l2, math.hypot(added[1], 1.0))
+            l1 = max(l1, added[0] + 1.0)
+            l2 = max(l2, math.hypot(added[1], 1.0))
         return l1 * len(self.low), l2 * math.sqrt(len(self.low))
 
     @cached_property
@@ -92,7 +93,8 @@ class MomentsPlan(StatisticPlan):
         # For each of the two neighbors; a value is rounded five times before it is added.
         additions = most_additions(BLOCK_ROWS) + 5
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
-        l1, l2 = l1 + rounding * self.size, l2 + rounding * math.sqrt(self.size)
+        l1 = l1 + rounding * self.size
+        l2 = l2 + rounding * math.sqrt(self.size)
         return bounded_noise(self.guarantee, l1, l2)
 
     def run(self, X, source, persons=None):
@@ -106,7 +108,8 @@ class MomentsPlan(StatisticPlan):
         """Return the means, and the variances or None, that noisy sums of values show."""
         deviation = self.mechanism.deviation(self.size)
         present = np.maximum(present, deviation)
-        noise, half = deviation / present, (self.high - self.low) / 2
+        noise = deviation / present
+        half = (self.high - self.low) / 2
         nothing_left = noise > UNIFORM_VARIANCE
         mean = np.where(nothing_left, 0.0, np.clip(sums[0] / present, -1.0, 1.0))
         # The sum is rounded, which can lead out of the bounds.
@@ -140,9 +143,11 @@ class SumPlan(MomentsPlan):
             sums = _centred_sums(X, self.low, self.high, 1, shares)[0]
             start = self.n_rows * (self.low + (self.high - self.low) / 2)
         else:
-            sums, small = np.zeros(X.shape[1]), ((self.low, self.high), self.n_rows)
+            sums = np.zeros(X.shape[1])
+            small = ((self.low, self.high), self.n_rows)
             sum_over(Rows(X), _add_exactly, sums, *small, along=(shares,))
-            sums, start = sums / self.units, 0.0
+            sums = sums / self.units
+            start = 0.0
         return start + self.mechanism.release(sums, random_state=source) * self.units
 
 
@@ -170,7 +175,8 @@ def unit_sums(X, add, sums, low, high, shares=None):
     ndarray
         `sums`.
     """
-    rows, small = Rows(X, BLOCK_ROWS), (add, low, high)
+    rows = Rows(X, BLOCK_ROWS)
+    small = (add, low, high)
     return sum_over(rows, _add_unit_rows, sums, *small, along=(shares,))
 
 
@@ -231,7 +237,8 @@ class CountPlan(StatisticPlan):
 
     def run(self, X, source, persons=None):
         """Return the noisy counts."""
-        rows, shares = Rows(X), shares_of(persons)
+        rows = Rows(X)
+        shares = shares_of(persons)
         counts = count_over(rows, _add_others_than_zero, X.shape[1], shares=shares)
         return release_counts(self.mechanism, counts, source)
 
@@ -309,7 +316,8 @@ class HistogramPlan(StatisticPlan):
 
     def run(self, X, source, persons=None):
         """Return the noisy counts, a list of arrays or a matrix, and the edges."""
-        edges, shares = self.edges, shares_of(persons)
+        edges = self.edges
+        shares = shares_of(persons)
         if self.joint:
             counts = count_cells(X, edges, shares)
             return release_counts(self.mechanism, counts, source), edges

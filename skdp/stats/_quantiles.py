@@ -130,7 +130,8 @@ class QuantilePlan(StatisticPlan):
     n_rows: int | None = checked(check_integer, default=None, low=1)
 
     name = "Exponential mechanism, recursively for many quantiles"
-    released, stages = "quantiles", PlanValue.stages
+    released = "quantiles"
+    stages = PlanValue.stages
 
     @property
     def n_columns(self):
@@ -231,12 +232,18 @@ class QuantilePlan(StatisticPlan):
 
     def _part(self, level, node, column, n_rows, chosen, below, starts):
         """Return the part of a column's rows in which a node's quantile is chosen."""
-        first, last, start, end = 0, _LAST, starts[column], starts[column + 1]
+        first = 0
+        last = _LAST
+        start = starts[column]
+        end = starts[column + 1]
         if node.first is not None:
-            first, start = int(chosen[node.first]), int(below[node.first])
+            first = int(chosen[node.first])
+            start = int(below[node.first])
         if node.last is not None:
-            last, end = int(chosen[node.last]), int(below[node.last])
-        rate, by_person = self._rate(level, node), self.guarantee.neighbors.unit == "person"
+            last = int(chosen[node.last])
+            end = int(below[node.last])
+        rate = self._rate(level, node)
+        by_person = self.guarantee.neighbors.unit == "person"
         return _Part(node, column, rate, by_person, n_rows, first, last, start, end)
 
 
@@ -258,9 +265,11 @@ def epsilon_of_each(guarantee, count):
 
 def _levels(shares):
     """The binary tree over sorted shares, level by level."""
-    spans, levels = [(0, len(shares), None, None)], []
+    spans = [(0, len(shares), None, None)]
+    levels = []
     while spans:
-        nodes, below = [], []
+        nodes = []
+        below = []
         for start, stop, first, last in spans:
             index = (start + stop) // 2
             left = 0.0 if first is None else shares[first]
@@ -438,8 +447,11 @@ class _Window:
     """
 
     def __init__(self, part, ranks, places, cells, anchor, keys):
-        self._part, self._ranks, self._places = part, ranks, places
-        self._cells, self._anchor = cells, anchor
+        self._part = part
+        self._ranks = ranks
+        self._places = places
+        self._cells = cells
+        self._anchor = anchor
         places.draw(keys - part.first_key, cells)
         ends = np.clip([part.first, part.stop], *np.array(cells) * POSITIONS)
         start, stop, at_anchor = places.find(np.append(ends, anchor[0]))
@@ -447,8 +459,10 @@ class _Window:
         below = places.sums[start : stop + 1] + (anchor[1] - places.sums[at_anchor])
         if part.by_person and len(positions):
             last = np.append(positions[1:] != positions[:-1], True)
-            positions, below = positions[last], below[np.append(True, last)]
-        self.positions, self.below = positions, below
+            positions = positions[last]
+            below = below[np.append(True, last)]
+        self.positions = positions
+        self.below = below
 
     def with_point(self, point):
         """Return a window in which the rows at a point and at the one before it are, or this."""
@@ -464,9 +478,11 @@ def _windows(parts, ranks, places):
     """Yield the window of each of some parts."""
     ends = [(part.near[0] - 1, part.near[1]) for part in parts]
     asked = [w for part, own in zip(parts, ends, strict=True) for w in own if part.reaches(w)]
-    found, looked = dict(zip(asked, ranks.find(asked) if asked else (), strict=True)), []
+    found = dict(zip(asked, ranks.find(asked) if asked else (), strict=True))
+    looked = []
     for part, (lowest, highest) in zip(parts, ends, strict=True):
-        first, end = part.first // POSITIONS, (part.stop - 1) // POSITIONS + 1
+        first = part.first // POSITIONS
+        end = (part.stop - 1) // POSITIONS + 1
         anchor = part.first, part.start
         if part.reaches(lowest):
             key, below = found[lowest]

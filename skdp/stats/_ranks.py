@@ -24,7 +24,8 @@ WEIGHTS = np.append(np.arange(_SMALL), WHOLE // np.arange(1, _SMALL + 1))
 # no weight, in the last of all cells.
 _ONE = 1
 # Cells are told apart by so many bits in each of several rounds of counts.
-_ROUND_BITS, _ROUNDS = 9, 3
+_ROUND_BITS = 9
+_ROUNDS = 3
 COLUMN_SHIFT = CODE_BITS + _ROUND_BITS * _ROUNDS
 _MISSING = (1 << COLUMN_SHIFT) - (1 << CODE_BITS)
 # So many keys are in memory at a time, of one column or of several.
@@ -59,13 +60,15 @@ def ranked_columns(rows, low, high, shares=None):
     SortedColumns or CountedColumns
         Both answer alike. A table in parts is counted where its parts are.
     """
-    n_rows, in_parts = rows.shape[0], isinstance(rows.X, ChunkedArray)
+    n_rows = rows.shape[0]
+    in_parts = isinstance(rows.X, ChunkedArray)
     codes = None if shares is None else weight_codes(shares)
     size = len(low) if in_parts else max(1, _MOST_KEYS // n_rows)
     for first in range(0, len(low), size):
         own = slice(first, first + size)
         making = partial(_keys_of, columns=own, low=low[own], high=high[own])
-        keys, shape = rows.mapped(making, codes), low[own].shape
+        keys = rows.mapped(making, codes)
+        shape = low[own].shape
         if not in_parts:
             # Held, that is column by column.
             keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, held=True)
@@ -185,7 +188,8 @@ class CountedColumns:
         first, end = np.array(sorted(runs), dtype=np.int64).reshape(-1, 2).T
         end = np.maximum.accumulate(end)
         apart = np.append(True, first[1:] > end[:-1])[: len(first)]
-        first, end = first[apart], end[np.append(apart[1:], True)[: len(end)]]
+        first = first[apart]
+        end = end[np.append(apart[1:], True)[: len(end)]]
         keys, counts = gather_over(self._keys, _keys_in_runs, _merged, first, end).T
         return _cut(np.repeat(keys, counts), runs)
 

@@ -197,18 +197,24 @@ def refined_bounds(noisy, low, high, total, total_std, std):
     std : float
         The standard deviation of the noise in a count.
     """
-    first, last, n_cells, is_seen = 0, 1, 1, True
+    first = 0
+    last = 1
+    n_cells = 1
+    is_seen = True
     for size, counts in zip(LEVELS, np.split(noisy, np.cumsum(LEVELS)[:-1]), strict=True):
         start, end = first * (size // n_cells), last * (size // n_cells)
         holding, is_seen = _shortest_range(counts[start:end], total, total_std, std)
         if holding is None:
             break
-        first, last, n_cells = start + holding[0], start + holding[1], size
+        first = start + holding[0]
+        last = start + holding[1]
+        n_cells = size
     if n_cells == 1:
         return Refined(low, high, is_finer=False, is_seen=is_seen)
     # What the noise hides, tails for example, may be beside the cells.
     margin = max(1, (last - first) // 4)
-    first, last = max(0, first - margin), min(n_cells, last + margin)
+    first = max(0, first - margin)
+    last = min(n_cells, last + margin)
     width = (high - low) / n_cells
     return Refined(low + first * width, low + last * width, is_finer=True, is_seen=is_seen)
 

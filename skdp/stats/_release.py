@@ -144,7 +144,9 @@ class WithinBounds(MechanismPlan):
         main = self.main
         if self.search is not None:
             table = X.X if isinstance(X, RowsAndTarget) else X
-            low, high, sought = main.low.copy(), main.high.copy(), self.sought
+            low = main.low.copy()
+            high = main.high.copy()
+            sought = self.sought
             if len(sought) < len(low):
                 table = Rows.of(table).mapped(partial(_take_columns, columns=sought))
             low[sought], high[sought] = self.search.run(table, source, columns=sought, **shared)
@@ -176,7 +178,8 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
     ValueError
         If the bounds are not as described, or epsilon is too small for so many columns.
     """
-    search, left = None, guarantee
+    search = None
+    left = guarantee
     low, high = declared_bounds(bounds, shape)
     sought = np.flatnonzero(np.isnan(low))
     if len(sought):

@@ -80,7 +80,8 @@ class SecondMoment(StatisticPlan):
     def statistics(self, X, persons=None):
         """Return the vector that is released, without noise."""
         d = self.n_columns
-        total, small = np.zeros((d + 1, d)), (self.center, self.data_norm)
+        total = np.zeros((d + 1, d))
+        small = (self.center, self.data_norm)
         sum_over(Rows.of(X), _add_second_moment, total, *small, along=(shares_of(persons),))
         mean = self.constant * total[d] if self.constant else total[d, :0]
         return np.concatenate([pack_symmetric(total[:d]), math.sqrt(2.0) * mean])
@@ -102,7 +103,8 @@ class SecondMoment(StatisticPlan):
             Symmetric; over n - 1 as in scikit-learn.
         """
         released = self.mechanism.release(self.statistics(X, persons), random_state=source)
-        n, d = self.n_rows, self.n_columns
+        n = self.n_rows
+        d = self.n_columns
         n_triangle = d * (d + 1) // 2
         second = unpack_symmetric(released[:n_triangle], d) / n
         mean = np.zeros(d)

@@ -204,7 +204,8 @@ class DPLinearSVC(PrivateLinearClassifier):
             If `fit` would refuse a parameter.
         """
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
-        C, k = check_strength(self.C, "C"), len(self._planned_classes(shape))
+        C = check_strength(self.C, "C")
+        k = len(self._planned_classes(shape))
         loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
         expected = hinge_task(loss, loss.slope_bound, 1.0)
         rows = plan_rows(self, shape.n_rows, guarantee)

@@ -12,7 +12,8 @@ from skdp.base import fitted_names
 from skdp.exceptions import SeededNoiseWarning
 from skdp.ledger import PrivacyAccountant
 
-N_ROWS, N_FEATURES = 60, 4
+N_ROWS = 60
+N_FEATURES = 4
 # With these two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.
 UNTELLING = {"epsilon": 1e-3}
 TRIES = 3

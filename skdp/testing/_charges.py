@@ -49,7 +49,8 @@ def check_charge_before_touch(case):
     The table is overwritten while the charge is made; the result must be that of a release
     from the new table with the same noise.
     """
-    charges, book = [], NullAccountant.charge
+    charges = []
+    book = NullAccountant.charge
 
     def charge(nobody, event, **terms):
         charges.append(event)
@@ -143,7 +144,8 @@ def check_cost_of_mechanisms(case):
 @contextmanager
 def _recorded_mechanisms():
     """Collect the mechanisms that release something within a block, not those within others."""
-    used, depth = [], 0
+    used = []
+    depth = 0
 
     def recorded(method):
         def run(mechanism, *args, **options):
@@ -257,7 +259,8 @@ def check_no_raw_statistic(case):
     for _ in range(UNTELLING_FITS):
         runs += [_kept_numbers(case.fit(*table, **options)) for table in tables]
         values, names = as_matrix(runs)
-        one, two = values[::2], values[1::2]
+        one = values[::2]
+        two = values[1::2]
         told = (np.ptp(one, axis=0) == 0.0) & (np.ptp(two, axis=0) == 0.0) & (one[0] != two[0])
         if not told.any():
             return

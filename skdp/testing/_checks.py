@@ -147,14 +147,18 @@ def check_dp_estimator(
         raise TypeError("pass an instance, not a class")
     check_choice(on_fail, "on_fail", ("raise", "warn", None))
     check_choice(on_skip, "on_skip", ("warn", None))
-    results, expected = [], expected_failed_checks or {}
+    results = []
+    expected = expected_failed_checks or {}
     for check in dp_checks(n_fits=n_fits, reference=reference):
-        name, status, exception = check.__name__, "passed", None
+        name = check.__name__
+        status = "passed"
+        exception = None
         try:
             check(estimator)
         except Exception as error:
             failed = "xfail" if name in expected else "failed"
-            status, exception = "skipped" if isinstance(error, SkipTest) else failed, error
+            status = "skipped" if isinstance(error, SkipTest) else failed
+            exception = error
         result = {
             "estimator": estimator,
             "check_name": name,

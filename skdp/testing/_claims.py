@@ -58,7 +58,8 @@ def check_group_statement(case):
     of_a_row = get_epsilon(charge.event, charge.delta)
     assert charge.epsilon > of_a_row, "three rows cost no more than one"
     statement = case.stated(fitted)
-    stated, charged = (statement.epsilon, statement.delta), (charge.epsilon, charge.delta)
+    stated = (statement.epsilon, statement.delta)
+    charged = (charge.epsilon, charge.delta)
     assert stated == charged, f"(epsilon, delta) is stated to be {stated}; {charged} was charged"
     assert "3" in statement.unit, f"the unit of three rows is stated to be {statement.unit!r}"
 
@@ -76,7 +77,8 @@ def check_relation(case):
         accountant = PrivacyAccountant(2.0 * EPSILONS[1], 0.5, relation=relation)
         fitted = case.fit(accountant=accountant, epsilon=EPSILONS[1])
         scales[relation] = case.stated(fitted).sensitivity
-    replaced, removed = scales["replace_one"], scales["add_remove"]
+    replaced = scales["replace_one"]
+    removed = scales["add_remove"]
     enough = replaced >= removed if case.releases_in_transform else replaced > removed
     assert enough, f"it is {removed:g} under add/remove and {replaced:g} under replace-one"
 
@@ -117,11 +119,13 @@ def check_limit(case, reference=None):
     def gaps(released, table=()):
         return [_gap(parts, _parts(case, NO_NOISE, table=table)) for parts in released]
 
-    noise, signal = gaps([one]), gaps([one], other)
+    noise = gaps([one])
+    signal = gaps([one], other)
     assert signal[0] > 0.0, "the release at epsilon = 1e10 is the same for other data"
     if noise[0] >= 1e-3:
         again = [_parts(case, NO_NOISE) for _ in range(2 * PAIRS)]
-        noise, signal = gaps(again[:PAIRS]), gaps(again[PAIRS:], other)
+        noise = gaps(again[:PAIRS])
+        signal = gaps(again[PAIRS:], other)
         if max(noise) >= min(signal) and "estimator" in case.params:
             raise SkipTest("a meta-estimator may choose at random among the models it fits")
         assert max(noise) < min(signal), (
@@ -193,7 +197,8 @@ def check_persons(case, n_fits=100):
     """
     if "groups" not in inspect.signature(case.estimator.fit).parameters:
         raise SkipTest(f"{type(case.estimator).__name__} takes no groups")
-    accountant, ids = PrivacyAccountant(1e3, 0.5, unit="person"), np.arange(N_ROWS)
+    accountant = PrivacyAccountant(1e3, 0.5, unit="person")
+    ids = np.arange(N_ROWS)
     with must_raise(ValueError, "rows of persons who are not named were fitted"):
         case.release(accountant=accountant)
     try:

@@ -73,8 +73,10 @@ class Tree(FrozenValue):
         ndarray of shape (n_rows,)
             From 0 on, from left to right.
         """
-        own, first = np.asarray(own), 0
-        leaves, rows = np.zeros(own.shape[1], dtype=np.intp), np.arange(own.shape[1])
+        own = np.asarray(own)
+        first = 0
+        leaves = np.zeros(own.shape[1], dtype=np.intp)
+        rows = np.arange(own.shape[1])
         while first < len(self.columns):
             tests = first + leaves
             leaves = 2 * leaves + self.sides[tests, own[self.columns[tests], rows]]
@@ -128,7 +130,9 @@ def grown_tree(terms, curves, depth):
     curves : list of ndarray of shape (n_cells, n_outputs)
     depth : int
     """
-    columns, sides, reached = [], [], [[term.counts for term in terms]]
+    columns = []
+    sides = []
+    reached = [[term.counts for term in terms]]
     for test in range((1 << depth) - 1):
         own = reached[test]
         gains, splits = zip(*map(best_split, terms, own, curves), strict=True)
@@ -168,7 +172,10 @@ class TreePlan(AdditivePlan):
     depth: int
     n_bins: int = N_BINS
 
-    n_trees, main_share, finds_variance, has_trends = 1, 0.0, False, False
+    n_trees = 1
+    main_share = 0.0
+    finds_variance = False
+    has_trends = False
     _choice_shares = {"first": CURVES_SHARE}
 
     @property
@@ -190,7 +197,8 @@ class PrivateTrees(RawTableModel):
         return self._plan_of(kind, shape, guarantee, task=task, depth=depth, **more)
 
     def _attributes(self, terms, values, constant, plan):
-        columns, names = len(plan.columns), input_names(self, None)
+        columns = len(plan.columns)
+        names = input_names(self, None)
         trees = zip(terms[columns:], values[columns:], strict=True)
         return {
             "shape_functions_": shape_functions(terms[:columns], values[:columns], names),

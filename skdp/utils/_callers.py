@@ -144,14 +144,17 @@ def is_sent_to_workers():
 def _calls_around(frame):
     """Return the `_Stack` of a frame, with the calls in other threads that wait for it."""
     stack = _read_stack(frame)
-    calls, direct, is_outermost = stack.calls, stack.direct, stack.is_outermost
+    calls = stack.calls
+    direct = stack.direct
+    is_outermost = stack.is_outermost
     threads = {threading.get_ident()}
     # What is outside a worker's thread, or one that sends tasks to processes, waits elsewhere.
     while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
         stack = _read_stack(frame)
         calls = calls + stack.calls
         if direct is None:
-            direct, is_outermost = stack.direct, stack.is_outermost
+            direct = stack.direct
+            is_outermost = stack.is_outermost
         else:
             is_outermost = is_outermost and not stack.calls
     return replace(stack, calls=calls, direct=direct, is_outermost=is_outermost)
@@ -185,7 +188,11 @@ class _Stack:
 
 def _read_stack(frame):
     """Return the `_Stack` of a frame."""
-    calls, direct, is_outermost, batches, package = [], None, False, [], None
+    calls = []
+    direct = None
+    is_outermost = False
+    batches = []
+    package = None
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if is_known(module) or module in CONTAINERS or module == TARGETS:
@@ -194,10 +201,12 @@ def _read_stack(frame):
         elif module == PARALLEL or module in SENDS_TASKS:
             batches.append(frame)
         elif direct is None and not passes_on(module) and not _is_fit_of_the_users(frame):
-            direct, is_outermost = frame, True
+            direct = frame
+            is_outermost = True
             package = module.partition(".")[0] if _is_installed(frame) else None
         elif package is not None and module.partition(".")[0] == package:
-            direct, is_outermost = frame, True
+            direct = frame
+            is_outermost = True
         frame = frame.f_back
     is_worker = threading.current_thread() is not threading.main_thread()
     return _Stack(calls, direct, is_outermost, batches, is_worker and bool(batches))
@@ -363,12 +372,15 @@ def _is_of_skdp(value):
 def _judge(estimator, stack, on_raw_data, occasion):
     """Raise or warn for what is wrong with any of the calls around an estimator."""
     name = type(estimator).__name__
-    calls, direct = stack.calls, stack.direct
-    findings, others = [], []
+    calls = stack.calls
+    direct = stack.direct
+    findings = []
+    others = []
     checked = _inside_checked(calls)
     # From the user's code inwards.
     for call in reversed(calls):
-        module, function = call.f_globals["__name__"], call.f_code.co_name
+        module = call.f_globals["__name__"]
+        function = call.f_code.co_name
         row = known_caller(module, function)
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
             others.append((call, row))
@@ -424,7 +436,8 @@ def _price_of_searches(calls, occasion):
         What its fits will charge, in words; "" if no search begins, or that is not known.
     """
     for call in reversed(calls) if occasion == "clone" else ():
-        search, said = _subject(call.f_locals), _said_of(call)
+        search = _subject(call.f_locals)
+        said = _said_of(call)
         if call.f_code.co_name != "fit" or said.has_price:
             continue
         # Searches clone what they fit: the first time there was no charge.
@@ -432,7 +445,8 @@ def _price_of_searches(calls, occasion):
         price = price_of_search(search, call.f_locals.get("X"))
         if price is None:
             continue
-        name, accountant = type(search).__name__, price.accountant
+        name = type(search).__name__
+        accountant = price.accountant
         left = accountant.epsilon_remaining
         if price.epsilon > left * (1 + 1e-9):
             total = accountant.epsilon, accountant.delta
@@ -499,7 +513,8 @@ def _findings_of(call, row, name, occasion, skips_steps):
     skips_steps : bool
         Whether its steps were checked by a plan, or are known already.
     """
-    module, function = call.f_globals["__name__"], call.f_code.co_name
+    module = call.f_globals["__name__"]
+    function = call.f_code.co_name
     variables = call.f_locals
     subject = _subject(variables)
     found = []

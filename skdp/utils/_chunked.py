@@ -95,7 +95,8 @@ class ChunkedArray:
         self._set(parts or _all_parts(chunks))
 
     def _set(self, parts):
-        sources, shapes = parts.sources, tuple(source.shape for source in parts.sources)
+        sources = parts.sources
+        shapes = tuple(source.shape for source in parts.sources)
         if not sources:
             raise ValueError("chunks must hold at least one array or path")
         widths = sorted({shape[1] for shape in shapes})
@@ -149,7 +150,8 @@ class ChunkedArray:
             columns = np.arange(self.shape[1])[columns]
             if not _is_all(rows) or columns.ndim != 1:
                 raise TypeError("take rows first, and several columns of these")
-            form, dtype = self._parts.form, self.dtype
+            form = self._parts.form
+            dtype = self.dtype
             if form is not None:
                 form, dtype = _sources.form_of_columns(form, columns)
             chosen = partial(_chosen, columns=columns, dtype=dtype)
@@ -251,7 +253,8 @@ class ChunkedArray:
         return self._of(Parts(sources=tuple(views), form=form, moved=moved, workers=workers))
 
     def _rows(self, rows):
-        rows, parts = np.asarray(rows), self._parts
+        rows = np.asarray(rows)
+        parts = self._parts
         if rows.dtype == bool and rows.shape == (len(self),):
             rows = np.flatnonzero(rows)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
@@ -274,7 +277,8 @@ class ChunkedArray:
             return self._of(table_parts(parts.table.rows(cuts), parts.form))
         views = []
         for i, own in cuts:
-            source, shape = self._sources[i], (len(own), self.shape[1])
+            source = self._sources[i]
+            shape = (len(own), self.shape[1])
             views.append(Source.view([source], partial(_taken, own), shape, source.dtype))
         return self._of(Parts(sources=tuple(views), form=parts.form))
 
@@ -319,12 +323,15 @@ def _chunk_parts(chunk):
         if (parts := path_parts(chunk)) is not None:
             return parts
         name = os.path.abspath(os.fsdecode(chunk))
-        opening, folders = partial(_mapped_file, name, _written(name)), _sources.folders_of([name])
+        opening = partial(_mapped_file, name, _written(name))
+        folders = _sources.folders_of([name])
         array = opening()
     elif (table := as_chunked(chunk)) is not None:
         return table._parts
     else:
-        name, array, folders = "a chunk", _as_array(chunk), frozenset()
+        name = "a chunk"
+        array = _as_array(chunk)
+        folders = frozenset()
         opening = partial(_itself, array)
     if getattr(array, "ndim", None) != 2 or array.dtype.kind not in "fiub":
         found = f"{getattr(array, 'dtype', array)} of shape {np.shape(array)}"
@@ -384,7 +391,8 @@ def _taken(numbers, rows, array):
     numbers = numbers[rows]
     if isinstance(array, np.ndarray):
         return array[numbers]
-    pieces, step = [array[0:0]], _sources.slice_rows(array.shape[1])
+    pieces = [array[0:0]]
+    step = _sources.slice_rows(array.shape[1])
     # Nothing is read behind the last of them: it would be decoded again for those that follow.
     for own in np.split(numbers, np.flatnonzero(np.diff(numbers // step)) + 1):
         if len(own):

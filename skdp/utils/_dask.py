@@ -49,7 +49,8 @@ class Run:
     def __init__(self, outer=None):
         outer = outer or RUN.get()
         # The client, or None, once a sum was asked for.
-        self._client, self._held = outer._client if outer else [], {}
+        self._client = outer._client if outer else []
+        self._held = {}
         self._temporary = []
 
     def __reduce__(self):
@@ -181,7 +182,8 @@ class DaskWorkers:
     held = Beside
 
     def __init__(self, table, borders):
-        self._table, self._borders = table, borders
+        self._table = table
+        self._borders = borders
 
     call = staticmethod(called)
 

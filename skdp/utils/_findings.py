@@ -195,7 +195,8 @@ def warn_of_findings(label, findings, names=None):
     """
     if _IS_MUTED.get():
         return
-    sentences, named = [], set()
+    sentences = []
+    named = set()
     for kind, message in MESSAGES.items():
         reported = [columns for found, columns in findings if found == kind]
         columns = sorted({j for own in reported for j in own} - named)

@@ -29,7 +29,8 @@ class FitProgress:
     """
 
     def __init__(self, estimator, n_tasks=None):
-        self._estimator, self._price = estimator, None
+        self._estimator = estimator
+        self._price = None
         self._task = callback_context(estimator, n_tasks)
 
     def __enter__(self):
@@ -44,7 +45,8 @@ class FitProgress:
 
     def charged(self, plan, price):
         """Say what was charged: the unit's price."""
-        self._price, self._by_step = price, price is plan
+        self._price = price
+        self._by_step = price is plan
         if getattr(self._estimator, "verbose", 0):
             amounts = f"epsilon {in_digits(price.epsilon)}, delta {price.delta:g}"
             print(f"{type(self._estimator).__name__}: {plan.name}; {amounts}", flush=True)
@@ -58,10 +60,13 @@ class FitProgress:
 
     def steps(self, n_steps, n_epochs, spent_after):
         """Begin a run and return what is to be called with the number of steps taken."""
-        price, verbose = self._price, int(getattr(self._estimator, "verbose", 0))
+        price = self._price
+        verbose = int(getattr(self._estimator, "verbose", 0))
         epochs_a_line = math.ceil(n_epochs / (PROGRESS_LINES if verbose == 1 else n_epochs))
         run = self._sub(self._task, "run", n_epochs)
-        epoch, done, shown = self._sub(run, "epoch"), 0, 0
+        epoch = self._sub(run, "epoch")
+        done = 0
+        shown = 0
 
         def after_step(taken):
             nonlocal epoch, done, shown

@@ -10,7 +10,8 @@ import numpy as np
 
 from skdp.utils._values import FrozenValue
 
-NUMBERS, TIMES = "biuf", "mM"
+NUMBERS = "biuf"
+TIMES = "mM"
 # Up to so many rows of a frame are copied to read columns of one type together.
 FEW_ROWS = 1 << 12
 # How the names of types begin.
@@ -114,7 +115,8 @@ def checked_blocks(array):
 
 def _checked_block(block, block_info=None):
     declared = block_info[None]
-    shape, dtype = declared["chunk-shape"], declared["dtype"]
+    shape = declared["chunk-shape"]
+    dtype = declared["dtype"]
     # Subclasses have other ideas of what a value is: masked ones hide some.
     is_plain = type(block) in (np.ndarray, np.memmap) and block.dtype == dtype
     is_plain = is_plain and block.ndim == len(shape)
@@ -221,7 +223,8 @@ def frame_blocks(frame, without_zones=False):
 def columns_in_blocks(blocks):
     """Return the columns of a frame's blocks one by one, as `frame_columns` does."""
     n_columns = sum(len(block.columns) for block in blocks)
-    columns, numeric = [None] * n_columns, [False] * n_columns
+    columns = [None] * n_columns
+    numeric = [False] * n_columns
     for block in blocks:
         for j, values in zip(block.columns, block.values.T, strict=True):
             columns[j], numeric[j] = values, block.is_numeric
@@ -313,7 +316,8 @@ def of_each_type(function, types):
     """Return what a function returns for each of a list of types, calling it once for each type."""
     # By identity, which is quick where a type holds categories. The list keeps the types alive, so
     # that no two have the same.
-    types, results = list(types), {}
+    types = list(types)
+    results = {}
     for dtype in types:
         if id(dtype) not in results:
             results[id(dtype)] = function(dtype)

@@ -131,10 +131,12 @@ def _score_problem(variables):
     """Return what is wrong with a search or a cross-validation, "" if nothing is."""
     owner = variables.get("self")
     if owner is None:
-        scoring, cv = variables.get("scoring"), variables.get("cv")
+        scoring = variables.get("scoring")
+        cv = variables.get("cv")
         estimator = variables.get("estimator")
     else:
-        scoring, cv = getattr(owner, "scoring", None), getattr(owner, "cv", None)
+        scoring = getattr(owner, "scoring", None)
+        cv = getattr(owner, "cv", None)
         estimator = getattr(owner, "estimator", None)
     problems = []
     if not _is_private_scorer(scoring):
@@ -340,7 +342,8 @@ def _econml_problem(variables):
 
 def _econml_refusal(variables):
     """Return what econml would refuse, or repeat, after its first fits were charged."""
-    owner, final = variables.get("self"), getattr(variables.get("self"), "model_final", None)
+    owner = variables.get("self")
+    final = getattr(variables.get("self"), "model_final", None)
     if _is_of_classes(owner, "NonParamDML", "KernelDML") and holds_private(final):
         return "gives its private model_final a sample_weight"
     if _is_of_classes(owner, "DomainAdaptationLearner"):

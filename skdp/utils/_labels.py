@@ -16,7 +16,8 @@ PLAIN = frozenset({bool, int, bytes})
 # The types whose own hashes and comparisons agree with those of their keys.
 BUILT_IN = PLAIN | {str, float, type(None)}
 DAY = 86_400
-EPOCH, MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
+EPOCH = datetime.datetime(1970, 1, 1)
+MICROSECOND = datetime.timedelta(microseconds=1)
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
 # Every unit of numpy's dates but years and months, in attoseconds.
@@ -423,7 +424,9 @@ def _key_of_numpy_time(value):
     unit, count = np.datetime_data(value.dtype)
     kind = "instant" if isinstance(value, np.datetime64) else "duration"
     if kind == "instant" and unit in ("Y", "M"):
-        value, unit, count = value.astype("M8[D]"), "D", 1
+        value = value.astype("M8[D]")
+        unit = "D"
+        count = 1
     units = int(value.astype(np.int64)) * count
     # A duration may be a number without a unit, or of months, which are of no one length.
     return (kind, units * ATTOSECONDS[unit]) if unit in ATTOSECONDS else (kind, unit, units)
@@ -432,7 +435,8 @@ def _key_of_numpy_time(value):
 def _key_of_date(value):
     if not isinstance(value, datetime.datetime):
         value = datetime.datetime.combine(value, datetime.time())
-    key, offset = _attoseconds(value.replace(tzinfo=None) - EPOCH), value.utcoffset()
+    key = _attoseconds(value.replace(tzinfo=None) - EPOCH)
+    offset = value.utcoffset()
     return ("instant", key) if offset is None else ("instant in UTC", key - _attoseconds(offset))
 
 

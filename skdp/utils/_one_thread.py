@@ -6,7 +6,8 @@ from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
-_lock, _limits = Lock(), []
+_lock = Lock()
+_limits = []
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 # More than the operations of one formula round by, relatively.
-UP, DOWN = 1.0 + 2.0**-50, 1.0 - 2.0**-50
+UP = 1.0 + 2.0**-50
+DOWN = 1.0 - 2.0**-50
 
 
 def float_up(number: Fraction) -> float:
@@ -29,5 +30,6 @@ def sum_up(counted) -> float:
 
 def in_digits(*costs: float, digits: int = 6) -> str:
     """Epsilons and deltas for people: no text says less than was spent, but for float drift."""
-    up, kept = Context(prec=digits, rounding=ROUND_CEILING), 1 - Decimal("1e-12")
+    up = Context(prec=digits, rounding=ROUND_CEILING)
+    kept = 1 - Decimal("1e-12")
     return ", ".join(f"{float(up.plus(Decimal(float(cost)) * kept)):g}" for cost in costs)

@@ -180,10 +180,12 @@ def _of_rfecv(search, n_splits, X):
 
 
 def _of_sequential(search, n_splits, X):
-    n_features, asked = _width(X), search.n_features_to_select
+    n_features = _width(X)
+    asked = search.n_features_to_select
     if n_features is None:
         return None
-    is_exact, n_rounds = True, asked
+    is_exact = True
+    n_rounds = asked
     if asked == "auto":
         # With a tolerance it stops by the scores.
         is_exact = search.tol is None

@@ -21,7 +21,8 @@ from skdp.utils._values import FrozenValue
 
 # So much is decoded at a time; a row group of the file to which a LazyFrame is written has so many
 # times as many rows.
-SLICE_BYTES, SLICES_OF_POLARS = 1 << 21, 32
+SLICE_BYTES = 1 << 21
+SLICES_OF_POLARS = 32
 READ_BYTES = 1 << 16
 
 
@@ -134,7 +135,8 @@ class Lazy:
     ndim = 2
 
     def __init__(self, shape, dtype):
-        self.shape, self.dtype = shape, dtype
+        self.shape = shape
+        self.dtype = dtype
 
     def __getitem__(self, rows):
         return self._read(slice(*rows.indices(self.shape[0])))
@@ -148,7 +150,8 @@ class View(Lazy):
 
     def __init__(self, sources, read, shape, dtype):
         super().__init__(shape, dtype)
-        self._opened, self._made = [opened(source) for source in sources], read
+        self._opened = [opened(source) for source in sources]
+        self._made = read
 
     def _read(self, rows):
         return self._made(rows, *self._opened)
@@ -210,7 +213,8 @@ def common_type(dtypes):
 
 def form_of_columns(form, columns):
     """Return the form of some columns, by number, and the type of an array of these."""
-    names, types = _frames.names_of(form), list(_frames.types_of(form))
+    names = _frames.names_of(form)
+    types = list(_frames.types_of(form))
     chosen = [names[j] for j in columns]
     dtype = common_type(read_as(chosen, [types[j] for j in columns]))
     return form.select(chosen) if hasattr(type(form), "select") else form[chosen], dtype
@@ -253,9 +257,13 @@ def _dataset_parts(dataset, key=None, temporary=None):
     # pandas and dask write the index as columns, and read none of these as one.
     index = (form.schema.pandas_metadata or {}).get("index_columns", ())
     form = form.select([j for j, name in enumerate(form.column_names) if name not in index])
-    names, declared = form.column_names, _declared(form.schema)
+    names = form.column_names
+    declared = _declared(form.schema)
     dtypes = read_as(names, form.schema.types)
-    dtype, sources, moved, fragments = common_type(dtypes), [], "", dataset.get_fragments()
+    dtype = common_type(dtypes)
+    sources = []
+    moved = ""
+    fragments = dataset.get_fragments()
     for fragment in sorted(fragments, key=key) if key else fragments:
         if not hasattr(fragment, "row_groups"):
             raise ValueError(
@@ -314,11 +322,14 @@ class Decoded(Lazy):
         super().__init__(shape, common_type(dtypes))
         # A temporary file is there as long as something refers to it.
         self._temporary = temporary
-        self._name, self._open, self._dtypes = name, frames, dtypes
+        self._name = name
+        self._open = frames
+        self._dtypes = dtypes
         self._frame = self._frames = None
 
     def _read(self, rows):
-        start, n_rows = rows.start, len(range(rows.start, rows.stop))
+        start = rows.start
+        n_rows = len(range(rows.start, rows.stop))
         if n_rows and (self._frames is None or start < self._first):
             self._first, self._frame, self._frames = 0, (), self._open()
         if isinstance(self._frame, np.ndarray) and rows.stop <= self._first + len(self._frame):
@@ -327,8 +338,10 @@ class Decoded(Lazy):
         while start < rows.stop:
             last = self._first + len(self._frame)
             if start < last:
-                first, into = start - self._first, out[start - rows.start : last - rows.start]
-                found, n = self._frame, len(self._frame)
+                first = start - self._first
+                into = out[start - rows.start : last - rows.start]
+                found = self._frame
+                n = len(self._frame)
                 if not isinstance(found, np.ndarray):
                     # What is asked for as a whole is put where it is asked for.
                     whole = into if len(into) == n else None
@@ -413,7 +426,8 @@ def _polars_parts(frame):
         run.remove_at_exit(temporary)
     if not parts.sources:
         # A file without rows has no row group.
-        shape, dtype = (0, width), common_type(dtypes)
+        shape = (0, width)
+        dtype = common_type(dtypes)
         empty = Source("a LazyFrame", shape, dtype, partial(np.empty, shape, dtype))
         parts = replace(parts, sources=(empty,))
     return parts

@@ -35,7 +35,8 @@ def spark_parts(frame):
             "session without Spark Connect; or write it to Parquet, and give the path"
         )
     form = frame.limit(0).toArrow()
-    dtypes, width = read_as(form.schema.names, form.schema.types), form.num_columns
+    dtypes = read_as(form.schema.names, form.schema.types)
+    width = form.num_columns
     dtype = common_type(dtypes)
     packed = frame.mapInArrow(partial(_packed, dtypes), "rows binary").rdd
     blocks = packed.mapPartitions(partial(_block, dtype, width))

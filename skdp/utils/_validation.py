@@ -296,7 +296,8 @@ def check_increasing(value, name, low, high, least=0.0):
         (first, last), _ = value, len(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be two numbers, got {value!r}") from None
-    first, last = check_within(first, name, low, high), check_within(last, name, low, high)
+    first = check_within(first, name, low, high)
+    last = check_within(last, name, low, high)
     if not (first < last and last - first >= least):
         raise ValueError(f"{name} must increase, by {least:g} at least, got {value!r}")
     return first, last

@@ -20,7 +20,9 @@ def warn_user(message, category=UserWarning, is_between=_is_between):
     is_between : callable
         Says of a module's name whether its calls stand between that line and skdp.
     """
-    frame, level = currentframe(), 1
+    frame = currentframe()
+    level = 1
     while frame.f_back is not None and is_between(frame.f_globals.get("__name__") or ""):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(message, category, stacklevel=level)

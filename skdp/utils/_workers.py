@@ -91,7 +91,8 @@ class JoblibWorkers:
     held = None
 
     def __init__(self, parts, borders, n_jobs, in_memory):
-        self._parts, self._borders = parts, borders
+        self._parts = parts
+        self._borders = borders
         backend, _ = get_active_backend(prefer="threads")
         self.threads = in_memory or getattr(backend, "supports_sharedmem", False)
         self._n_jobs = min(n_jobs, cpu_count()) if self.threads else n_jobs
