@@ -84,7 +84,7 @@ def make_encoder():
 def load_table():
     """Return X, y, X_test, y_test with rows of norm 1 at most, encoded by what is public."""
     folder = os.environ.get("SKDP_DATA")
-    # Bounds and categories are those of the form that people filled in: nothing is learnt.
+    # Bounds and categories are those of the form that people filled in: nothing is learned.
     if folder:
         table, y, table_test, y_test = read_adult(folder)
         encoder = make_encoder().fit(table)

@@ -3,7 +3,7 @@ Accuracy against epsilon, for each mechanism
 ============================================
 
 `DPLogisticRegression` can put its noise in three places: on the finished weights ("output"), on
-the objective before it is minimised ("objective"), or on every gradient on the way ("gradient").
+the objective before it is minimized ("objective"), or on every gradient on the way ("gradient").
 "auto", the default, chooses one of the last two from public quantities: the shape of the table,
 epsilon, delta and the norm of a row. Nothing else is set here.
 """

@@ -40,7 +40,7 @@ model = DPAdditiveClassifier(epsilon=1.0, delta=1e-5, accountant=accountant).fit
 # %%
 # **What to see:** all panels have one scale, and the most important column comes first. A person's
 # score is the sum of what the columns add. The curve of age rises up to about 50 and then falls, as
-# no straight line could. The grey shapes are the noisy numbers of rows: where they are low, the
+# no straight line could. The gray shapes are the noisy numbers of rows: where they are low, the
 # curve rests on little, and nothing should be read into it.
 
 display = AdditiveDisplay.from_estimator(model, max_terms=8)

@@ -29,7 +29,7 @@ X, y, _, _ = load_table()
 # What is searched
 # ----------------
 #
-# Each of five strengths of regularisation is fitted three times, to two of three folds. With the
+# Each of five strengths of regularization is fitted three times, to two of three folds. With the
 # last fit, to all rows, these are 16 fits for a total epsilon of 2. Folds depend on row numbers.
 
 strengths = np.geomspace(1e-4, 1, 5)
@@ -89,7 +89,7 @@ top.errorbar(strengths, scores, noise, fmt="o", color="C0", capsize=3, label="ca
 top.plot(strengths[best], scores[best], "D", color="C1", markersize=9, label="chosen")
 top.set(
     xscale="log",
-    xlabel="C (inverse strength of regularisation)",
+    xlabel="C (inverse strength of regularization)",
     ylabel="noisy accuracy",
     title="One release, ε = 2",
 )

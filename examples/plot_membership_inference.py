@@ -53,7 +53,7 @@ for name, result in found.items():
 # -----------
 #
 # The left axes are logarithmic. At their left end the attacker wrongly accuses hardly anybody, and
-# yet recognises several times as many members of the forest. The curve of the private model stays
+# yet recognizes several times as many members of the forest. The curve of the private model stays
 # near the line of guessing, inside the shaded region. No attack on it can leave this region, except
 # by chance because there are so few rows. The right axes show what privacy costs. They also show
 # that the forest, which makes no error on its members, is not better on others for that reason.

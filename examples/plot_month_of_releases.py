@@ -68,7 +68,7 @@ print(f"the second model has weights: {hasattr(model, 'coef_')}")
 print(f"hash of the last record: {accountant.verify()[:16]}…")
 
 # %%
-# **What to see:** above, the plain sum of the costs (grey) exceeds the budget in the second week,
+# **What to see:** above, the plain sum of the costs (gray) exceeds the budget in the second week,
 # while the cost by zCDP grows more and more slowly. On the last day the model costs more than what
 # is left, and is refused. Below, what each kind of release costs by itself and together.
 

@@ -41,9 +41,9 @@ model = DPLogisticRegression(0.9, delta=1e-5, accountant=accountant)
 with_bins = make_pipeline(bins, model).fit(X, y)
 
 accountant = PrivacyAccountant(1.0, 1e-5, dataset="straight")
-centre = DPMeanTransformer(0.1, bounds=bounds, accountant=accountant)
+center = DPMeanTransformer(0.1, bounds=bounds, accountant=accountant)
 model = DPLogisticRegression(0.9, delta=1e-5, data_norm=73.0, accountant=accountant)
-straight = make_pipeline(centre, model).fit(X, y)
+straight = make_pipeline(center, model).fit(X, y)
 
 # %%
 # **What to see:** bins are narrow where there are many rows. With bins the model follows the rise

@@ -60,7 +60,7 @@ for i in range(len(strategies)):
     left.plot(chosen[i], heights, "o")
     right.plot(accuracy[i], heights, "o")
 free = LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
-right.axvline(free, color="grey", linestyle="--", label="no privacy, C = 1")
+right.axvline(free, color="gray", linestyle="--", label="no privacy, C = 1")
 left.set_yticks(range(len(strategies)), [name.replace("_", " ") for name in strategies])
 left.set(xscale="log", xlim=(5e-5, 20), xlabel="chosen strength C", ylabel="strategy")
 right.set(xlabel="share of test rows predicted rightly")

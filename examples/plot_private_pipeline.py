@@ -3,7 +3,7 @@ A private pipeline from raw columns to a model
 ==============================================
 
 Raw columns have missing values, words and numbers of any size. The values that fill gaps, the bins
-and the categories are learnt from the rows. So each of these steps must be private, or the
+and the categories are learned from the rows. So each of these steps must be private, or the
 epsilon of the model at the end means nothing. Here all of them share one budget.
 
 Each row is a block of houses in California; the question is whether their median value is above
@@ -125,7 +125,7 @@ private = make_pipeline(
 # %%
 # `split_budget` shares one epsilon among the steps and sets their noise jointly. The first step
 # that runs charges the whole plan. The accountant then shows the cost of everything that the
-# pipeline has learnt.
+# pipeline has learned.
 
 accountant = PrivacyAccountant(epsilon=1.0, delta=1e-5)
 ready = split_budget(private, 1.0, 1e-5, accountant)

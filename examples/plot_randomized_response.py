@@ -1,5 +1,5 @@
 """
-Randomised response: true shares from untrue answers
+Randomized response: true shares from untrue answers
 ====================================================
 
 Each person answers truthfully with some probability and otherwise at random, before the answer
@@ -72,7 +72,7 @@ raw = np.array([np.mean(reports == category) for category in categories])
 truth = np.array([np.mean(answers == category) for category in categories])
 
 # %%
-# **What to see:** the reports (grey) say that all answers are about equally common; the
+# **What to see:** the reports (gray) say that all answers are about equally common; the
 # estimates (blue, with intervals of 95 %) are where the true shares (orange) are.
 
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
@@ -93,6 +93,6 @@ ax.plot(
 ax.axvline(0, color="k", linewidth=0.8)
 ax.set_yticks(rows, categories)
 ax.invert_yaxis()
-ax.set(xlabel="share of all rows, %", title=f"Randomised response, ε = {epsilon:g}")
+ax.set(xlabel="share of all rows, %", title=f"Randomized response, ε = {epsilon:g}")
 ax.legend()
 plt.show()

@@ -40,7 +40,7 @@ print(f"{len(y):,} rows of {X.shape[1]} columns to learn from, {len(y_test):,} t
 accountant = PrivacyAccountant(epsilon=3.0, delta=1e-6)
 model = DPAdditiveClassifier(epsilon=1.0, delta=1e-6, **schema, accountant=accountant).fit(X, y)
 print("Promised: whoever sees the model learns little about any one row.")
-print(f"  epsilon = {model.privacy_.epsilon:g}: to recognise more than 14 % of the members, an")
+print(f"  epsilon = {model.privacy_.epsilon:g}: to recognize more than 14 % of the members, an")
 print("  attacker must wrongly accuse more than 5 % of the others")
 
 # Beside it a model without privacy, on the same rows: this front learns nothing from the data.

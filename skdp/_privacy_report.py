@@ -205,7 +205,7 @@ class PrivacyReport(FrozenValue):
             yield from (total.section() for total in self.totals)
         yield from (statement.section() for statement in self.statements)
         if self.without_statement:
-            words = "says nothing of its privacy: what it learnt from rows is not covered."
+            words = "says nothing of its privacy: what it learned from rows is not covered."
             notes = tuple(f"{part} {words}" for part in self.without_statement)
             yield Section("Not private, as far as is known", notes=notes)
         for budget in self.budgets:
@@ -353,7 +353,7 @@ class _Found:
             raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
         elif not parts or _wrapped(source):
             # A search without a statement looked at scores of the same rows to choose its best
-            # part, and other wrappers may have learnt from them, too.
+            # part, and other wrappers may have learned from them, too.
             self.without_statement.append(name)
         self._add_ledger(parameters.get("accountant"))
         # The plan of the outermost container is that of all steps within it.

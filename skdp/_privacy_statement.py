@@ -62,7 +62,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     trust_model : str
         Who sees what.
     neighbors : str
-        What differs between two neighbouring data sets, in words.
+        What differs between two neighboring data sets, in words.
     dataset : str
         The ledger's name of the data set, empty without an accountant.
     noise_multiplier : float or None

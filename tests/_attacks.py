@@ -1,6 +1,6 @@
 """Attacks on released floats, and what they certify.
 
-An attack looks at outputs for two neighbouring data sets, picks on one half of them an event that
+An attack looks at outputs for two neighboring data sets, picks on one half of them an event that
 tells the two apart, and bounds on the other half, with exact binomial (Clopper-Pearson) limits,
 the epsilon that any mechanism with these outputs must have. The attacks look only at what an
 output's bits say beyond its magnitude:
@@ -13,7 +13,7 @@ output's bits say beyond its magnitude:
   holds all outputs, with a table of likelihood ratios;
 - learned: a decision tree over all of these bits.
 
-For an estimator, fit it often on two neighbouring data sets and pass a row of public floats for
+For an estimator, fit it often on two neighboring data sets and pass a row of public floats for
 each fit.
 """
 
@@ -77,9 +77,9 @@ def in_textbook_support(x, loc, scale):
     logarithm is the C library's, as in the sampler.
     """
     x = np.asarray(x, dtype=np.float64)
-    centre = np.exp(-np.abs(x - loc) / scale)
+    center = np.exp(-np.abs(x - loc) / scale)
     found = np.zeros(x.shape, dtype=bool)
-    nearest = np.rint(centre * 2.0**53)
+    nearest = np.rint(center * 2.0**53)
     for offset in range(-6, 7):
         u = (nearest + offset) * 2.0**-53
         valid = (u > 0) & (u <= 1)
@@ -157,7 +157,7 @@ def attack_floats(first, second, *, values=None, scale=1.0, delta=0.0, confidenc
     Parameters
     ----------
     first, second : array-like of shape (n,)
-        Outputs for two neighbouring data sets.
+        Outputs for two neighboring data sets.
     values : tuple of two floats, default=None
         The values before noise, known to the attacker; None leaves out the support attack.
     scale : float, default=1.0
@@ -196,7 +196,7 @@ def certified_epsilon(first, second, *, delta=0.0, confidence=0.999):
     Parameters
     ----------
     first, second : array-like of shape (n,) or (n, n_floats)
-        Outputs for two neighbouring data sets, a row for each run.
+        Outputs for two neighboring data sets, a row for each run.
     delta : float, default=0.0
     confidence : float, default=0.999
         Of the result.
@@ -217,7 +217,7 @@ def attack_choices(first, second, *, delta=0.0, confidence=0.999):
     Parameters
     ----------
     first, second : array-like of int, shape (n,)
-        Outputs for two neighbouring data sets.
+        Outputs for two neighboring data sets.
     delta : float, default=0.0
     confidence : float, default=0.999
 

@@ -11,11 +11,11 @@ from skdp._data._parts import Rows, most_additions, read_block, sum_over
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp._losses._classes import (
-    BinaryHuberisedHingeLoss,
+    BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
     ClassWeightedLoss,
     ModifiedHuberLoss,
-    MulticlassHuberisedHingeLoss,
+    MulticlassHuberizedHingeLoss,
     MultinomialLogisticLoss,
     OneVersusRestLoss,
     SquaredHingeLoss,
@@ -41,7 +41,7 @@ from skdp.noise._source import Stream
 from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins, spaced_bins
-from skdp.stats._moments import _centred_sums
+from skdp.stats._moments import _centered_sums
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._ranks import CELLS, CODE_BITS
 from skdp.stats._refinement import REFINEMENT_FRACTION
@@ -70,7 +70,7 @@ __all__ = [
     "NO_BOUNDS",
     "REFINEMENT_FRACTION",
     "STYLE",
-    "BinaryHuberisedHingeLoss",
+    "BinaryHuberizedHingeLoss",
     "BinaryLogisticLoss",
     "BinaryTask",
     "BoundedRows",
@@ -89,7 +89,7 @@ __all__ = [
     "LaplaceNoise",
     "MechanismPlan",
     "ModifiedHuberLoss",
-    "MulticlassHuberisedHingeLoss",
+    "MulticlassHuberizedHingeLoss",
     "MultinomialLogisticLoss",
     "MultinomialTask",
     "NumberTask",
@@ -105,7 +105,7 @@ __all__ = [
     "Term",
     "TreePlan",
     "_add_bins",
-    "_centred_sums",
+    "_centered_sums",
     "_plan",
     "_second_moment",
     "_value_counts",

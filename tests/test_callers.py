@@ -1288,7 +1288,7 @@ def test_steps_of_a_plan_follow_the_rule_of_their_ledger():
 
 
 def test_what_a_warning_says_is_not_computed_from_rows():
-    """Neighbouring tables, of any values, get the same words."""
+    """Neighboring tables, of any values, get the same words."""
     texts = set()
     for rows, labels in ((X, y), (np.zeros_like(X), 1 - y), (1e6 * X, np.roll(y, 1))):
         model = CalibratedClassifierCV(classifier(budget()), cv=FOLDS)

@@ -1,7 +1,7 @@
 """The person as the unit: every estimator and statistic that takes `groups`, by brute force.
 
 A call is added by one line of `CALLS`: with declared bounds, and no intercept where one would be
-centred by a release of its own, so that the first release is a function of the table alone.
+centered by a release of its own, so that the first release is a function of the table alone.
 """
 
 import math
@@ -105,7 +105,7 @@ CALLS = {
     "vectorizer, bounds": DPTableVectorizer(delta=0.0, categories={}),
     "logistic, output": DPLogisticRegression(mechanism="output", C=0.1),
     "logistic, pure": DPLogisticRegression(mechanism="output", C=0.1, delta=0.0),
-    "logistic, centre": DPLogisticRegression(mechanism="gradient"),
+    "logistic, center": DPLogisticRegression(mechanism="gradient"),
     "logistic, gradient": DPLogisticRegression(mechanism="gradient", **NO_INTERCEPT),
     "poisson": DPPoissonRegressor(target_bounds=(0.0, 1.0), mechanism="output", **NO_INTERCEPT),
     "ridge": DPRidge(target_bounds=(0.0, 1.0), mechanism="sufficient_statistics"),
@@ -146,7 +146,7 @@ SAMPLED = {
 OBJECTIVE = {"objective": DPLogisticRegression(mechanism="objective")}
 REFUSED = {
     "standard errors": DPLogisticRegression(standard_errors="total"),
-    "randomised response": RandomizedResponseTransformer(categories=[-1.0, 1.0]),
+    "randomized response": RandomizedResponseTransformer(categories=[-1.0, 1.0]),
 }
 # The rest is slow.
 FAST = {

@@ -74,7 +74,7 @@ def test_what_is_planned_is_charged_and_stated(estimator, relation):
 
     model.fit(X, y)
     if hasattr(model, "partial_fit"):
-        # Of released weights that it goes on from the centre is known.
+        # Of released weights that it goes on from the center is known.
         classes = {"classes": np.unique(y)} if is_classifier(model) else {}
         clone(model).partial_fit(X, y, **classes)
     for spend in accountant.charges:

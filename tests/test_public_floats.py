@@ -11,7 +11,7 @@ FITS = 1500
 N_ROWS = 64
 
 
-def neighbouring_tables():
+def neighboring_tables():
     """Two tables of which one row differs; both hold sums that are no multiples of the grid."""
     X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N_ROWS, 2))
     other = X.copy()
@@ -47,7 +47,7 @@ NAMES = {DPStandardScaler: ("mean_", "var_"), DPLogisticRegression: ("coef_", "i
 def test_attacks_certify_nothing_above_the_claim(estimator):
     # Each certificate is wrong with a probability of at most 1e-3 if the claim is attained, which
     # it is far from being.
-    first, second = (published(estimator, X) for X in neighbouring_tables())
+    first, second = (published(estimator, X) for X in neighboring_tables())
     assert certified_epsilon(first, second, delta=estimator.delta) <= estimator.epsilon
 
 

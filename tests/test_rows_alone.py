@@ -18,7 +18,7 @@ from tests._private import (
     BoundedRows,
     Cells,
     ClippedSums,
-    MulticlassHuberisedHingeLoss,
+    MulticlassHuberizedHingeLoss,
     MultinomialLogisticLoss,
     MultinomialTask,
     read_persons,
@@ -209,7 +209,7 @@ PARTS_OF_FITS = {
     "residuals, l1": clipped_residuals(BinaryLogisticLoss(), "l1"),
     "residuals of classes": clipped_residuals(MultinomialLogisticLoss(11)),
     "residuals of classes, l1": clipped_residuals(MultinomialLogisticLoss(11), "l1"),
-    "residuals of hinges": clipped_residuals(MulticlassHuberisedHingeLoss(11, 0.1)),
+    "residuals of hinges": clipped_residuals(MulticlassHuberizedHingeLoss(11, 0.1)),
     "residuals of cells": residuals_of_cells,
     "cells": cells,
 }

@@ -698,7 +698,7 @@ def test_words_are_read_as_in_memory(number, table, tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_folds_and_pipelines_of_words_never_materialise(table, tmp_path, monkeypatch):
+def test_folds_and_pipelines_of_words_never_materialize(table, tmp_path, monkeypatch):
     y, frame = table[1], words(gaps=False)
     columns = ColumnTransformer(
         [
@@ -1127,7 +1127,7 @@ def test_rows_of_other_columns_are_not_predicted(table, folder):
         clone(model).predict(folder)
 
 
-def test_pipelines_never_materialise(table, folder, monkeypatch):
+def test_pipelines_never_materialize(table, folder, monkeypatch):
     X, y, _ = table
     scaler, other = clone(SCALER), DPStandardScaler(bounds=(0, 2), random_state=0)
     both = make_union(scaler, other)

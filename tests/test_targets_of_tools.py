@@ -51,7 +51,7 @@ def scaled_targets(raw):
     ).fit(X, target)
 
 
-def centred(v):
+def centered(v):
     return v - v.mean()
 
 
@@ -64,7 +64,7 @@ def halved(v):
 
 
 doubled.__skdp_kind__ = halved.__skdp_kind__ = "stateless"
-BEHIND = {"func": centred, "inverse_func": np.copy, "check_inverse": False}
+BEHIND = {"func": centered, "inverse_func": np.copy, "check_inverse": False}
 SEEN = "the label of one row can be seen"
 WARNED = {
     "one against the rest": (labels(OneVsRestClassifier, TWO), SEEN),
@@ -80,8 +80,8 @@ WARNED = {
     ),
     "chain": (labels(ClassifierChain, TWO), SEEN),
     "chain, constant": (labels(ClassifierChain, CONSTANT), SEEN),
-    "a mean of targets": (targets(func=centred, inverse_func=np.copy), "func or inverse_func"),
-    "an unknown inverse": (targets(func=np.tanh, inverse_func=centred), "func or inverse_func"),
+    "a mean of targets": (targets(func=centered, inverse_func=np.copy), "func or inverse_func"),
+    "an unknown inverse": (targets(func=np.tanh, inverse_func=centered), "func or inverse_func"),
     "a mean of targets in a pipeline": (
         lambda a: make_pipeline(scaler(a), TransformedTargetRegressor(regressor(a), **BEHIND)).fit(
             X, target
@@ -113,7 +113,7 @@ PRIVATE = {
 
 
 @pytest.mark.parametrize("name", WARNED)
-def test_what_is_learnt_from_targets_is_named_before_the_charge(name):
+def test_what_is_learned_from_targets_is_named_before_the_charge(name):
     fit, words = WARNED[name]
     for rule in ("warn", "raise"):
         accountant = PrivacyAccountant(10.0, 1e-2, ledger="memory://", on_raw_data=rule)

@@ -185,7 +185,7 @@ def test_a_crash_after_the_charge_leaves_it_charged(table, path, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skdp.linear_model._output_perturbation.minimise", interrupted)
+    monkeypatch.setattr("skdp.linear_model._output_perturbation.minimize", interrupted)
     model = DPLogisticRegression(epsilon=0.5, delta=1e-6, mechanism="output", accountant=accountant)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*table)

@@ -8,7 +8,7 @@ bounds and categories found privately). ``peers`` adds today's private bins with
 linear models on columns scaled by public bounds, and DP-EBM at its defaults and with 3000 rounds
 (3 fits) where interpret-core can be imported; see ``private_bins.py``.
 
-Everything is learnt in one fit and one budget: epsilon in the table, delta = 1e-5 (0 in "pure"),
+Everything is learned in one fit and one budget: epsilon in the table, delta = 1e-5 (0 in "pure"),
 add/remove. Bounds and categories are those of the published descriptions (``_tables.py``), but in
 "undeclared". Adult by its official split; of kdd a tenth is held out, of the others a quarter.
 Constants of the models were chosen on the training rows of Adult alone. Means of `fits` (10) fits

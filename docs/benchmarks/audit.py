@@ -25,7 +25,7 @@ DELTA = 1e-5
 
 
 def models():
-    """One table: what each model leaks, without and with the defence of noise."""
+    """One table: what each model leaks, without and with the defense of noise."""
     for name in ("adult", "credit_default"):
         X, y, *_ = load(name, bins=True)
         rows = np.random.default_rng(0).permutation(len(X))[:4000]

@@ -8,7 +8,7 @@ rows of ten numbers, whose label is the sign of a product of two, wrong in a ten
 The prototype is a network with one hidden layer, trained by Poisson-sampled batches with the
 accounting of `DPSGDClassifier`: rows' gradients of both layers are clipped together by their
 ghost norms, products of the norms of activations and errors, and noise is Gaussian (NumPy's:
-this is no implementation to be used). It is favoured: on each table and at each epsilon its
+this is no implementation to be used). It is favored: on each table and at each epsilon its
 settings are those of a grid that are best *on the test rows*, then averaged over `fits` (3) fits.
 `DPSGDClassifier` is at its defaults. Both are fitted on the columns as they are and on public
 bins of the numbers.

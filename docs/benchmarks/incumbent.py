@@ -4,7 +4,7 @@ Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part or
 
 A part is "numbers", "clusters" or the name of a table; all of them without one. A model is one of
 diffprivlib's names for two classes; all of them without one. "runs" is a file whose name ends in
-".jsonl": each fit of centres and classes is written to it, and what it holds is not fitted again.
+".jsonl": each fit of centers and classes is written to it, and what it holds is not fitted again.
 
 PEER is the Python of an environment with diffprivlib and scikit-learn 1.7.2, which both accept:
 
@@ -192,7 +192,7 @@ def peer_numbers(n_releases):
     }
     for name, mechanism in made.items():
         value = 5 if name.startswith("Geometric") or "Discrete" in name else 5.0
-        errors = [mechanism.randomise(value) - value for _ in range(10 * n_releases)]
+        errors = [mechanism.randomize(value) - value for _ in range(10 * n_releases)]
         found[name] = root_mean_square(errors)
     return found
 

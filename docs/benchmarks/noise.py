@@ -76,8 +76,8 @@ def integer_path():
 def plain_numpy():
     rng = np.random.default_rng()
     return [
-        ("numpy laplace (floats: no defence)", rate(lambda n: rng.laplace(0, SCALE, n), 10**6)),
-        ("numpy normal (floats: no defence)", rate(lambda n: rng.normal(0, SCALE, n), 10**6)),
+        ("numpy laplace (floats: no defense)", rate(lambda n: rng.laplace(0, SCALE, n), 10**6)),
+        ("numpy normal (floats: no defense)", rate(lambda n: rng.normal(0, SCALE, n), 10**6)),
     ]
 
 
@@ -102,7 +102,7 @@ def diffprivlib():
     geometric = Geometric(epsilon=1.0, sensitivity=1)
 
     def repeat(mechanism):
-        return lambda n: [mechanism.randomise(0) for _ in range(n)]
+        return lambda n: [mechanism.randomize(0) for _ in range(n)]
 
     return [
         ("diffprivlib geometric", rate(repeat(geometric), 3000)),

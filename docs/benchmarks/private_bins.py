@@ -4,7 +4,7 @@ Usage: SKDP_DATA=folder python docs/benchmarks/private_bins.py [fits] [table ...
 
 Raw tables: numbers as they are, categories as strings; bounds and categories are those of the
 published descriptions (``_tables.py``), Adult by its official split, the others by a fixed one.
-Everything is learnt privately in one total budget, epsilon = 1 and delta = 1e-5 under add/remove.
+Everything is learned privately in one total budget, epsilon = 1 and delta = 1e-5 under add/remove.
 Bins get BINS_EPSILON of it and no delta, the model the rest; a ledger with that limit pays both,
 which is checked. All else is at its default. Means of `fits` (10) fits with standard errors, and
 the median processor time of a fit; set OPENBLAS_NUM_THREADS=1 for it.

@@ -1,4 +1,4 @@
-"""Private histograms, quantiles, bounds and standardisation against numpy and scikit-learn.
+"""Private histograms, quantiles, bounds and standardization against numpy and scikit-learn.
 
 Usage: python docs/benchmarks/private_statistics.py [rows]
 

@@ -4,8 +4,8 @@ Usage: SKDP_DATA=folder python docs/benchmarks/several_classes.py [draws] [digit
 
 The share of what weights explain by chance (`overlap`, docs/additive_models.md, section 8a) decides
 how much of them is kept. One fit with all weights gives the scores at every share: those of the
-centre, and so much of what the weights add. Accuracy on training rows that were held out, means of
-`draws` (4) fits, delta = 1e-5: at shares of 1/2, 0.1 and 0.06, with all weights, and of the centre.
+center, and so much of what the weights add. Accuracy on training rows that were held out, means of
+`draws` (4) fits, delta = 1e-5: at shares of 1/2, 0.1 and 0.06, with all weights, and of the center.
 """
 
 import sys
@@ -45,7 +45,7 @@ def tables():
 
 
 def accuracies(model, train, held_out):
-    """Return the accuracy at each share, and that of the centre."""
+    """Return the accuracy at each share, and that of the center."""
     known = {}
     kept, begin = Check.kept, MultinomialTask.begin
 
@@ -56,24 +56,24 @@ def accuracies(model, train, held_out):
         ]
         return 1.0
 
-    def begun(self, centre):
-        known["centre"] = begin(self, centre)
-        return known["centre"]
+    def begun(self, center):
+        known["center"] = begin(self, center)
+        return known["center"]
 
     Check.kept, MultinomialTask.begin = all_kept, begun
     try:
         scores = model.fit(*train).decision_function(held_out[0])
     finally:
         Check.kept, MultinomialTask.begin = kept, begin
-    centre = known["centre"]
-    each = [centre + share * (scores - centre) for share in (*known["kept"], 0.0)]
+    center = known["center"]
+    each = [center + share * (scores - center) for share in (*known["kept"], 0.0)]
     return [np.mean(model.classes_[one.argmax(axis=1)] == held_out[1]) for one in each]
 
 
 def main():
     draws = next((int(word) for word in sys.argv[1:] if word.isdigit()), 4)
     names = [word for word in sys.argv[1:] if not word.isdigit()]
-    print("table, epsilon                  1/2     .1    .06    all centre")
+    print("table, epsilon                  1/2     .1    .06    all center")
     for name, epsilons, train, held_out, declared in tables():
         if names and name.split(",")[0] not in names:
             continue

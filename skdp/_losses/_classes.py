@@ -89,8 +89,8 @@ class MultinomialLogisticLoss(LossOfClasses):
 
 
 @dataclass(frozen=True)
-class BinaryHuberisedHingeLoss(LossOfLabels, BoundedLoss):
-    r"""Huberised hinge of a margin z (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.2).
+class BinaryHuberizedHingeLoss(LossOfLabels, BoundedLoss):
+    r"""Huberized hinge of a margin z (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.2).
 
     It is 0 for :math:`z > 1 + h`, :math:`1 - z` for :math:`z < 1 - h` and
     :math:`(1 + h - z)^2 / (4h)` between them; z is the score s for y = 1 and -s for y = 0.
@@ -132,13 +132,13 @@ class BinaryHuberisedHingeLoss(LossOfLabels, BoundedLoss):
 
 
 @dataclass(frozen=True)
-class MulticlassHuberisedHingeLoss(LossOfClasses):
-    r"""Huberised form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
+class MulticlassHuberizedHingeLoss(LossOfClasses):
+    r"""Huberized form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
 
     With :math:`m_j = s_j + 1` for j other than y and :math:`m_y = s_y` it is
     :math:`\max_p \langle p, m \rangle - s_y + \tfrac h2 (1 - \|p\|^2)` over the probability
     vectors p, so between their hinge, :math:`\max_j m_j - s_y`, and that plus h / 2; for two
-    classes it is the binary loss of :math:`z = s_y - s_j`. The maximiser p is the projection of
+    classes it is the binary loss of :math:`z = s_y - s_j`. The maximizer p is the projection of
     m / h on the simplex, and the residual :math:`p - e_y` has norm at most :math:`\sqrt 2`. A
     projection moves no further than its argument: the curvature is at most 1 / h.
 
@@ -178,7 +178,7 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         return project_on_simplex(self._with_margin(scores, y) / self.h) > 0.0
 
     def curvature_product(self, curvature, direction):
-        """Apply a projection's derivative, centring over the classes that have a part in p."""
+        """Apply a projection's derivative, centering over the classes that have a part in p."""
         mean = np.sum(direction * curvature, axis=1) / np.sum(curvature, axis=1)
         return curvature * (direction - mean[:, None]) / self.h
 

@@ -45,7 +45,7 @@ class ClippedPoissonLoss(BoundedLoss):
     For targets y in [0, G] the slope of :math:`e^s - y s` is at least -G; it is clipped to G
     above. A clipped slope still grows with s, so it is the slope of a convex loss: the deviance
     where :math:`e^s \le y + G`, and its tangent beyond (Song, Thakkar and Thakurta 2021, on
-    clipping in generalised linear models).
+    clipping in generalized linear models).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 r"""What "auto" stands for: settings of a run from public quantities alone.
 
 The rule is written down in ``docs/dp_sgd.md``, section 2. It balances the noise of a whole run,
-which acts like that of one release of the mean gradient, against regularisation, and takes as
+which acts like that of one release of the mean gradient, against regularization, and takes as
 many steps as the condition number asks for.
 """
 
@@ -22,7 +22,7 @@ FEWEST_STEPS_TO_SAVE_TIME = 25
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
 # Of the bound on it, at the end of a run: rows whose gradient is clipped have none.
 USUAL_CURVATURE = 0.25
-# The constant feature need not be quicker: it starts at the centre.
+# The constant feature need not be quicker: it starts at the center.
 LARGEST_CONDITION_OF_CONSTANT = 2500.0
 # How many values of X a run may read: a few seconds' worth.
 READ_VALUES = 2e9
@@ -65,7 +65,7 @@ class Task(FrozenValue):
     spread_from : {"residuals", "curvature", None}, default=None
         How a check finds the spread of rows along weights; see `LinearCheck`.
     least_kept : float, default=0.0
-        What is kept of the weights in any case; if it is positive, weights that start at no centre
+        What is kept of the weights in any case; if it is positive, weights that start at no center
         are not checked.
     """
 
@@ -128,7 +128,7 @@ class Problem(FrozenValue):
     guarantee : Guarantee
     constant : float, default=0.0
         The constant feature, where steps are to be enough for it under a large penalty too.
-    centre_deviation : float, default=inf
+    center_deviation : float, default=inf
         The standard deviation of the score at which the constant feature's weights start.
     """
 
@@ -138,7 +138,7 @@ class Problem(FrozenValue):
     norm: float
     guarantee: Guarantee
     constant: float = 0.0
-    centre_deviation: float = math.inf
+    center_deviation: float = math.inf
 
     # It decides the law of the noise and what is clipped.
     @property
@@ -168,8 +168,8 @@ class Problem(FrozenValue):
     def condition(self, alpha, tie):
         """Return the condition number under a penalty; the constant feature has the tie."""
         largest = self.curvature + alpha
-        unpenalised = tie + USUAL_CURVATURE * self.task.curvature * self.constant**2
-        of_constant = largest / unpenalised if self.constant else 0.0
+        unpenalized = tie + USUAL_CURVATURE * self.task.curvature * self.constant**2
+        of_constant = largest / unpenalized if self.constant else 0.0
         return max(largest / alpha, min(of_constant, LARGEST_CONDITION_OF_CONSTANT))
 
 
@@ -234,9 +234,9 @@ def _tie(problem, given, strength, noise):
     A start of variance s² in the score and gradients of variance t² are best together where it is
     t² over s² and the curvature.
     """
-    if given.tie is not None or problem.centre_deviation == math.inf:
+    if given.tie is not None or problem.center_deviation == math.inf:
         return given.tie or 0.0
-    return min(strength, (noise / problem.centre_deviation) ** 2 / problem.task.curvature)
+    return min(strength, (noise / problem.center_deviation) ** 2 / problem.task.curvature)
 
 
 def _clip(problem):

@@ -165,7 +165,7 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
 
 @dataclass(frozen=True)
 class Update(FrozenValue):
-    r"""How weights move: an optimiser with its learning rates, an average and a projection.
+    r"""How weights move: an optimizer with its learning rates, an average and a projection.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _UP = 1.0 + 2.0**-52
 
 @lru_cache(maxsize=64)
 def _binomial_losses(epsilon0: float, count: int):
-    """(losses, probabilities, mass left out) of `count` randomised responses, or None if the
+    """(losses, probabilities, mass left out) of `count` randomized responses, or None if the
     20 standard deviations that matter are too many terms."""
     if count > 2**53 or epsilon0 > 1e15:
         return None
@@ -27,7 +27,7 @@ def _binomial_losses(epsilon0: float, count: int):
     if last - first > _MAX_TERMS:
         return None
     i = np.arange(first, last + 1, dtype=float)
-    # Logarithms of the probabilities over the largest one, each from its neighbour's.
+    # Logarithms of the probabilities over the largest one, each from its neighbor's.
     ratios = np.log((count - i[:-1]) / i[1:]) - epsilon0
     mode = int(np.searchsorted(-ratios, 0.0))
     ratios[:mode] *= -1.0

@@ -330,7 +330,7 @@ def get_delta(
     epsilon : float
         At which delta is wanted, at least 0.
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        What neighbouring tables are.
+        What neighboring tables are.
     method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
         As in `epsilon`.
     tolerance : float, default=1e-4
@@ -454,7 +454,7 @@ def trade_off(
     alpha : float
         The false-positive rate, in [0, 1].
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        What neighbouring tables are.
+        What neighboring tables are.
     method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
         As in `epsilon`.
     tolerance : float, default=1e-4

@@ -282,7 +282,7 @@ class AdditiveFilter(_Summed, _PricedAtCap):
         """Return True if a total is within the limit, by a quicker bound where that suffices."""
         if self.config.composition == "zcdp" and 0.0 < limit[1] < 1.0 and not total.delta:
             # rho + 2 sqrt(rho ln(1 / delta)), Bun and Steinke 2016, Proposition 1.3. The tighter
-            # conversion of `spent` minimises over orders, which takes a third of a charge's time.
+            # conversion of `spent` minimizes over orders, which takes a third of a charge's time.
             rho = _ceil(total.cost)
             quick_epsilon = rho + 2.0 * math.sqrt(-rho * math.log(limit[1]))
             if quick_epsilon * (1.0 + 1e-12) <= limit[0]:

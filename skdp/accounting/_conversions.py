@@ -133,7 +133,7 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     """Return epsilon at delta of rho_delta-approximate rho-zCDP.
 
-    The RDP conversion with divergence rho * order, minimised over real orders (Canonne,
+    The RDP conversion with divergence rho * order, minimized over real orders (Canonne,
     Kamath and Steinke 2020).
 
     Parameters
@@ -196,8 +196,8 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     if not rho < math.inf:
         return 1.0
 
-    centre = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
-    ends = centre * 1e-3, centre * 1e3 + 1.0
+    center = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
+    ends = center * 1e-3, center * 1e3 + 1.0
     converted = minimum_over_orders(lambda a: converted_delta(rho * a, a, epsilon), *ends)
     return min(1.0, (rho_delta + (1.0 - rho_delta) * converted) * (1.0 + _ROUND_OFF))
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import ndtri_exp
 
-from skdp.accounting._pairs import LossPair, discretise, log_moments
+from skdp.accounting._pairs import LossPair, discretize, log_moments
 from skdp.utils import _rounding as rounding
 
 UP = 1.0 + 1e-13
@@ -23,7 +23,7 @@ def squared(x: float) -> float:
 def pure_rho(epsilon: float) -> float:
     """rho of an epsilon-DP release: epsilon tanh(epsilon / 2), at most epsilon^2 / 2.
 
-    It is the Renyi divergence of randomised response at order 1, which is where the
+    It is the Renyi divergence of randomized response at order 1, which is where the
     divergence over the order is largest (Harrison and Manurangsi 2025).
     """
     if epsilon == 0.0 or epsilon == math.inf:
@@ -46,7 +46,7 @@ def pure_mu(epsilon: float) -> float:
 
 
 def response_renyi(epsilon, order, num_categories=2):
-    """Randomised response (Mironov 2017, table II), k-ary."""
+    """Randomized response (Mironov 2017, table II), k-ary."""
     rest = num_categories - 1.0
     top = -math.log1p(rest * math.exp(-epsilon))
     terms = [
@@ -101,7 +101,7 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
         losses = pair.losses
         if pair.tails is not None:
             low, high = min(pair.low, *losses, pair.high), max(pair.high, *losses, pair.low)
-            grid = discretise(pair, (high - low) / _CELLS, low, high)
+            grid = discretize(pair, (high - low) / _CELLS, low, high)
             mass = grid.mass
             losses = grid.losses
         tables.append((np.log(mass[mass > 0.0]), losses[mass > 0.0]))

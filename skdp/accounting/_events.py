@@ -229,7 +229,7 @@ class DiscreteLaplace(_Listed):
 
 @dataclass(frozen=True)
 class RandomizedResponse(_Listed):
-    """K-ary randomised response: each row tells the truth with a certain probability.
+    """K-ary randomized response: each row tells the truth with a certain probability.
 
     The true one of `num_categories` categories is reported with probability
     e^epsilon / (num_categories - 1 + e^epsilon), each other one equally often.
@@ -357,7 +357,7 @@ class NonPrivate(_Listed):
 class PoissonSampled(_Listed):
     """`event` run on a sample that holds each record independently with `sampling_rate`.
 
-    `event` is one additive-noise, pure, approximate-DP, randomised-response or
+    `event` is one additive-noise, pure, approximate-DP, randomized-response or
     exponential-mechanism event, or a composition of Gaussians alone or of pure events alone.
     The noise of additive mechanisms is relative to the contribution of one record: under
     replace-one the inner release moves by two of them. Other inner events must hold for one

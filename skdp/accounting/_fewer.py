@@ -10,7 +10,7 @@ from dataclasses import replace
 from skdp.accounting import _events as ev
 
 MAX_DISTINCT = 200
-# Logarithms of the ratio of neighbouring values, from the finest on.
+# Logarithms of the ratio of neighboring values, from the finest on.
 _LOG_RATIOS = [2.0**n for n in range(-20, 3)]
 _SLACK = 1e-12
 _STATED = (ev.Laplace, ev.PureDP, ev.RandomizedResponse, ev.ExponentialMechanism)

@@ -106,7 +106,7 @@ def _atoms(losses, p, q, p_inf=0.0, q_inf=0.0, spacing=None):
 
 
 def response(epsilon, num_categories=2, delta=0.0):
-    """Randomised response; with delta the four-point pair (Kairouz, Oh and Viswanath 2015)."""
+    """Randomized response; with delta the four-point pair (Kairouz, Oh and Viswanath 2015)."""
     if epsilon == 0.0:
         return _atoms([0.0], [1.0 - delta], [1.0 - delta], delta, delta)
     others = (num_categories - 1.0) * math.exp(-epsilon)
@@ -205,7 +205,7 @@ def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
     return low, max(low, high)
 
 
-def discretise(pair: LossPair, step: float, low: float, high: float) -> GridLoss:
+def discretize(pair: LossPair, step: float, low: float, high: float) -> GridLoss:
     """The tightest pessimistic distribution on the grid of `step`, losses kept in [low, high].
 
     The mass of each cell [g, g + step] is split between its ends so that both P and Q keep

@@ -9,7 +9,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from skdp.accounting import _events as ev
 from skdp.accounting._advanced import total_delta
 from skdp.accounting._laws import privacy_of
-from skdp.accounting._pairs import GridLoss, discretise, loss_range
+from skdp.accounting._pairs import GridLoss, discretize, loss_range
 from skdp.utils._rounding import sum_up
 from skdp.utils._values import FrozenValue
 
@@ -114,7 +114,7 @@ def _coarse_parts(direction, delta):
         low, high = loss_range(pair, mass)
         # Losses that are all beyond the ladder of `loss_range` leave no width.
         step = max(high - low, 1e-12 * abs(high), 1e-300) / _COARSE_CELLS
-        result.append(_Part(pair, count, low, high, discretise(pair, step, low, high)))
+        result.append(_Part(pair, count, low, high, discretize(pair, step, low, high)))
     return result
 
 
@@ -233,7 +233,7 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     """
     low, high, log_tail = _window(parts, tilt, epsilon, delta)
     step = _step(parts, order - 1.0, epsilon, tolerance, high - low)
-    grids = [discretise(part.pair, step, part.low, part.high) for part in parts]
+    grids = [discretize(part.pair, step, part.low, part.high) for part in parts]
     # The grid reaches below the least loss by up to one step a release, mostly far less.
     total = sum(part.count for part in parts)
     start = math.floor(low / step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
@@ -291,7 +291,7 @@ def _compose_directly(parts, step, delta):
     cells = 0
     products = 0
     for part in parts:
-        grid = discretise(part.pair, step, *loss_range(part.pair, share))
+        grid = discretize(part.pair, step, *loss_range(part.pair, share))
         count = part.count
         releases = 1
         while count:
@@ -330,7 +330,7 @@ def _sum_of(one: GridLoss, two: GridLoss, share: float) -> GridLoss:
 
 
 def _tilted(grid, tilt):
-    """Masses tilted by e^(tilt L), normalised, and the logarithm of what they summed to."""
+    """Masses tilted by e^(tilt L), normalized, and the logarithm of what they summed to."""
     if tilt == 0.0:
         return grid.mass, 0.0
     kept = np.flatnonzero(grid.mass)

@@ -24,7 +24,7 @@ from skdp.utils._rounding import sum_up
 
 
 def rdp_epsilon(parts, delta, relation):
-    """epsilon by RDP, minimised over real orders, at what the events' own deltas leave."""
+    """epsilon by RDP, minimized over real orders, at what the events' own deltas leave."""
     deltas = [privacy_of(part, relation).delta for part in parts]
     spare = _advanced.remaining_delta(deltas, parts.values(), delta)
     if spare <= 0.0:
@@ -34,7 +34,7 @@ def rdp_epsilon(parts, delta, relation):
 
 
 def rdp_delta(parts, epsilon, relation):
-    """delta by RDP, minimised over real orders, with the events' own deltas."""
+    """delta by RDP, minimized over real orders, with the events' own deltas."""
     base = partial(composed_rdp, parts, relation)
     found = minimum_over_orders(lambda a: converted_delta(base(a), a, epsilon))
     own = _advanced.total_delta((n, privacy_of(part, relation).delta) for part, n in parts.items())

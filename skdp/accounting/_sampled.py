@@ -42,7 +42,7 @@ def inner_event(event, relation):
     if isinstance(event, ev.PoissonSampled):
         return inner
     # Where the null record would be is another one: that changes two records, and two guarantees
-    # add up; two answers of randomised response are as far apart as they can be.
+    # add up; two answers of randomized response are as far apart as they can be.
     moved = (
         n * (p if isinstance(p, ev.RandomizedResponse) else group_event(p, 2))
         for p, n in ev.leaves(inner).items()

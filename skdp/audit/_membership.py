@@ -219,7 +219,7 @@ def membership_inference(
         without `offline` and `members`.
     attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
         "loss": a threshold on the row's loss (Yeom et al. 2018), which needs no shadow models.
-        "shadow": a classifier that learnt on shadow models (Shokri et al. 2017). "lira": the
+        "shadow": a classifier that learned on shadow models (Shokri et al. 2017). "lira": the
         likelihood ratio (Carlini et al. 2022). "rmia": pairwise likelihood ratios (Zarifzadeh et
         al. 2024).
     access : {"probabilities", "labels", "parameters"}, default="probabilities"

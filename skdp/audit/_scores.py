@@ -90,7 +90,7 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
 
 
 def shadow_classifier(target, shadows, fitted, labels):
-    """Return the verdict of a classifier that learnt on shadows what membership looks like.
+    """Return the verdict of a classifier that learned on shadows what membership looks like.
 
     One logistic regression for each label, on the statistic and its square.
 
@@ -99,7 +99,7 @@ def shadow_classifier(target, shadows, fitted, labels):
     target, shadows, fitted
         As in `lira`.
     labels : ndarray of shape (n_rows,)
-        One attack is learnt for each.
+        One attack is learned for each.
 
     Returns
     -------

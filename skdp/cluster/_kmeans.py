@@ -45,11 +45,11 @@ POINTS_PER_CLUSTER = 16
 # What is left of a normal distribution's variance on one side of its median: 1 - 2 / pi.
 HALF_VARIANCE = 0.3634
 SMALLEST_DEVIATION = 1e-9
-# How far off its centre a row counts, over the root mean square of the sample's distances, and at
+# How far off its center a row counts, over the root mean square of the sample's distances, and at
 # least over the deviation of all rows.
 RADIUS = 1.2
 LEAST_RADIUS = 0.1
-# A further step is made if noise then moves a centre of mean count by at most this, over the
+# A further step is made if noise then moves a center of mean count by at most this, over the
 # radius. A noisy count is taken to be at least so many deviations of its noise.
 MOST_STEPS = 4
 LARGEST_ERROR = 0.4
@@ -60,7 +60,7 @@ LEAST_DEVIATIONS = 2.0
 class KMeansPlan(_moments.StatisticPlan):
     """What a fit will release: moments of the columns, counts of cells, and each step's blocks.
 
-    A block is of one cluster: its weighted count, and the sum of its rows' offsets from the centre,
+    A block is of one cluster: its weighted count, and the sum of its rows' offsets from the center,
     over the radius.
 
     Parameters
@@ -125,7 +125,7 @@ class KMeansPlan(_moments.StatisticPlan):
         additions = most_additions(_moments.BLOCK_ROWS) + 1
         return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
-    # Of a count, for the least expected error of a centre (Su et al. 2016, section 4).
+    # Of a count, for the least expected error of a center (Su et al. 2016, section 4).
     @property
     def weight(self):
         return math.sqrt(0.5 / math.sqrt(len(self.low)))
@@ -184,7 +184,7 @@ class KMeansPlan(_moments.StatisticPlan):
         return _moments.unit_sums(X, add, total, self.low, self.high, shares_of(persons))
 
     def _starts(self, cells, counts):
-        """Return centres of a weighted sample, and the points' root mean square distance."""
+        """Return centers of a weighted sample, and the points' root mean square distance."""
         points, places = cells.sample(max(POINTS, POINTS_PER_CLUSTER * self.n_clusters))
         # Without any count that stands out, all points weigh the same.
         weights = (counts + max(SLACK * counts.sum(), SLACK))[places]
@@ -267,8 +267,8 @@ MOST_CLUSTERS = 4096
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     """K-means by noisy counts of a grid's cells and a few of Lloyd's steps with noisy sums.
 
-    Values are clipped to `bounds`, in `fit` only. The steps start at the centres of a sample with
-    the noisy counts of a grid. Each moves a centre to the noisy mean of its rows, of which those
+    Values are clipped to `bounds`, in `fit` only. The steps start at the centers of a sample with
+    the noisy counts of a grid. Each moves a center to the noisy mean of its rows, of which those
     far away count as if they were nearer.
 
     Parameters
@@ -279,7 +279,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         The delta of a fit, in [0, 1). A positive one takes Gaussian noise for the steps, of which
         there can be more then.
     n_clusters : int, default=8
-        The number of centres, at most 4096.
+        The number of centers, at most 4096.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column by its name or place. It must not be computed from the data. "auto" spends a fifth
@@ -294,7 +294,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centres, within the bounds.
+        The centers, within the bounds.
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
         The given bounds, or the released ones.
     n_iter_ : int
@@ -421,7 +421,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @row_wise_answer
     def transform(self, X):
-        """Return the distances of samples to the centres.
+        """Return the distances of samples to the centers.
 
         Parameters
         ----------
@@ -437,7 +437,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @row_wise_answer
     def predict(self, X):
-        """Return the number of the nearest centre of each sample.
+        """Return the number of the nearest center of each sample.
 
         Parameters
         ----------
@@ -451,7 +451,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self._distances(X).argmin(axis=1)
 
     def fit_predict(self, X, y=None, *, groups=None):
-        """Fit, and return the number of the nearest centre of each row.
+        """Fit, and return the number of the nearest center of each row.
 
         Parameters
         ----------
@@ -471,7 +471,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.fit(X, y, groups=groups).predict(X)
 
     def score(self, X, y=None):
-        """Return minus the sum of the samples' squared distances to their centres.
+        """Return minus the sum of the samples' squared distances to their centers.
 
         Parameters
         ----------
@@ -500,6 +500,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.n_clusters
 
     def _planned_names(self, form):
-        # Distances to as many centres, whatever the number of columns is.
+        # Distances to as many centers, whatever the number of columns is.
         n_clusters = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
         return prefixed_names(self, n_clusters)

@@ -19,7 +19,7 @@ BOUNDS = {
 CATEGORIES = {
     "education": ["school", "college", "bachelor", "master"],
     "job": ["care", "crafts", "teaching", "industry", "office", "retail", "studies", "retired"],
-    "region": ["centre", "east", "islands", "north", "south", "west"],
+    "region": ["center", "east", "islands", "north", "south", "west"],
 }
 
 

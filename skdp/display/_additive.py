@@ -12,7 +12,7 @@ from skdp.utils._documents import printable
 from skdp.utils._validation import check_integer
 
 N_COLUMNS = 4
-N_COLOURS = 10
+N_COLORS = 10
 MOST_BARS = 12
 # In parts of a panel's height: room for the noisy counts, and how high they are drawn.
 FOOT = 0.22
@@ -29,7 +29,7 @@ class AdditiveDisplay(Display):
     """The curves, bars and tables of an additive model, the most important term first.
 
     Make it with `from_estimator`. It shows what the fit released and costs nothing. All panels have
-    one scale of values, so that what is small is seen to be small. The grey shapes at the foot are
+    one scale of values, so that what is small is seen to be small. The gray shapes at the foot are
     the noisy numbers of rows: where they are low, a curve rests on little. Dots are single values
     that many rows have. Bars are the categories with the most rows, in the order of their values.
     What is missing stands beside a curve, if it is 2 % of the rows at least. Of a pair with several
@@ -104,7 +104,7 @@ class AdditiveDisplay(Display):
         shapes = model.shape_functions_
         chosen = range(len(shapes)) if terms is None else [words.place_of(shapes, t) for t in terms]
         outputs = words.output_names(model)
-        known = outputs[:N_COLOURS] if classes is None else [str(label) for label in classes]
+        known = outputs[:N_COLORS] if classes is None else [str(label) for label in classes]
         if not (chosen and known and set(known) <= set(outputs)):
             raise ValueError(f"terms and classes must name some; the scores are of {outputs}")
         max_terms = check_integer(max_terms, "max_terms", 1)
@@ -146,7 +146,7 @@ class AdditiveDisplay(Display):
                 panel.set_ylim(low - FOOT * room, high + 0.05 * room)
             panel.set_title(title, fontsize="medium")
         target = "the scores" if several else f"the score of {plain(self.outputs[0])}"
-        title = f"What {n} of {self.n_terms} terms add to {target}; grey: rows"
+        title = f"What {n} of {self.n_terms} terms add to {target}; gray: rows"
         place.suptitle(title, fontsize="medium")
         if several:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
@@ -205,8 +205,8 @@ def draw_table(ax, shape, largest):
     """Draw the first output's table of a pair of columns, the first one to the right."""
     first, second = map(np.unique, np.unravel_index(words.shown_cells(shape), shape.counts.shape))
     values = shape.values[np.ix_(first, second, [0])][..., 0]
-    colours = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
-    picture = ax.imshow(values.T, origin="lower", aspect="auto", **colours)
+    colors = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+    picture = ax.imshow(values.T, origin="lower", aspect="auto", **colors)
     ax.figure.colorbar(picture, ax=ax).ax.tick_params(labelsize="x-small")
     ax.set_xticks(*ticks(shape, 0, first), **TURNED)
     ax.set_yticks(*ticks(shape, 1, second))

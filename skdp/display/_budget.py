@@ -84,7 +84,7 @@ class BudgetDisplay(Display):
         report = accountant.report()
         epsilons = {}
         for charge in report.charges:
-            label = charge.label or "unlabelled"
+            label = charge.label or "unlabeled"
             epsilons[label] = epsilons.get(label, 0.0) + charge.epsilon
         shown = {name: getattr(report, name) for name in ("limit", "dataset", "composition")}
         return cls(epsilons, report.spent[0], **shown)

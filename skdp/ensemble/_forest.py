@@ -92,14 +92,14 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     Each column is cut into bins by private counts, or has categories. Each tree tests random
     columns at random cuts, which follow from a public seed: its structure costs nothing. A row
     is in one leaf of each tree, and its score is the sum of their values, which noisy gradients
-    find together. So what trees have in common is learnt once, and trees of products of columns
+    find together. So what trees have in common is learned once, and trees of products of columns
     are found where no column tells anything alone. Tables are taken as they are: numbers, strings,
     dates and gaps.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
+        The epsilon of a fit, positive: all that is learned of the data, together.
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
         categories must be declared.
@@ -266,7 +266,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
+        The epsilon of a fit, positive: all that is learned of the data, together.
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
         categories must be declared.

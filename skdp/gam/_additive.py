@@ -149,7 +149,7 @@ class TermsModel(RawTableModel):
         shapes = _shapes.shape_functions(terms, values, input_names(self, None))
         for j in plan.unpaired:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
-        shapes, constant = _shapes.centred(shapes, constant)
+        shapes, constant = _shapes.centered(shapes, constant)
         return {
             "shape_functions_": shapes,
             "intercept_": constant,

@@ -202,7 +202,7 @@ def trend_block(term, counts, weight):
     """Return a feature that rises from cell to cell, and is 0 where values are missing.
 
     It is the normal score of a cell's middle rank: about a straight line of a number with a bell
-    curve, or of the logarithm of an amount. What few rows of a rare class say of it is learnt from
+    curve, or of the logarithm of an amount. What few rows of a rare class say of it is learned from
     all cells together.
 
     Parameters

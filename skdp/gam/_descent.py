@@ -98,7 +98,7 @@ def residual_grid(clip, n_rows):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(FrozenValue):
-    """Steps of Nesterov's method on the squared-norm penalised loss.
+    """Steps of Nesterov's method on the squared-norm penalized loss.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class PerturbedObjective(FrozenValue):
 
     @property
     def _radius(self):
-        """Twice what the minimiser hardly ever exceeds."""
+        """Twice what the minimizer hardly ever exceeds."""
         noise = self.scale * (2.0 * math.sqrt(self.size) + 50.0)
         loss = math.sqrt(2.0 * self.strength * self.n_rows * self.task.largest_loss)
         return 2.0 * (noise + math.hypot(noise, loss)) / self.strength

@@ -160,7 +160,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
+        The epsilon of a fit, positive: all that is learned of the data, together.
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
         categories must be declared.
@@ -331,7 +331,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
+        The epsilon of a fit, positive: all that is learned of the data, together.
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
         categories must be declared.

@@ -29,7 +29,7 @@ KEPT = 0.8
 EXPECTED_SQUARES = 6.0
 # The part of a number's squares that its trend has: from the first to the second, and the first
 # where this many rows are not of the most frequent class beside the noise (n mu times their
-# frequency); it falls with the root of these. With cells alone a class of 3 % is learnt cell by
+# frequency); it falls with the root of these. With cells alone a class of 3 % is learned cell by
 # cell from a handful of rows. On training rows (docs/benchmarks/many_tables.py, 12 fits) the mean
 # AUC of ten tables of classes rises by .002 to .012, of the rarest (Default) by .01 to .04, and the
 # mean R² of nine tables of numbers by .007 to .011; a third everywhere costs Adult .0013 of AUC.
@@ -131,7 +131,7 @@ class AdditivePlan(ColumnsPlan):
             steps += stages_of(self._choice_noise(len(self.columns)), "the choice of pairs")
         return (
             *self._stages_of_columns,
-            *stages_of(self.centre),
+            *stages_of(self.center),
             *(stages_of(self.variance) if self.finds_variance else ()),
             *steps,
             self._steps_stage("weights", "steps"),
@@ -178,7 +178,7 @@ class AdditivePlan(ColumnsPlan):
             if self.budget.pure:
                 raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
             self._choice_noise(len(self.columns)).check_size(largest * len(self.columns))
-        self.centre.check_size(self.task.n_outputs)
+        self.center.check_size(self.task.n_outputs)
         if self.finds_variance:
             self.variance.check_size(1)
         self.checking.check_size(3)
@@ -237,7 +237,7 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def clearness(self):
-        """The number of rows beside the noise, n mu or n epsilon: what can be learnt at all."""
+        """The number of rows beside the noise, n mu or n epsilon: what can be learned at all."""
         return self.n_rows * (self.epsilon if self.budget.pure else 1.0 / self.budget.multiplier)
 
     @property
@@ -252,7 +252,7 @@ class AdditivePlan(ColumnsPlan):
         shares = {
             stage: min(most, max((ratio / self.clearness) ** power, least))
             for stage, most, ratio, least in (
-                ("centre", *self.task.centre_share, self.task.least_centre_share),
+                ("center", *self.task.center_share, self.task.least_center_share),
                 ("check", *check, FREE_SHARE),
                 *((("variance", *VARIANCE_SHARE),) if self.finds_variance else ()),
             )
@@ -264,14 +264,14 @@ class AdditivePlan(ColumnsPlan):
         return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
 
     @cached_property
-    def centre(self):
+    def center(self):
         """What releases the scores that the model begins at."""
-        mechanism = partial(self.budget.mechanism, self.shares["centre"])
-        return self.task.centre(self.n_rows, self._moved, mechanism)
+        mechanism = partial(self.budget.mechanism, self.shares["center"])
+        return self.task.center(self.n_rows, self._moved, mechanism)
 
     @cached_property
     def variance(self):
-        """What releases the variance of the targets around the centre."""
+        """What releases the variance of the targets around the center."""
         mechanism = partial(self.budget.mechanism, self.shares["variance"])
         return self.task.variance(self.n_rows, mechanism)
 
@@ -310,12 +310,12 @@ class AdditivePlan(ColumnsPlan):
         targets = read.y
         terms = self._counted(self._found(table, source, persons), table, source, persons)
         cells = self._cells(terms, table, targets, shares_of(persons))
-        centre = self.task.begin(self.centre.run(targets, source, persons))
+        center = self.task.begin(self.center.run(targets, source, persons))
         variance = None
         if self.finds_variance:
-            variance = self.variance.run(targets, float(centre[0]), source, persons)
-        residuals = partial(_residuals, self.task, centre)
-        layout = self._main_layout(terms, self._trend_fraction(centre))
+            variance = self.variance.run(targets, float(center[0]), source, persons)
+        residuals = partial(_residuals, self.task, center)
+        layout = self._main_layout(terms, self._trend_fraction(center))
         start, joined = self._joined(terms, cells, layout, residuals, source)
         if joined:
             joint = _blocks.joint_layout(layout, joined, self.main_share)
@@ -338,7 +338,7 @@ class AdditivePlan(ColumnsPlan):
         kept = self._kept(cells, layout, residuals, weights, strength, source)
         tables = layout.tables(weights * kept)
         values = [tables[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
-        return terms, values, centre + tables[-1][0]
+        return terms, values, center + tables[-1][0]
 
     def _main_layout(self, terms, trend_fraction=0.0):
         # Laplace's noise grows with the number of blocks: there neighbors are tied instead.
@@ -350,18 +350,18 @@ class AdditivePlan(ColumnsPlan):
             trend_fraction=trend_fraction,
         )
 
-    def _trend_fraction(self, centre):
+    def _trend_fraction(self, center):
         """Return the part of a number's squares that its trend has, from released numbers.
 
         Parameters
         ----------
-        centre : ndarray of shape (n_outputs,)
+        center : ndarray of shape (n_outputs,)
             The released scores at which the model begins.
         """
         if self.budget.pure or not self.has_trends:
             return 0.0
         least, most = TREND_FRACTIONS
-        rows = self.clearness * self.task.minority(centre)
+        rows = self.clearness * self.task.minority(center)
         return float(np.clip(least * math.sqrt(TREND_ROWS / max(rows, 1.0)), least, most))
 
     def _cells(self, terms, table, targets, shares=None):
@@ -534,8 +534,8 @@ class AdditivePlan(ColumnsPlan):
         return determined / max(norm, determined / LARGEST_STRENGTH)
 
 
-def _residuals(task, centre, scores, targets):
-    return task.residuals(scores + centre, targets)
+def _residuals(task, center, scores, targets):
+    return task.residuals(scores + center, targets)
 
 
 def _add_gains(gains, block, scores, residuals, units):

@@ -71,7 +71,7 @@ def shape_functions(terms, values, names):
     ]
 
 
-def centred(shapes, constant):
+def centered(shapes, constant):
     """Return shapes whose values have the mean 0 over the noisy counts, and the new constant."""
     result = []
     for shape in shapes:

@@ -10,7 +10,7 @@ from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import shares_of
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._numbers import HuberLoss
-from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
+from skdp.linear_model._center import LARGEST_SCORE, ClassCenter, MeanCenter
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._row_wise import row_norms, row_softmax, row_sums
 from skdp.utils._sums import exact_sum
@@ -37,8 +37,8 @@ class _OfClasses(FrozenValue):
     # of noise the log loss stays within .018 of the class frequencies'. Tuned on training rows of
     # twenty small tables (docs/benchmarks/many_tables.py).
     null_decrease_factor = 1.0
-    centre_share = 0.35, 20.0
-    least_centre_share = 0.001
+    center_share = 0.35, 20.0
+    least_center_share = 0.001
 
     @property
     def n_outputs(self):
@@ -46,16 +46,16 @@ class _OfClasses(FrozenValue):
 
     largest_score = 2.0 * LARGEST_SCORE
 
-    # That of a centre is hardly ever larger: it is below that of scores 0, but for its noise.
+    # That of a center is hardly ever larger: it is below that of scores 0, but for its noise.
     @property
     def largest_loss(self):
         return self.loss.value_at_zero() + 1.0
 
-    def centre(self, n_rows, sensitivity_factor, mechanism):
+    def center(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of noisy class frequencies; of two classes one is counted."""
         l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
         terms = {"mechanism": mechanism(l1=l1, l2=math.sqrt(l1)), "largest": LARGEST_SCORE}
-        return ClassCentre(n_rows=n_rows, class_weight=self.weights, **terms)
+        return ClassCenter(n_rows=n_rows, class_weight=self.weights, **terms)
 
     def minority(self, scores):
         """Return the released frequency of all classes but the most frequent one.
@@ -67,9 +67,9 @@ class _OfClasses(FrozenValue):
         """
         return 1.0 - float(self.probabilities(scores[np.newaxis]).max())
 
-    def begin(self, centre):
-        """Return the scores whose probabilities, corrected for the clip, are a centre's."""
-        scores = log_odds = np.atleast_2d(centre)
+    def begin(self, center):
+        """Return the scores whose probabilities, corrected for the clip, are a center's."""
+        scores = log_odds = np.atleast_2d(center)
         for _ in range(ROUNDS):
             logs = np.log(self.probabilities(scores))
             scores = scores + log_odds - (logs - logs[:, :1])[:, -self.n_outputs :]
@@ -108,12 +108,12 @@ class BinaryTask(_OfClasses):
         blocks of a column overlap, and columns say alike.
     null_decrease_factor : float
         How often the decrease of the loss that chance explains is subtracted in the check.
-    centre_share : (float, float)
+    center_share : (float, float)
         Of the budget at most, and one over what noise may be of the rows.
-    least_centre_share : float
+    least_center_share : float
         Of the budget at least.
     largest_score, largest_loss : float
-        The norm of a centre at most, and the mean loss there, if its noise is not far beyond usual.
+        The norm of a center at most, and the mean loss there, if its noise is not far beyond usual.
     """
 
     weights: tuple = (1.0, 1.0)
@@ -221,13 +221,13 @@ class VarianceOfTargets(MechanismPlan):
 
     released = "the variance of targets"
 
-    def run(self, targets, centre, source, persons=None):
+    def run(self, targets, center, source, persons=None):
         """Return the variance, at least about the noise in it and at most the clip's square.
 
         Parameters
         ----------
         targets : ndarray of shape (n_rows,)
-        centre : float
+        center : float
             It was released.
         source : RandomSource
         persons : Persons, default=None
@@ -239,15 +239,15 @@ class VarianceOfTargets(MechanismPlan):
         """
         rows = Rows(targets[:, np.newaxis])
         along = (shares_of(persons),)
-        known = (centre, self.clip, self.n_rows)
+        known = (center, self.clip, self.n_rows)
         total = sum_over(rows, _add_squares, np.zeros(1), *known, along=along)
         variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         least = self.mechanism.deviation(1) / self.n_rows
         return float(np.clip(variance, min(least, self.clip**2), self.clip**2))
 
 
-def _add_squares(total, targets, shares, centre, clip, n_rows):
-    squares = np.clip(targets - centre, -clip, clip) ** 2
+def _add_squares(total, targets, shares, center, clip, n_rows):
+    squares = np.clip(targets - center, -clip, clip) ** 2
     total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, shares=shares)
 
 
@@ -270,18 +270,18 @@ class NumberTask(FrozenValue):
     # Where no evidence raises the penalty (trees, and delta = 0): subtracted once, columns of noise
     # cost up to .15 of R².
     null_decrease_factor = 2.0
-    centre_share = 0.6, 60.0
+    center_share = 0.6, 60.0
     # With less than 5 % the mean's standard deviation stays at 1/120 of the range at every
     # epsilon, which is more than the spread of amounts whose range is wide.
-    least_centre_share = 0.05
+    least_center_share = 0.05
 
-    def centre(self, n_rows, sensitivity_factor, mechanism):
+    def center(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of the noisy mean of targets."""
         moved = float(sensitivity_factor)
-        return MeanCentre(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
+        return MeanCenter(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
 
     def variance(self, n_rows, mechanism):
-        """Return the plan of the noisy variance of targets around a centre."""
+        """Return the plan of the noisy variance of targets around a center."""
         # No square is below 0, so that a row that takes the place of another moves no more.
         moved = self.clip**2
         return VarianceOfTargets(
@@ -292,9 +292,9 @@ class NumberTask(FrozenValue):
         """Return 1: no target is rare, as a class can be."""
         return 1.0
 
-    def begin(self, centre):
-        """Return the score of a centre."""
-        return np.array([centre])
+    def begin(self, center):
+        """Return the score of a center."""
+        return np.array([center])
 
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""

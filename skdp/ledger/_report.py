@@ -44,7 +44,7 @@ SCORES = "Scores computed on private rows are not covered unless they were charg
 
 
 def describe_relation(relation, unit, max_rows, *, is_size_public=True):
-    """Return in words what differs between two neighbouring tables.
+    """Return in words what differs between two neighboring tables.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
 
     @property
     def relation_in_words(self) -> str:
-        """The relation, and what differs between two neighbouring tables."""
+        """The relation, and what differs between two neighboring tables."""
         words = describe_relation(self.relation, self.unit, self.max_rows)
         return f"{self.relation}: {words}"
 

@@ -70,7 +70,7 @@ class PlannedCharge(FrozenValue):
         event : Event
             What is to be released.
         relation : {"add_remove", "replace_one"}
-            What neighbouring tables are.
+            What neighboring tables are.
 
         Returns
         -------

@@ -1,6 +1,6 @@
 r"""Linear regression from noisy sufficient statistics: AdaSSP (Wang 2018, algorithm 2).
 
-With rows :math:`z_i = (x_i, c)` of norm at most R and centred targets :math:`|u_i| \le 1` the
+With rows :math:`z_i = (x_i, c)` of norm at most R and centered targets :math:`|u_i| \le 1` the
 release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and A's least
 eigenvalue. The ridge is what the noise in A needs beyond that eigenvalue.
 
@@ -58,7 +58,7 @@ class AdaSSP(Perturbation):
             The squared one; it is not read.
         rows : BoundedRows
         targets : ndarray of shape (n_rows,)
-            Centred targets, at most 1 in magnitude.
+            Centered targets, at most 1 in magnitude.
         source : RandomSource
         start : ndarray
             It is not read.

@@ -54,7 +54,7 @@ class ClippedDescent(Perturbation):
     def problem(self):
         return self.sgd.problem
 
-    # Inverse regularisation strength, as in scikit-learn.
+    # Inverse regularization strength, as in scikit-learn.
     @property
     def C(self):
         return 1.0 / (self.problem.n_rows * self.settings.alpha)

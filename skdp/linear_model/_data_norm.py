@@ -8,7 +8,7 @@ import numpy as np
 from skdp._data._bounded import BoundedRows
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, ClippedSums
 from skdp.accounting import Guarantee
-from skdp.linear_model._centre import ClassCentre, MeanCentre
+from skdp.linear_model._center import ClassCenter, MeanCenter
 from skdp.linear_model._planning import Perturbation, Problem
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
@@ -35,8 +35,8 @@ class RowPlan:
     constant : float
         The value of the constant feature that carries the intercept; 0 for none.
     whole, left : Guarantee
-        Of the fit, and of what comes after the search and the centre.
-    centre : ClassCentre or MeanCentre, default=None
+        Of the fit, and of what comes after the search and the center.
+    center : ClassCenter or MeanCenter, default=None
         What releases the scores that weights shrink to; None for 0.
     checking : LaplaceMechanism, default=None
         What releases the gains of the weights; None where steps do, or nothing.
@@ -47,7 +47,7 @@ class RowPlan:
     constant: float
     whole: Guarantee
     left: Guarantee
-    centre: ClassCentre | MeanCentre | None = None
+    center: ClassCenter | MeanCenter | None = None
     checking: LaplaceMechanism | None = None
 
     # The bound on the norm of a row with its constant feature.
@@ -65,7 +65,7 @@ class RowPlan:
         The task has the signal of one column, the problem that of all columns.
         """
         n_features = self.n_features(shape.n_columns)
-        centre = self.centre
+        center = self.center
         signal = task.signal * math.sqrt(min(n_features, MOST_COLUMNS))
         return Problem(
             task=replace(task, signal=signal),
@@ -74,8 +74,8 @@ class RowPlan:
             norm=self.norm,
             guarantee=self.left,
             constant=self.constant,
-            centre=0.0 if centre is None else centre.norm / self.constant,
-            centre_deviation=math.inf if centre is None else centre.deviation,
+            center=0.0 if center is None else center.norm / self.constant,
+            center_deviation=math.inf if center is None else center.deviation,
         )
 
     def sgd_problem(self, shape, expected):
@@ -90,18 +90,18 @@ class RowPlan:
         noise *= math.sqrt(problem.size) / shape.n_rows
         share = expected.least_clip * math.sqrt(max(1.0, expected.knee / noise))
         known = {"slope": expected.slope * min(share, LARGEST_CLIP)}
-        if expected.least_kept and (self.centre is None or self.checking is not None):
+        if expected.least_kept and (self.center is None or self.checking is not None):
             known["checked"] = 0.0
         return replace(problem, task=replace(problem.task, **known))
 
     def joined(self, mechanism):
         """Return what is charged: the model's mechanism, with what is released beside it."""
-        parts = self.search, self.centre, mechanism, self.checking
+        parts = self.search, self.center, mechanism, self.checking
         return one_charge(parts, self.whole, main=mechanism)
 
     def stages(self, weights):
         """Return the stages of a fit, in order, some of which release the weights."""
-        first = (stage for part in (self.search, self.centre) if part for stage in stages_of(part))
+        first = (stage for part in (self.search, self.center) if part for stage in stages_of(part))
         last = stages_of(self.checking, "check of the weights") if self.checking else ()
         return (*first, *weights, *last)
 
@@ -123,7 +123,7 @@ class RowPlan:
         return BoundedRows(X, self.data_norm, self.constant, unit, persons)
 
     def start(self, shape, y, source, persons=None):
-        """Return the weights that predict the centre, which is released; 0 without one.
+        """Return the weights that predict the center, which is released; 0 without one.
 
         Parameters
         ----------
@@ -140,8 +140,8 @@ class RowPlan:
         ndarray
         """
         start = np.zeros(shape)
-        if self.centre is not None:
-            start[..., -1] = self.centre.run(y, source, persons) / self.constant
+        if self.center is not None:
+            start[..., -1] = self.center.run(y, source, persons) / self.constant
         return start
 
 
@@ -235,7 +235,7 @@ class WeightsFit(MechanismPlan):
         persons : Persons, default=None
             Whose the rows are.
         start : ndarray of shape (*loss.weights_shape, n_features), default=None
-            Weights that were released earlier; None begins at the centre, or at 0.
+            Weights that were released earlier; None begins at the center, or at 0.
 
         Returns
         -------

@@ -114,7 +114,7 @@ class PrivateSGDModel(PrivateLinearModel):
         begins = not hasattr(self, "coef_")
         with PartialFit(self) as fit, FitProgress(self) as progress:
             table = fit.owned(self._read_table(X, y, begins, **declared), groups)
-            plan = self._plan_call(table.shape, fit.guarantee, centred=begins)
+            plan = self._plan_call(table.shape, fit.guarantee, centered=begins)
             start = None if begins else self._weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
             said = self._statement(plan) | {"n_partial_fits_": call}
@@ -191,12 +191,12 @@ class PrivateSGDModel(PrivateLinearModel):
         return self._plan_call(shape, guarantee)
 
     @plans_for_groups
-    def _plan_call(self, shape, guarantee, centred=True):
-        """Plan a run, from a centre that is released first or from weights that were."""
+    def _plan_call(self, shape, guarantee, centered=True):
+        """Plan a run, from a center that is released first or from weights that were."""
         task = self._task(shape)
         checks.check_magnitude(self.data_norm, "data_norm")
         rows = plan_rows(self, shape.n_rows, guarantee)
-        rows = self._with_centre(rows, shape) if centred else rows
+        rows = self._with_center(rows, shape) if centered else rows
         checks.check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
         radius = math.inf if radius is None else checks.check_magnitude(radius, "projection_radius")

@@ -9,7 +9,7 @@ from skdp._losses import _classes
 from skdp.base import private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
-from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
+from skdp.linear_model._center import LARGEST_SCORE, with_class_center
 from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.utils._row_wise import row_sums
 from skdp.utils._validation import check_choice
@@ -21,7 +21,7 @@ HINGE_CORNER = 2.0**-10
 # Beside each the slope at zero weights, which is a curvature for step sizes, too; the hinge has
 # none of its own.
 HINGES = {
-    "hinge": (_classes.BinaryHuberisedHingeLoss(HINGE_CORNER), 1.0),
+    "hinge": (_classes.BinaryHuberizedHingeLoss(HINGE_CORNER), 1.0),
     "squared_hinge": (_classes.SquaredHingeLoss(), 2.0),
     "modified_huber": (_classes.ModifiedHuberLoss(), 2.0),
 }
@@ -70,7 +70,7 @@ class DPSGDClassifier(
         is rounded over margins of 1 - 2**-10 to 1 + 2**-10.
     penalty : {"l2", None}, default="l2"
         What is added to the mean loss: alpha times half the squared norm of `coef_`. The
-        intercept is not penalised; in `fit` it is held to noisy class frequencies, which a share of
+        intercept is not penalized; in `fit` it is held to noisy class frequencies, which a share of
         epsilon pays for, as far as there is noise.
     alpha : float or "auto", default="auto"
         The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
@@ -171,7 +171,7 @@ class DPSGDClassifier(
     I. Mironov, K. Talwar and L. Zhang. Rényi differential privacy of the sampled Gaussian
     mechanism. 2019.
 
-    B. Balle, G. Barthe and M. Gaboardi. Privacy amplification by subsampling: tight analyses via
+    B. Balle, G. Barthe and M. Gaboardi. Privacy amplification by subsampling: tight analyzes via
     couplings and divergences. NeurIPS 2018.
 
     Examples
@@ -307,9 +307,9 @@ class DPSGDClassifier(
         labels = _agreed(getattr(self, "classes_", None), self.classes, classes)
         return self._go_on(X, y, groups, classes=labels)
 
-    def _with_centre(self, rows, shape):
+    def _with_center(self, rows, shape):
         largest = LARGEST_SCORE if self.loss == "log_loss" else 1.0
-        return with_class_centre(rows, shape.n_rows, self._class_weights(shape), largest)
+        return with_class_center(rows, shape.n_rows, self._class_weights(shape), largest)
 
     def _task(self, shape):
         class_weight = self._class_weights(shape)
@@ -379,7 +379,7 @@ def _agreed(*declared):
 
 
 def _modified_huber_probabilities(scores):
-    """Return (clip(score, -1, 1) + 1) / 2, normalised over classes (Zadrozny and Elkan 2002)."""
+    """Return (clip(score, -1, 1) + 1) / 2, normalized over classes (Zadrozny and Elkan 2002)."""
     values = 0.5 * (np.clip(scores, -1.0, 1.0) + 1.0)
     if values.ndim == 1:
         return np.column_stack([1.0 - values, values])

@@ -5,7 +5,7 @@ from dataclasses import replace
 from skdp._losses._numbers import HuberLoss
 from skdp.base import private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.linear_model._centre import with_mean_centre
+from skdp.linear_model._center import with_mean_center
 from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.linear_model._ridge import TASK
@@ -48,7 +48,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Half the squared residual, or Huber's: linear beyond `huber_threshold`.
     penalty : {"l2", None}, default="l2"
         What is added to the mean loss: alpha times half the squared norm of `coef_`. The
-        intercept is not penalised; in `fit` it is held to a noisy mean, which a share of epsilon
+        intercept is not penalized; in `fit` it is held to a noisy mean, which a share of epsilon
         pays for, as far as there is noise.
     alpha : float or "auto", default="auto"
         The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
@@ -275,8 +275,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         """
         return self._go_on(X, y, groups)
 
-    def _with_centre(self, rows, shape):
-        return with_mean_centre(rows, shape.n_rows)
+    def _with_center(self, rows, shape):
+        return with_mean_center(rows, shape.n_rows)
 
     def _task(self, shape):
         units = self._units

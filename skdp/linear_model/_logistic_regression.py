@@ -7,7 +7,7 @@ import numpy as np
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
-from skdp.linear_model._centre import with_check, with_class_centre
+from skdp.linear_model._center import with_check, with_class_center
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
@@ -21,8 +21,8 @@ class DPLogisticRegression(
 ):
     """Logistic regression by output, objective or gradient perturbation.
 
-    The regularised logistic loss, for more than two classes that of the softmax, is minimised
-    under noise on the minimiser, on the objective or on each gradient. Nothing needs tuning: the
+    The regularized logistic loss, for more than two classes that of the softmax, is minimized
+    under noise on the minimizer, on the objective or on each gradient. Nothing needs tuning: the
     mechanism, C, the number and the size of steps follow from public quantities. A share of epsilon
     pays for noisy class frequencies, which weights shrink to, and one for a check of the weights,
     which move back towards these frequencies as far as they explain no more than chance; at least a
@@ -41,32 +41,32 @@ class DPLogisticRegression(
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
         do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
+        that regularization acts on these, and its coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
         coefficient makes the intercept.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
+        The size of the constant feature relative to `data_norm`. Larger values regularize
         the intercept less and cost more noise in every weight.
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
-        Where the noise is added. "output": to the minimiser. "objective": a random linear term
-        is added to the objective, whose minimiser is released. "gradient": to each clipped
+        Where the noise is added. "output": to the minimizer. "objective": a random linear term
+        is added to the objective, whose minimizer is released. "gradient": to each clipped
         gradient of an accelerated descent. "auto" takes "objective" or, if it is expected to lose
         .02 nats a row less, "gradient".
     C : float or "auto", default="auto"
-        Inverse regularisation strength as in scikit-learn: the objective is the summed loss
+        Inverse regularization strength as in scikit-learn: the objective is the summed loss
         times C plus half the squared norm of all weights, the intercept's included, or with
         "auto" its distance from noisy class frequencies, which are released first; without these
         weights are not checked, nor are those of "output" or with total standard errors. "auto"
-        balances regularisation against noise from public quantities: the numbers of rows, columns
+        balances regularization against noise from public quantities: the numbers of rows, columns
         and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
-        the regularisation of a given C what its guarantee needs, which is nothing where epsilon
+        the regularization of a given C what its guarantee needs, which is nothing where epsilon
         is large.
     penalty : {"l2"}, default="l2"
-        The norm that is penalised.
+        The norm that is penalized.
     class_weight : dict, default=None
         Public weights of classes, between 1e-50 and 1e50; a class that is not named has weight
         1. Noise grows with the largest of them. "balanced" would be computed from the data and is
@@ -96,13 +96,13 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        The regularisation used, from public quantities.
+        The regularization used, from public quantities.
     mechanism_ : str
         The mechanism used, from public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
         With ``standard_errors="noise"`` the standard deviation of the privacy noise in each
         coefficient, or None for "objective" and "gradient", where it depends on the data. With
-        "total" an estimate of the standard error about the coefficients that the regularised
+        "total" an estimate of the standard error about the coefficients that the regularized
         loss of the population has, if the model holds; large where the noisy Hessian cannot
         tell. See ``docs/standard_errors.md``.
     data_norm_ : float
@@ -253,7 +253,7 @@ class DPLogisticRegression(
         total = self.standard_errors == "total"
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
-            rows = with_class_centre(rows, shape.n_rows, class_weight)
+            rows = with_class_center(rows, shape.n_rows, class_weight)
         rows = rows if total or self.mechanism == "output" else with_check(rows, shape)
         expected = _classifier.logistic_task(class_weight)
         choice = choose_mechanism(self.mechanism, C, rows, shape, expected, total)

@@ -1,4 +1,4 @@
-"""Which mechanism a fit uses and with which regularisation, from public quantities alone."""
+"""Which mechanism a fit uses and with which regularization, from public quantities alone."""
 
 import math
 from collections.abc import Callable
@@ -31,8 +31,8 @@ class Choice:
     problem : Problem
     excess : float
         The summed loss expected above that of weights of an expected norm.
-    regularised : float
-        The part of it that regularisation costs at most.
+    regularized : float
+        The part of it that regularization costs at most.
     plan : callable
         Returns the plan of the weights, which knows how to make them and what they cost.
     """
@@ -40,14 +40,14 @@ class Choice:
     mechanism: str
     problem: _planning.Problem
     excess: float
-    regularised: float
+    regularized: float
     plan: Callable[[], _planning.Perturbation]
 
     @property
     def expected(self):
-        """The excess where regularisation costs no more than the loss of weights of 0."""
+        """The excess where regularization costs no more than the loss of weights of 0."""
         lost = self.problem.n_rows * self.problem.loss.value_at_zero()
-        return self.excess - max(0.0, self.regularised - lost)
+        return self.excess - max(0.0, self.regularized - lost)
 
 
 def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False, rival="objective"):
@@ -58,7 +58,7 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False, ri
     mechanism : {"auto", "output", "objective", "gradient"}
         "auto" is the `rival`, or "gradient" if that is expected to cost clearly less.
     C : float or None
-        None is the C at which regularisation and noise are expected to cost least together.
+        None is the C at which regularization and noise are expected to cost least together.
     rows : RowPlan
         With the guarantee that is left for the weights.
     shape : TableShape
@@ -68,8 +68,8 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False, ri
     rival : {"objective", "output"}, default="objective"
         The perturbation that "auto" compares with gradients. It is that of the output only where
         that of the objective is not proved for the loss: noise on the gradient reaches weights
-        divided by the curvature plus the regularisation, noise on the minimiser is made for the
-        regularisation alone.
+        divided by the curvature plus the regularization, noise on the minimizer is made for the
+        regularization alone.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
         What is left to the rule is None.
     least_alpha : float, default=0.0
         The strength of the penalty on the mean loss, which is raised to the one that balances
-        regularisation against noise.
+        regularization against noise.
     """
     problem = rows.sgd_problem(shape, expected)
     n_rows = shape.n_rows
@@ -115,7 +115,7 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
         problem=of_rows,
         # The engine takes no other clips.
         excess=excess if 1e-50 <= settings.clip <= 1e50 else math.inf,
-        regularised=0.5 * weights_norm**2 * strength,
+        regularized=0.5 * weights_norm**2 * strength,
         plan=partial(plan_clipped_descent, problem, settings),
     )
 
@@ -141,6 +141,6 @@ def _choice(name, C, rows, shape, expected, with_hessian):
         mechanism=name,
         problem=problem,
         excess=functions.expected_excess(problem, C, weights_norm, own, **extra),
-        regularised=0.5 * weights_norm**2 / C,
+        regularized=0.5 * weights_norm**2 / C,
         plan=partial(getattr(functions, f"plan_{name}_perturbation"), problem, C, own, **extra),
     )

@@ -1,4 +1,4 @@
-"""A minimiser that certifies the norm of the gradient where it stops, on any data."""
+"""A minimizer that certifies the norm of the gradient where it stops, on any data."""
 
 import math
 from collections import deque
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 CHOLESKY_LIMIT = 1500
-# Where a Hessian can be factorised L-BFGS first takes as many steps as that costs, about, and it is
+# Where a Hessian can be factorized L-BFGS first takes as many steps as that costs, about, and it is
 # left after the trial if it will not do with them; then as many with each factor.
 TRIAL_STEPS = 5
 FACTORS = 50
@@ -19,7 +19,7 @@ SHORTENINGS = 20
 BY_A_MODEL = 3
 
 
-def minimise(objective, tolerance, radius=math.inf):
+def minimize(objective, tolerance, radius=math.inf):
     r"""Return weights at which the computed gradient's norm is at most `tolerance`.
 
     L-BFGS, in which a Cholesky factor of the Hessian stands for the curvature if it does not

@@ -1,6 +1,6 @@
 r"""The objective :math:`C \sum_i \ell(\langle w, x_i\rangle, y_i) + \frac q2 |w - v|^2 + b^T w`.
 
-And the sums over rows that it, and what is said of its minimiser, are made of.
+And the sums over rows that it, and what is said of its minimizer, are made of.
 """
 
 import math
@@ -72,7 +72,7 @@ def _add_hessians(grams, block, y, loss, weights):
 
 @dataclass(frozen=True, eq=False)
 class Point(FrozenValue):
-    """Where a minimiser stands.
+    """Where a minimizer stands.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Point(FrozenValue):
 
 
 class LinearObjective:
-    """The regularised sum of a loss over bounded rows, in scikit-learn's own scaling by C.
+    """The regularized sum of a loss over bounded rows, in scikit-learn's own scaling by C.
 
     It is q-strongly convex in all coordinates, the intercept's included.
 
@@ -101,18 +101,18 @@ class LinearObjective:
         The factor q of half the squared norm, at least 1.
     linear : ndarray of the shape of the weights, default=0.0
         The vector b.
-    centre : ndarray of the shape of the weights, default=0.0
+    center : ndarray of the shape of the weights, default=0.0
         The vector v, which no row moves.
     """
 
-    def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, centre=0.0):
+    def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, center=0.0):
         self.loss = loss
         self.rows = rows
         self.y = y
         self.C = C
         self.quadratic = quadratic
         self.shape = (*loss.weights_shape, rows.n_features)
-        self.linear = np.zeros(self.shape) + linear - quadratic * centre
+        self.linear = np.zeros(self.shape) + linear - quadratic * center
         self.smoothness = quadratic + C * rows.n_units * loss.curvature_bound * rows.norm**2
 
     def at(self, weights):

@@ -1,10 +1,10 @@
-r"""Objective perturbation: a random linear term is added to the objective and the minimiser kept.
+r"""Objective perturbation: a random linear term is added to the objective and the minimizer kept.
 
 .. math:: J(w) = C \sum_i \ell_i(w) + \tfrac{1 + \Lambda}2 \|w\|^2 + b^\top w
 
 With delta = 0 the density of b is proportional to :math:`e^{-\|b\| / s}` (Chaudhuri, Monteleoni
 and Sarwate 2011), otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and priced by the
-hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimiser is found approximately and
+hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimizer is found approximately and
 made exact by a small noise on the weights (Iyengar et al. 2019). Every step is derived in
 ``docs/objective_perturbation.md``.
 """
@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from skdp.accounting._gaussian import mean_delta, sum_of_deltas, summed_noise_multiplier
 from skdp.linear_model import _planning
-from skdp.linear_model._newton import minimise
+from skdp.linear_model._newton import minimize
 from skdp.linear_model._objective import LinearObjective
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Price
@@ -34,7 +34,7 @@ GRID_DISTANCE = {"Gaussian": 160.0, "Gamma-norm": 0.5}
 SLACK = 1e-12
 # C="auto" is at most this, in units of the expected norm of the weights over that of a gradient.
 LARGEST_C = 100.0
-# The norm of weights, times data_norm, for which C="auto" balances regularisation against noise.
+# The norm of weights, times data_norm, for which C="auto" balances regularization against noise.
 BALANCED_WEIGHTS_NORM = _planning.EXPECTED_WEIGHTS_NORM
 # Of the signal that noise is to leave with gradients, what it is to leave here; chosen likewise.
 SIGNAL_SHARE = 0.7
@@ -97,7 +97,7 @@ class ObjectivePerturbation(_planning.Perturbation):
     Parameters
     ----------
     C : float
-        Inverse regularisation strength, as in scikit-learn.
+        Inverse regularization strength, as in scikit-learn.
     quadratic : float
         1 plus the extra quadratic term.
     tolerance : float
@@ -121,7 +121,7 @@ class ObjectivePerturbation(_planning.Perturbation):
     mechanism: Price
 
     def run(self, loss, rows, y, source, start=0.0):
-        """Return the minimiser of the perturbed objective, with the output noise.
+        """Return the minimizer of the perturbed objective, with the output noise.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class ObjectivePerturbation(_planning.Perturbation):
         """
         linear = self.noise.draw(source.stream()).reshape((*loss.weights_shape, rows.n_features))
         objective = LinearObjective(loss, rows, y, self.C, self.quadratic, linear, start)
-        weights = minimise(objective, self.tolerance, self.radius)
+        weights = minimize(objective, self.tolerance, self.radius)
         weights /= max(1.0, np.linalg.norm(weights) / self.radius)
         return self.output.release(weights, random_state=source)
 
@@ -184,7 +184,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     rounding = _rounding(problem, C, quadratic, radius)
     condition = 1.0 + C * problem.n_rows * problem.smoothness / quadratic
     tolerance = moved * min(2.0**-16, 2.0**-11 / condition) + 4.0 * rounding
-    # Each neighbour's weights are within twice this of its exact minimiser, projected.
+    # Each neighbor's weights are within twice this of its exact minimizer, projected.
     distance = (tolerance + rounding + noise.distance) / quadratic
     if not distance <= radius / 4.0:
         raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
@@ -238,7 +238,7 @@ def automatic_C(problem, weights_norm, guarantee):
 def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
     r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
 
-    With :math:`\lambda = (1 + \Lambda) / C` the regulariser costs at most
+    With :math:`\lambda = (1 + \Lambda) / C` the regularizer costs at most
     :math:`\lambda W^2 / 2`. Noise of standard deviation :math:`\sigma` on the summed gradient
     costs as in `quadratic_excess`.
     """
@@ -277,7 +277,7 @@ def _free_tangent(guarantee):
 def _noise_multiplier(problem, C, guarantee):
     """Return the scale of b over C times the bound on a row's gradient, and the epsilon it has.
 
-    `C` is that over the quadratic term. The least of two analyses: the Jacobian is paid for, or,
+    `C` is that over the quadratic term. The least of two analyzes: the Jacobian is paid for, or,
     where it vanishes at the vertices of the gradients' hull and is small, it costs nothing.
     """
     choices = []
@@ -333,11 +333,11 @@ def _output_mechanism(guarantee, multiplier, sensitivity):
 
 
 def _radius(problem, C, quadratic, linear_norm):
-    r"""Bound the minimiser for a linear term of that norm, from J at the centre and gradients."""
-    at_centre = C * problem.n_rows * problem.value_at_centre
-    by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_centre))
+    r"""Bound the minimizer for a linear term of that norm, from J at the center and gradients."""
+    at_center = C * problem.n_rows * problem.value_at_center
+    by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_center))
     by_gradient = C * problem.n_rows * problem.lipschitz
-    return problem.centre + 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
+    return problem.center + 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
 
 
 def _rounding(problem, C, quadratic, radius):

@@ -1,9 +1,9 @@
-r"""Output perturbation of a certified minimiser (Chaudhuri, Monteleoni and Sarwate 2011).
+r"""Output perturbation of a certified minimizer (Chaudhuri, Monteleoni and Sarwate 2011).
 
 The objective :math:`J(w) = C \sum_i \ell_i(w) + \tfrac12\|w\|^2` is 1-strongly convex and one
-row adds a term whose gradient is at most :math:`C L`, so that the minimisers of neighbors are
+row adds a term whose gradient is at most :math:`C L`, so that the minimizers of neighbors are
 at most :math:`C L` apart under add/remove and :math:`2 C L` under replace-one. Weights at which
-:math:`\|\nabla J\| \le \tau` are within :math:`\tau` of the minimiser. The released vector
+:math:`\|\nabla J\| \le \tau` are within :math:`\tau` of the minimizer. The released vector
 therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.linear_model import _planning
-from skdp.linear_model._newton import minimise
+from skdp.linear_model._newton import minimize
 from skdp.linear_model._objective import LinearObjective
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._validation import check_positive, is_auto
@@ -34,7 +34,7 @@ class OutputPerturbation(_planning.Perturbation):
     Parameters
     ----------
     C : float
-        Inverse regularisation strength, as in scikit-learn.
+        Inverse regularization strength, as in scikit-learn.
     tolerance : float
         The computed gradient norm at which the solver stops.
     size : int
@@ -50,7 +50,7 @@ class OutputPerturbation(_planning.Perturbation):
     quadratic = 1.0
 
     def run(self, loss, rows, y, source, start=0.0):
-        """Return the noisy minimiser.
+        """Return the noisy minimizer.
 
         Parameters
         ----------
@@ -63,8 +63,8 @@ class OutputPerturbation(_planning.Perturbation):
         -------
         ndarray
         """
-        objective = LinearObjective(loss, rows, y, self.C, centre=start)
-        return self.mechanism.release(minimise(objective, self.tolerance), random_state=source)
+        objective = LinearObjective(loss, rows, y, self.C, center=start)
+        return self.mechanism.release(minimize(objective, self.tolerance), random_state=source)
 
     def noise_variance(self, curvature=0.0):
         """Return the variance of the noise in a weight, whatever the curvature of the loss."""
@@ -108,9 +108,9 @@ def plan_output_perturbation(problem, C, guarantee):
 
 
 def automatic_C(problem, weights_norm, guarantee):
-    r"""Return the C at which regularisation and noise are expected to cost least together.
+    r"""Return the C at which regularization and noise are expected to cost least together.
 
-    Weights of norm W lose at most :math:`W^2 / (2C)` in summed loss to the regulariser; noise
+    Weights of norm W lose at most :math:`W^2 / (2C)` in summed loss to the regularizer; noise
     of standard deviation :math:`\sigma(C) = s C` loses about
     :math:`n \kappa R^2 \sigma^2(C) / 2`, where :math:`\kappa` bounds the loss's curvature.
     The sum is least at :math:`C^3 = W^2 / (2 n \kappa R^2 s^2)`.
@@ -118,7 +118,7 @@ def automatic_C(problem, weights_norm, guarantee):
     curvature = problem.n_rows * problem.smoothness
     noise = _noise(problem, guarantee)
     C = ((weights_norm / noise) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
-    # Beyond this condition number less regularisation buys nothing but rounding errors.
+    # Beyond this condition number less regularization buys nothing but rounding errors.
     return min(C, SIGNAL_SHARE * problem.largest_C(noise), _planning.LARGEST_CURVATURE / curvature)
 
 
@@ -136,12 +136,12 @@ def _noise(problem, guarantee):
 
 
 def _gradient_rounding(problem, C):
-    r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
+    r"""Bound the rounding error near the minimizer, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
     summed = C * problem.n_rows
     moved = C * problem.lipschitz
-    weights = min(math.sqrt(2.0 * summed * problem.value_at_centre), problem.n_rows * moved)
-    weights += problem.centre
-    # The solver stops within its tolerance of the minimiser, which is below what one row moves
+    weights = min(math.sqrt(2.0 * summed * problem.value_at_center), problem.n_rows * moved)
+    weights += problem.center
+    # The solver stops within its tolerance of the minimizer, which is below what one row moves
     # plus four rounding errors: a linear equation for the rounding error.
     weights += moved
     per_weight = _planning.rounding_per_weight(problem, C)
@@ -150,5 +150,5 @@ def _gradient_rounding(problem, C):
 
 
 def check_strength(value, name):
-    """Return a regularisation strength as a positive float, or None for "auto"."""
+    """Return a regularization strength as a positive float, or None for "auto"."""
     return None if is_auto(value) else check_positive(value, name)

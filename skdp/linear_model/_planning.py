@@ -13,7 +13,7 @@ from skdp.utils._values import FrozenValue
 # C="auto" keeps C times the curvature of all rows below this.
 LARGEST_CURVATURE = 1e9
 
-# The norm of weights, times data_norm, for which C="auto" balances regularisation against noise;
+# The norm of weights, times data_norm, for which C="auto" balances regularization against noise;
 # chosen with the benchmarks' tables in view, see docs/benchmarks/utility.md.
 EXPECTED_WEIGHTS_NORM = 10.0
 
@@ -28,8 +28,8 @@ class ExpectedLossMixin:
     def expected_excess_loss(self, n_samples, n_features, n_classes=2):
         """Return the loss that privacy is expected to cost, before any data are touched.
 
-        Nothing is charged. It comes from the regularisation and from the noise, in a quadratic
-        model of the loss with little favourable curvature, and is more often an upper bound than
+        Nothing is charged. It comes from the regularization and from the noise, in a quadratic
+        model of the loss with little favorable curvature, and is more often an upper bound than
         not; see ``docs/planning.md``. Sampling error is not part of it.
 
         Parameters
@@ -75,7 +75,7 @@ class Perturbation(FrozenValue):
     """How weights are made by noise, and what that does to them; a plan has each name below.
 
     ``run(loss, rows, y, source)`` returns the weights, and `mechanism` is their price. Of what
-    minimises a loss `C` and `quadratic` are the objective's, and ``noise_variance(curvature)`` is
+    minimizes a loss `C` and `quadratic` are the objective's, and ``noise_variance(curvature)`` is
     the variance of the noise in the weights where the summed loss has a curvature. A person whose
     rows count by shares moves them by no more than a row.
     """
@@ -96,11 +96,11 @@ class Problem(_defaults.Problem):
 
     Parameters
     ----------
-    centre : float, default=0.0
-        The largest norm of the weights that regularisation pulls to.
+    center : float, default=0.0
+        The largest norm of the weights that regularization pulls to.
     """
 
-    centre: float = 0.0
+    center: float = 0.0
 
     @property
     def loss(self):
@@ -137,9 +137,9 @@ class Problem(_defaults.Problem):
         return self.loss.trace_bound * self.norm**2
 
     @property
-    def value_at_centre(self):
-        """The bound on a row's loss where the weights are the centre."""
-        return self.loss.value_at_zero() + self.lipschitz * self.centre
+    def value_at_center(self):
+        """The bound on a row's loss where the weights are the center."""
+        return self.loss.value_at_zero() + self.lipschitz * self.center
 
     def largest_C(self, noise):
         """Return the C beyond which noise on the summed gradient would drown the signal.
@@ -153,7 +153,7 @@ class Problem(_defaults.Problem):
 def quadratic_excess(problem, strength, weights_norm, noise):
     r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
 
-    A regulariser of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise of
+    A regularizer of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise of
     variance 1 on the summed gradient :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D
     eigenvalues of the Hessian, whose sum is at most that of the traces of the rows' curvatures. The
     sum is largest when all are equal or, if there is enough curvature, equal to :math:`\lambda`.

@@ -7,7 +7,7 @@ from skdp._losses._numbers import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.linear_model._centre import with_mean_centre
+from skdp.linear_model._center import with_mean_center
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism, descent_choice
 from skdp.linear_model._output_perturbation import check_strength
@@ -29,7 +29,7 @@ USUAL_CURVATURE = 0.3
 class DPPoissonRegressor(PrivateLinearRegressor):
     """Poisson regression with a log link by noisy clipped gradients or output perturbation.
 
-    The regularised Poisson deviance, its slope bounded, is minimised by noisy steps, or to a
+    The regularized Poisson deviance, its slope bounded, is minimized by noisy steps, or to a
     certified gradient norm before noise is added to the weights. Rows longer than `data_norm` are
     scaled down to it in `fit` only, or their gradients are clipped. Targets and predictions are
     clipped to `target_bounds`.
@@ -46,23 +46,23 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
         do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
+        that regularization acts on these, and its coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
         coefficient makes the intercept.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
+        The size of the constant feature relative to `data_norm`. Larger values regularize
         the intercept less and cost more noise in every weight.
     target_bounds : tuple of (low, high)
         The range of targets, 0 <= low < high. It must be given and must not be computed from
         the data. The noise grows with high.
     alpha : float or "auto", default="auto"
-        Regularisation strength as in scikit-learn: the objective is half the mean deviance
+        Regularization strength as in scikit-learn: the objective is half the mean deviance
         plus alpha / 2 times the squared norm of `coef_`, for "output" that of all weights. "auto"
-        balances regularisation against noise from public quantities; "gradient" raises a smaller
+        balances regularization against noise from public quantities; "gradient" raises a smaller
         one to that.
     mechanism : {"auto", "output", "gradient"}, default="auto"
-        "output" adds noise to the minimiser, "gradient" to the gradients of the steps of an
+        "output" adds noise to the minimizer, "gradient" to the gradients of the steps of an
         accelerated descent, each row's clipped at a share of its bound, the last of which check
         the weights as those of `DPRidge` do. "auto" takes the one with
         less expected loss, which follows from public quantities: gradients, unless there is next
@@ -85,7 +85,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     intercept_ : float
         Noisy intercept, 0 without `fit_intercept`.
     alpha_ : float
-        The regularisation used, from public quantities.
+        The regularization used, from public quantities.
     target_bounds_ : tuple of (float, float)
         The bounds that predictions are clipped to.
     data_norm_ : float
@@ -222,14 +222,14 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
         checked = CHECKED * high, USUAL_CURVATURE * high
         expected = Task(loss, *known, *checked, null_decrease_factor=2.0)
-        centred = with_mean_centre(rows, shape.n_rows, high)
-        descent = descent_choice(centred, shape, expected, least_alpha=alpha or 0.0)
-        rows = centred if C is None else rows
+        centered = with_mean_center(rows, shape.n_rows, high)
+        descent = descent_choice(centered, shape, expected, least_alpha=alpha or 0.0)
+        rows = centered if C is None else rows
         output = choose_mechanism("output", C, rows, shape, expected)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         better = mechanism == "auto" and descent.expected <= output.expected
         if better or mechanism == "gradient":
-            return WeightsFit.of(descent, centred)
+            return WeightsFit.of(descent, centered)
         return WeightsFit.of(output, rows)
 
     @property

@@ -69,9 +69,9 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         return read_table(self, X, reset=reset, accept_sparse=True)
 
     def _charge_needs_no_shape(self):
-        # How much of epsilon is for the centre depends on the number of rows.
-        centred = getattr(self, "mechanism", "gradient") == "gradient" and not hasattr(self, "C")
-        return not centred and super()._charge_needs_no_shape()
+        # How much of epsilon is for the center depends on the number of rows.
+        centered = getattr(self, "mechanism", "gradient") == "gradient" and not hasattr(self, "C")
+        return not centered and super()._charge_needs_no_shape()
 
     def _scores(self, X):
         """Return the scores of samples, a column for each output."""

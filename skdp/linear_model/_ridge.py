@@ -7,7 +7,7 @@ from skdp._sgd._defaults import Task
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
-from skdp.linear_model._centre import with_mean_centre
+from skdp.linear_model._center import with_mean_center
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import descent_choice
 from skdp.linear_model._regressor import PrivateLinearRegressor
@@ -66,21 +66,21 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         unit = self._units.half**2
         rows = plan_rows(self, shape.n_rows, guarantee)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        centred = with_mean_centre(rows, shape.n_rows)
-        descent = descent_choice(centred, shape, TASK, least_alpha=alpha / shape.n_rows)
+        centered = with_mean_center(rows, shape.n_rows)
+        descent = descent_choice(centered, shape, TASK, least_alpha=alpha / shape.n_rows)
         if mechanism != "gradient":
             problem = rows.problem(TASK, shape)
             weights = plan_adassp(rows, shape, alpha)
             excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
             if mechanism != "auto" or excess < descent.expected:
                 return WeightsFit(rows=rows, problem=problem, weights=weights, excess=unit * excess)
-        return WeightsFit.of(descent, centred, unit)
+        return WeightsFit.of(descent, centered, unit)
 
 
 class DPLinearRegression(LeastSquaresRegressor):
     """Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
 
-    What `mechanism` takes is regularised as far as the noise needs it, which vanishes as the noise
+    What `mechanism` takes is regularized as far as the noise needs it, which vanishes as the noise
     does. Rows longer than `data_norm` count less in `fit`, by the square of ``data_norm / norm``,
     or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
@@ -96,9 +96,9 @@ class DPLinearRegression(LeastSquaresRegressor):
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
         do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
+        that regularization acts on these, and its coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        Whether to fit an intercept, which is not regularized, by a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
         The size of the constant feature relative to `data_norm`. Larger values release the
@@ -113,7 +113,7 @@ class DPLinearRegression(LeastSquaresRegressor):
         "gradient" releases the gradients of the steps of an accelerated descent, each row's
         clipped at a share of its bound. "auto" takes the one with less expected loss, which
         follows from public quantities: gradients, unless there is next to no noise. Gradients
-        raise the ridge to the one that balances regularisation against noise; the intercept has
+        raise the ridge to the one that balances regularization against noise; the intercept has
         none. Their last steps check the weights, which move back towards the noisy mean as far as
         they explain no more than chance.
     accountant : PrivacyAccountant, default=None
@@ -253,9 +253,9 @@ class DPRidge(LeastSquaresRegressor):
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
         do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
+        that regularization acts on these, and its coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        Whether to fit an intercept, which is not regularized, by a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
         The size of the constant feature relative to `data_norm`. Larger values release the
@@ -270,11 +270,11 @@ class DPRidge(LeastSquaresRegressor):
         "gradient" releases the gradients of the steps of an accelerated descent, each row's
         clipped at a share of its bound. "auto" takes the one with less expected loss, which
         follows from public quantities: gradients, unless there is next to no noise. Gradients
-        raise the ridge to the one that balances regularisation against noise; the intercept has
+        raise the ridge to the one that balances regularization against noise; the intercept has
         none. Their last steps check the weights, which move back towards the noisy mean as far as
         they explain no more than chance.
     alpha : float, default=1.0
-        Regularisation strength as in scikit-learn: the objective is the summed squared error
+        Regularization strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None

@@ -1,7 +1,7 @@
 r"""Standard errors of released weights: privacy noise plus sampling, from a noisy Hessian.
 
 With :math:`F = \sum_i \nabla^2 \ell_i` at the released weights and a model that holds, the
-weights that minimise :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
+weights that minimize :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
 :math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). How the privacy
 noise reaches the weights is a function of F too. Noise in F is isotropic, so everything is diagonal
 in the eigenvectors of the released matrix. Derived in ``docs/standard_errors.md``.
@@ -79,7 +79,7 @@ class HessianRelease:
         """Return the standard errors of all weights, shape (n_outputs, n_features).
 
         An eigenvalue that noise alone could have made is taken as any: the sampling variance is
-        then the largest over all curvatures and the noise is divided by the regulariser alone.
+        then the largest over all curvatures and the noise is divided by the regularizer alone.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class GaussianMechanism(_grid.GridMechanism):
     delta : float in (0, 1)
         A release is (epsilon, delta)-DP.
     sensitivity : float > 0
-        By how much the values can differ in L2 norm between neighbouring data sets, under the
+        By how much the values can differ in L2 norm between neighboring data sets, under the
         relation that the accountant protects.
     calibration : {"analytic", "classical"}, default="analytic"
         "analytic" is the least noise that suffices, for any epsilon. "classical" is
@@ -209,7 +209,7 @@ def sigma_in_steps(scale, sensitivity, root, step):
     """The standard deviation that pays for rounding and for pricing by the continuous law.
 
     Rounding adds at most sqrt(d) steps to the L2 distance. A discrete Gaussian of variance s**2 is
-    within a factor of 1 + exp(-300) of a randomised rounding of a continuous one of variance
+    within a factor of 1 + exp(-300) of a randomized rounding of a continuous one of variance
     s**2 - 16. The factor 1 + 2**-40 covers the rounding of this computation.
     """
     raised = scale / step * (1.0 + root * step / sensitivity)
@@ -232,7 +232,7 @@ class GammaNormMechanism(_grid.PureMechanism):
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : float > 0
-        By how much the values can differ in L2 norm between neighbouring data sets, under the
+        By how much the values can differ in L2 norm between neighboring data sets, under the
         relation that the accountant protects.
 
     Attributes

@@ -33,7 +33,7 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : float > 0
-        By how much the L1 norm of the values' difference can differ between neighbouring
+        By how much the L1 norm of the values' difference can differ between neighboring
         data sets, under the relation that the accountant protects.
 
     Attributes
@@ -129,7 +129,7 @@ class GeometricMechanism(_grid.PureMechanism):
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : int >= 1, default=1
-        By how much the integers can differ in L1 norm between neighbouring data sets, under the
+        By how much the integers can differ in L1 norm between neighboring data sets, under the
         relation that the accountant protects.
 
     Attributes

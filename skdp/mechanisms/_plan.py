@@ -59,7 +59,7 @@ class Mechanism(Plan, Protocol):
     Mechanisms whose noise is independent in each value (Laplace, Gaussian, geometric) also have
     ``mean_error(size)``, its mean magnitude, and ``tail(probability, size, terms)``, what it, or a
     sum of `terms` of it, exceeds with at most that probability. A choice among candidates and
-    randomised response add no noise to a vector, and have `release` alone.
+    randomized response add no noise to a vector, and have `release` alone.
     """
 
     def check_size(self, size):

@@ -1,4 +1,4 @@
-"""Randomised response: a category, reported truthfully with a known probability."""
+"""Randomized response: a category, reported truthfully with a known probability."""
 
 import math
 import numbers
@@ -98,7 +98,7 @@ class RandomizedResponse(FrozenValue):
     epsilon: float = checked(check_positive)
     categories: tuple = checked(_check_categories, default=(0, 1))
 
-    name: ClassVar[str] = "Randomised response"
+    name: ClassVar[str] = "Randomized response"
     delta: ClassVar[float] = 0.0
     sensitivity: ClassVar[float] = 1.0
 
@@ -274,7 +274,7 @@ class RandomizedResponse(FrozenValue):
         Returns
         -------
         float
-            For the least favourable share, in the normal approximation.
+            For the least favorable share, in the normal approximation.
         """
         confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         worst = self.variance([0.0, 1.0], check_integer(size, "size", 1, math.inf)).max()

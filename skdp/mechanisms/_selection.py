@@ -170,7 +170,7 @@ class ExponentialMechanism(_Selection):
     epsilon : float > 0
         The privacy loss of one choice.
     sensitivity : float > 0
-        By how much each single score can differ between neighbouring data sets, under the relation
+        By how much each single score can differ between neighboring data sets, under the relation
         that the accountant protects.
     monotonic : bool, default=False
         Whether all scores change in the same direction between neighbors, as counts do under
@@ -218,7 +218,7 @@ class PermuteAndFlip(_Selection):
     epsilon : float > 0
         The privacy loss of one choice.
     sensitivity : float > 0
-        By how much each single score can differ between neighbouring data sets, under the relation
+        By how much each single score can differ between neighboring data sets, under the relation
         that the accountant protects.
     monotonic : bool, default=False
         Whether all scores change in the same direction between neighbors, as counts do under
@@ -272,7 +272,7 @@ class ReportNoisyMax(_Selection):
     epsilon : float > 0
         The privacy loss of one choice.
     sensitivity : float > 0
-        By how much each single score can differ between neighbouring data sets, under the relation
+        By how much each single score can differ between neighboring data sets, under the relation
         that the accountant protects.
     monotonic : bool, default=False
         Whether all scores change in the same direction between neighbors, as counts do under

@@ -156,7 +156,7 @@ class BoundedScore(FrozenValue, ABC):
         Parameters
         ----------
         relation : {"add_remove", "replace_one"}
-            What neighbouring tables are.
+            What neighboring tables are.
 
         Returns
         -------

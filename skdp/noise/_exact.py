@@ -217,7 +217,7 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
 def truthful(exponent, others, n, stream, *, exact=False):
     """Draw independent Bernoulli variables with P(1) = 1 / (1 + others * exp(-exponent)), exactly.
 
-    It is the probability with which randomised response over ``others + 1`` categories reports
+    It is the probability with which randomized response over ``others + 1`` categories reports
     the truth. Floats decide outside a guard band, integers inside it.
 
     Parameters

@@ -192,7 +192,7 @@ def sparsity(estimator):
         return "made"
     entry = accepted_entry(estimator)
     if entry is None:
-        # What is excused may be sparse for one table and dense for its neighbour.
+        # What is excused may be sparse for one table and dense for its neighbor.
         return "made"
     # A known function is given the frame itself.
     as_it_is = isinstance(estimator, FunctionTransformer) and params["validate"] is False

@@ -226,7 +226,7 @@ class DPTableVectorizer(PlannedTransformer):
         X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
             Rows, of numbers, labels and dates.
         y : array-like of shape (n_samples,), default=None
-            Nothing is learnt from it; one of another length, with missing values or with
+            Nothing is learned from it; one of another length, with missing values or with
             labels of several kinds is refused before the charge.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,

@@ -144,7 +144,7 @@ class MixedCategories(MechanismPlan):
     Where declared categories are counted, all counts of a row are one release: a row counts once
     in each column, whether its categories are declared or found, and values that nothing declares
     are released above a threshold. A declared category is released whatever its count, as one
-    that occurs in both neighbouring tables.
+    that occurs in both neighboring tables.
 
     Parameters
     ----------

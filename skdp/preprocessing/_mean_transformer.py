@@ -96,7 +96,7 @@ class MeanPlan(MechanismPlan):
 
 
 class DPMeanTransformer(BoundedColumnsTransformer):
-    """Centre features by noisy means.
+    """Center features by noisy means.
 
     Values are clipped to `bounds`, in `fit` only. One joint release holds the sums of all
     features.
@@ -170,10 +170,10 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     >>> import numpy as np
     >>> from skdp import DPMeanTransformer
     >>> ages = np.random.default_rng(0).uniform(17, 90, size=(10_000, 1))
-    >>> centre = DPMeanTransformer(epsilon=1.0, bounds=(17, 90))
-    >>> centre.expected_error(n_samples=10_000).round(4)
+    >>> center = DPMeanTransformer(epsilon=1.0, bounds=(17, 90))
+    >>> center.expected_error(n_samples=10_000).round(4)
     array([0.0052])
-    >>> bool(abs(centre.fit(ages).mean_[0] - ages.mean()) < 0.1)
+    >>> bool(abs(center.fit(ages).mean_[0] - ages.mean()) < 0.1)
     True
     """
 
@@ -274,7 +274,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         choices = {"noise": self.mechanism, "noisy_count": noisy}
         return plan_columns(self, MeanPlan, shape, guarantee, **choices)
 
-    def _learnt(self, released, low, high, plan):
+    def _learned(self, released, low, high, plan):
         return {"mean_": released}
 
     def expected_error(self, n_samples, n_features=None):
@@ -303,8 +303,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         Examples
         --------
         >>> from skdp import DPMeanTransformer
-        >>> centre = DPMeanTransformer(epsilon=1.0, delta=1e-6, bounds=(0, 1))
-        >>> errors = [centre.expected_error(1000, n_features=d)[0] for d in (1, 100)]
+        >>> center = DPMeanTransformer(epsilon=1.0, delta=1e-6, bounds=(0, 1))
+        >>> errors = [center.expected_error(1000, n_features=d)[0] for d in (1, 100)]
         >>> bool(errors[1] < 100 * errors[0])
         True
         """
@@ -340,7 +340,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Centred samples.
+            Centered samples.
 
         Returns
         -------

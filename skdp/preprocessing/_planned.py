@@ -29,7 +29,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 
     A pipeline asks three attributes which steps are paid for twice: `_rescales`, whether features
     are shifted or scaled; `_undoes_scaling`, whether the outcome is the same if they were before
-    (not of one that does not centre); and `_known_range`, whether the range of what comes out is
+    (not of one that does not center); and `_known_range`, whether the range of what comes out is
     known. What a class does not say is not so.
     """
 
@@ -178,21 +178,21 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds.
 
-    Its plan is a `WithinBounds`, and its `_learnt` makes attributes of what that returns.
+    Its plan is a `WithinBounds`, and its `_learned` makes attributes of what that returns.
     """
 
     _rescales = _undoes_scaling = True
     _read = read_table
 
     def _released(self, run, plan):
-        return self._learnt(run.released, *run.bounds, plan) | {"bounds_": run.bounds}
+        return self._learned(run.released, *run.bounds, plan) | {"bounds_": run.bounds}
 
     def _clipped(self, X):
         """Return samples within the bounds: what one wild value does to a model is bounded."""
         return np.clip(read_samples(self, X), *self.bounds_)
 
 
-class CentringTransformer(BoundedColumnsTransformer):
+class CenteringTransformer(BoundedColumnsTransformer):
     """Subtracts `_middle` and divides by `_spread`, unless they are None."""
 
     def _switches(self, *names):

@@ -9,7 +9,11 @@ from skdp._data._parts import Rows
 from skdp._data._tables import read_samples
 from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
-from skdp.preprocessing._planned import BoundedColumnsTransformer, CentringTransformer, plan_columns
+from skdp.preprocessing._planned import (
+    BoundedColumnsTransformer,
+    CenteringTransformer,
+    plan_columns,
+)
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
@@ -195,7 +199,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL))
         return planned(tail, 1.0 - tail)
 
-    def _learnt(self, released, low, high, plan):
+    def _learned(self, released, low, high, plan):
         (data_min, _, data_max), (first, last) = released, map(float, self.feature_range)
         scale = (last - first) / flat_ranges(data_max - data_min, low, high)
         below, _, above = (100.0 * plan.main.quantiles).tolist()
@@ -248,7 +252,7 @@ def check_quantile_range(quantile_range):
     return below / 100.0, above / 100.0
 
 
-class DPRobustScaler(CentringTransformer):
+class DPRobustScaler(CenteringTransformer):
     """Scale features by private medians and interquantile ranges.
 
     Parameters
@@ -409,7 +413,7 @@ class DPRobustScaler(CentringTransformer):
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
         return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
-    def _learnt(self, released, low, high, plan):
+    def _learned(self, released, low, high, plan):
         ranges = flat_ranges(released[-1] - released[0], low, high)
         return {
             "center_": released[len(released) // 2] if self.with_centering else None,
@@ -598,7 +602,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             return planned(check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0)
         return planned(1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL)))
 
-    def _learnt(self, released, low, high, plan):
+    def _learned(self, released, low, high, plan):
         (max_abs,) = released
         return {
             "max_abs_": max_abs,

@@ -11,7 +11,7 @@ from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
-# errors between neighbouring quantiles.
+# errors between neighboring quantiles.
 SCALES_APART = 4.0
 MOST_LEVELS = 10
 
@@ -187,7 +187,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             plan = finer
         return plan
 
-    def _learnt(self, released, low, high, plan):
+    def _learned(self, released, low, high, plan):
         quantiles = np.vstack([low, released, high])
         return {
             "quantiles_": quantiles,

@@ -1,4 +1,4 @@
-"""Local differential privacy: categories that each row reports by randomised response."""
+"""Local differential privacy: categories that each row reports by randomized response."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ EACH_ALONE = UnitText(lambda unit: f"every {unit} by itself, at each transform")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnwiseResponse(MechanismPlan):
-    """Randomised response on each column of a row, of one epsilon together.
+    """Randomized response on each column of a row, of one epsilon together.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class ColumnwiseResponse(MechanismPlan):
     mechanism: JointMechanism
     categories: list
 
-    name = "k-ary randomised response on each column"
+    name = "k-ary randomized response on each column"
     released = "reports of the rows"
 
     # The largest noise of a column's debiased counts, for one row.
@@ -66,7 +66,7 @@ class ColumnwiseResponse(MechanismPlan):
 
 
 class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, TableEstimator):
-    r"""Report each row's categories by k-ary randomised response.
+    r"""Report each row's categories by k-ary randomized response.
 
     The release is `transform`: each call charges once, before its noise, and its output is a
     new report of every row. `fit` reads the number of columns, charges nothing and learns

@@ -1,15 +1,15 @@
-"""Standardisation with differential privacy."""
+"""Standardization with differential privacy."""
 
 import numpy as np
 
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.preprocessing._planned import CentringTransformer, plan_columns
+from skdp.preprocessing._planned import CenteringTransformer, plan_columns
 from skdp.stats._moments import MomentsPlan
 
 
-class DPStandardScaler(CentringTransformer):
-    """Standardise features by noisy means and variances.
+class DPStandardScaler(CenteringTransformer):
+    """Standardize features by noisy means and variances.
 
     Values are clipped to `bounds`. One joint release holds the sums and the
     sums of squares of all features.
@@ -171,7 +171,7 @@ class DPStandardScaler(CentringTransformer):
 
         return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=2 if with_std else 1)
 
-    def _learnt(self, released, low, high, plan):
+    def _learned(self, released, low, high, plan):
         mean, variance = released
         scale = None if variance is None else np.sqrt(variance)
         return {"mean_": mean, "var_": variance, "scale_": scale}

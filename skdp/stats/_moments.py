@@ -100,7 +100,7 @@ class MomentsPlan(StatisticPlan):
     def run(self, X, source, persons=None):
         """Return the means, and the variances or None, in the columns' units."""
         shares = shares_of(persons)
-        sums = _centred_sums(X, self.low, self.high, self.n_moments, shares, self.counted)
+        sums = _centered_sums(X, self.low, self.high, self.n_moments, shares, self.counted)
         noisy = self.mechanism.release(sums, random_state=source)
         return self.read(noisy[:-1], noisy[-1]) if self.counted else self.read(noisy, self.n_rows)
 
@@ -140,7 +140,7 @@ class SumPlan(MomentsPlan):
         """Return the sums."""
         shares = shares_of(persons)
         if self.guarantee.relation == "replace_one":
-            sums = _centred_sums(X, self.low, self.high, 1, shares)[0]
+            sums = _centered_sums(X, self.low, self.high, 1, shares)[0]
             start = self.n_rows * (self.low + (self.high - self.low) / 2)
         else:
             sums = np.zeros(X.shape[1])
@@ -189,7 +189,7 @@ def _add_unit_rows(sums, block, shares, add, low, high):
     add(sums, u, shares)
 
 
-def _centred_sums(X, low, high, n_moments, shares=None, counted=False):
+def _centered_sums(X, low, high, n_moments, shares=None, counted=False):
     """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1].
 
     With `counted`, those of values that are not NaN, and below them their numbers.

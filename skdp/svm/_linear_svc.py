@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.linear_model._centre import with_check, with_class_centre
+from skdp.linear_model._center import with_check, with_class_center
 from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_task
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism
@@ -16,7 +16,7 @@ from skdp.utils._validation import check_choice, check_within
 class DPLinearSVC(PrivateLinearClassifier):
     """Linear support vector classifier by noisy clipped gradients or output perturbation.
 
-    The regularised Huberised hinge loss is minimised by noisy steps, or to a certified gradient
+    The regularized Huberized hinge loss is minimized by noisy steps, or to a certified gradient
     norm before noise is added to the weights. Several classes are fitted jointly, by the multiclass
     hinge of Crammer and Singer with the same rounding. A share of epsilon pays for noisy class
     frequencies, which weights shrink to, and with C="auto" one for a check of the weights, which
@@ -36,27 +36,27 @@ class DPLinearSVC(PrivateLinearClassifier):
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
         do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
+        that regularization acts on these, and its coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
         coefficient makes the intercept.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
+        The size of the constant feature relative to `data_norm`. Larger values regularize
         the intercept less and cost more noise in every weight.
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     C : float or "auto", default="auto"
-        Inverse regularisation strength as in scikit-learn: the objective is the summed loss
+        Inverse regularization strength as in scikit-learn: the objective is the summed loss
         times C plus half the squared norm of all weights, the intercept's included. The noise
-        on the minimiser grows with C. "auto" balances regularisation against noise from public
+        on the minimizer grows with C. "auto" balances regularization against noise from public
         quantities, and the intercept's distance from noisy class frequencies counts.
     huber_threshold : float, default=0.5
         Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
         and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
         does not depend on it; small values take longer to fit.
     mechanism : {"auto", "output", "gradient"}, default="auto"
-        "output" adds noise to the minimiser, "gradient" to the clipped gradients of the steps of an
+        "output" adds noise to the minimizer, "gradient" to the clipped gradients of the steps of an
         accelerated descent. "auto" takes what is expected to lose less, by public quantities.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -78,7 +78,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        The regularisation used, from public quantities.
+        The regularization used, from public quantities.
     data_norm_ : float
         The given `data_norm`, or the released one.
     n_features_in_ : int
@@ -206,11 +206,11 @@ class DPLinearSVC(PrivateLinearClassifier):
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
         C = check_strength(self.C, "C")
         k = len(self._planned_classes(shape))
-        loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
+        loss = BinaryHuberizedHingeLoss(h) if k == 2 else MulticlassHuberizedHingeLoss(k, h)
         expected = hinge_task(loss, loss.slope_bound, 1.0)
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
-            rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
+            rows = with_class_center(rows, shape.n_rows, [1.0] * k, largest=1.0)
         rows = with_check(rows, shape)
         mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
         choice = choose_mechanism(mechanism, C, rows, shape, expected, rival="output")

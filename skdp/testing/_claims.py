@@ -70,7 +70,7 @@ def check_relation(case):
     By how much depends on what is released: a replaced row moves a sum by twice as much as a
     removed one, and the rank of the quantile q by 1 instead of max(q, 1 - q), which may be nearly
     the same. Reports of single rows are protected the same under both. Fits are at a large epsilon:
-    what an estimator regularises more, where noise rules, moves less.
+    what an estimator regularizes more, where noise rules, moves less.
     """
     scales = {}
     for relation in ("add_remove", "replace_one"):

@@ -407,7 +407,7 @@ def _autolog_problem(variables):
     return f"logs {', '.join(raw)}" if raw else ""
 
 
-_MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabelled by other rows"
+_MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabeled by other rows"
 _LAST_STAGE = "computes its last stage from raw rows"
 _RAW_SCORES = "publishes or chooses by scores of the raw rows"
 
@@ -533,7 +533,7 @@ CALLERS = {
     ),
     "sklearn.semi_supervised._self_training": KnownCaller(
         "publishes a label of each raw row, and how often it fits depends on raw rows",
-        "fit the private classifier to the labelled rows",
+        "fit the private classifier to the labeled rows",
     ),
     "sklearn.linear_model._ransac": KnownCaller(
         "chooses rows by their raw residuals, and sets the noise's seed",

@@ -34,7 +34,7 @@ from tests._private import (
     BinaryLogisticLoss,
     ClippedSums,
     MultinomialLogisticLoss,
-    _centred_sums,
+    _centered_sums,
     gradient_rounding,
     loss_gradient,
     sum_rounding,
@@ -159,7 +159,7 @@ def test_gradients_of_parts_are_those_in_memory_within_the_rounding_that_is_char
 @pytest.mark.parametrize("heights", [HEIGHTS, (1,) * N])
 def test_moments_of_parts_are_those_in_memory_within_the_rounding_that_is_charged(heights):
     X, bounds = np.random.default_rng(3).normal(size=(N, D)), (np.full(D, -1.0), np.full(D, 2.0))
-    apart = _centred_sums(X, *bounds, 2) - _centred_sums(in_parts(X, heights), *bounds, 2)
+    apart = _centered_sums(X, *bounds, 2) - _centered_sums(in_parts(X, heights), *bounds, 2)
     assert np.abs(apart).max() <= 2.0 * (most_additions(4096) + 5) * N * UNIT
 
 

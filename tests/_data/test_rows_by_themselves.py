@@ -77,7 +77,7 @@ def discovered(X):
 
 
 def reported(X):
-    """The codes that randomised response would report of each column."""
+    """The codes that randomized response would report of each column."""
     cells = np.array([list(row) for row in X], dtype=object)
     return np.column_stack(
         [RandomizedResponse(1.0, (0, 1, 2))._encode(list(column)) for column in cells.T]

@@ -13,7 +13,7 @@ from skdp import _losses
 from skdp._losses import _base
 from skdp._losses._base import BoundedLoss, ClippableLoss
 from skdp._losses._classes import (
-    BinaryHuberisedHingeLoss,
+    BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
     ClassWeightedLoss,
     MultinomialLogisticLoss,
@@ -30,7 +30,7 @@ COMPOSED = {
     HuberLoss: [HuberLoss(), *map(HuberLoss, VALUES["float"])],
     ClassWeightedLoss: [
         ClassWeightedLoss(BinaryLogisticLoss(), (0.2, 3.0)),
-        ClassWeightedLoss(BinaryHuberisedHingeLoss(0.5), (2.0, 1.0)),
+        ClassWeightedLoss(BinaryHuberizedHingeLoss(0.5), (2.0, 1.0)),
         ClassWeightedLoss(MultinomialLogisticLoss(3), (0.5, 1.0, 4.0)),
     ],
     OneVersusRestLoss: [

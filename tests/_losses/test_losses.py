@@ -6,13 +6,13 @@ from scipy.optimize import minimize
 from scipy.special import xlogy
 from sklearn.metrics import mean_poisson_deviance
 
-from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
 from skdp._losses._numbers import ClippedPoissonLoss
 from tests._losses._all import draw
 
 
 def test_the_binary_hinge_is_rounded_at_its_corner_alone():
-    loss, z = BinaryHuberisedHingeLoss(0.25), np.linspace(-3, 3, 601)
+    loss, z = BinaryHuberizedHingeLoss(0.25), np.linspace(-3, 3, 601)
     values = np.array([loss.value(np.array([v]), np.array([1]))[0] for v in z])
     hinge = np.maximum(0.0, 1.0 - z)
     far = np.abs(z - 1.0) >= 0.25
@@ -24,7 +24,7 @@ def test_the_binary_hinge_is_rounded_at_its_corner_alone():
 
 
 def test_two_classes_of_the_multiclass_hinge_are_the_binary_hinge():
-    binary, many = BinaryHuberisedHingeLoss(0.4), MulticlassHuberisedHingeLoss(2, 0.4)
+    binary, many = BinaryHuberizedHingeLoss(0.4), MulticlassHuberizedHingeLoss(2, 0.4)
     scores, y = draw(many)
     difference = scores[:, 1] - scores[:, 0]
     assert many.value(scores, y) == pytest.approx(binary.value(difference, y))
@@ -34,7 +34,7 @@ def test_two_classes_of_the_multiclass_hinge_are_the_binary_hinge():
 
 
 def test_the_multiclass_hinge_is_its_maximum_and_near_that_of_crammer_and_singer():
-    loss = MulticlassHuberisedHingeLoss(4, 0.3)
+    loss = MulticlassHuberizedHingeLoss(4, 0.3)
     scores, y = draw(loss, 20)
     for s, label in zip(scores, y, strict=True):
         m = s + (np.arange(4) != label)
@@ -52,7 +52,7 @@ def test_the_multiclass_hinge_is_its_maximum_and_near_that_of_crammer_and_singer
 
 
 def test_the_multiclass_hinge_survives_enormous_scores():
-    loss = MulticlassHuberisedHingeLoss(3, 1e-3)
+    loss = MulticlassHuberizedHingeLoss(3, 1e-3)
     scores, y = np.array([[1e18, -1e18, 0.0], [1e18, 1e18, 1e18]]), np.array([1, 0])
     residual = loss.residual(scores, y)
     np.testing.assert_allclose(residual.sum(axis=1), 0.0, atol=1e-9)

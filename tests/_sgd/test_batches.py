@@ -44,11 +44,11 @@ def poisson_p_values(table, rate):
     kurtosis = 2.0 + (1.0 - 6.0 * rate * (1 - rate)) / variance
     spread = np.mean((sizes - n_rows * rate) ** 2) / variance - 1.0
     yield 2.0 * stats.norm.sf(abs(spread) / np.sqrt(kurtosis / n_steps))
-    centred = (table - rate) / np.sqrt(rate * (1 - rate))
-    pairs = (centred.T @ centred)[np.triu_indices(n_rows, 1)] / np.sqrt(n_steps)
+    centered = (table - rate) / np.sqrt(rate * (1 - rate))
+    pairs = (centered.T @ centered)[np.triu_indices(n_rows, 1)] / np.sqrt(n_steps)
     yield min(1.0, 2.0 * stats.norm.sf(np.abs(pairs).max()) * pairs.size)
     for lag in (1, 2):
-        products = np.sum(centred[lag:] * centred[:-lag]) / np.sqrt(centred[lag:].size)
+        products = np.sum(centered[lag:] * centered[:-lag]) / np.sqrt(centered[lag:].size)
         yield 2.0 * stats.norm.sf(abs(products))
 
 

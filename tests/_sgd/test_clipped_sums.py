@@ -13,12 +13,12 @@ from skdp._sgd import _clipped_sums
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp.utils import ChunkedArray
 from tests._private import (
-    BinaryHuberisedHingeLoss,
+    BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
     ClassWeightedLoss,
     ClippedPoissonLoss,
     HuberLoss,
-    MulticlassHuberisedHingeLoss,
+    MulticlassHuberizedHingeLoss,
     MultinomialLogisticLoss,
     OneVersusRestLoss,
     Run,
@@ -31,13 +31,13 @@ from tests.utils.test_chunked import counted
 # Sums see of a loss its residuals and their shape alone: a new one need not stand here.
 BINARY = {
     "logistic": BinaryLogisticLoss(),
-    "hinge": BinaryHuberisedHingeLoss(0.1),
+    "hinge": BinaryHuberizedHingeLoss(0.1),
     "poisson": ClippedPoissonLoss(3.0),
     "weighted": ClassWeightedLoss(BinaryLogisticLoss(), (0.5, 3.0)),
 }
 SEVERAL = {
     "softmax": MultinomialLogisticLoss(3),
-    "hinges": MulticlassHuberisedHingeLoss(3, 0.1),
+    "hinges": MulticlassHuberizedHingeLoss(3, 0.1),
     "weighted softmax": ClassWeightedLoss(MultinomialLogisticLoss(3), (1.0, 0.1, 5.0)),
 }
 LOSSES = BINARY | SEVERAL
@@ -398,8 +398,8 @@ def test_the_bound_is_small_and_grows_with_the_batch():
 
 BITWISE = {
     **{name: LOSSES[name] for name in ("logistic", "softmax")},
-    "hinge": BinaryHuberisedHingeLoss(2.0**-10),
-    "hinges": OneVersusRestLoss(BinaryHuberisedHingeLoss(2.0**-10), 5),
+    "hinge": BinaryHuberizedHingeLoss(2.0**-10),
+    "hinges": OneVersusRestLoss(BinaryHuberizedHingeLoss(2.0**-10), 5),
     "weighted": ClassWeightedLoss(MultinomialLogisticLoss(10), tuple(np.linspace(0.5, 3.0, 10))),
     "squared": HuberLoss(),
 }

@@ -1,4 +1,4 @@
-"""The loop takes the planned steps, penalises what it says and shows nothing but their number."""
+"""The loop takes the planned steps, penalizes what it says and shows nothing but their number."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_without_noise_it_is_gradient_descent():
     np.testing.assert_allclose(result, weights, atol=1e-4)
 
 
-def test_the_intercept_is_not_penalised():
+def test_the_intercept_is_not_penalized():
     X, _, loss = make_table()
     plan, update = make_plan(1e12, n_steps=600), make_update(600, eta0=0.1)
     result = run(plan, (X, np.ones(N), loss), alpha=10.0, update=update)
@@ -106,7 +106,7 @@ def test_weights_that_explain_much_stay():
 
 @pytest.mark.parametrize("sampling", ["full", "poisson"])
 def test_a_whole_run_with_shared_noise(sampling, monkeypatch):
-    """At the iterates of one run, batches and noise shared, the sums of a neighbour's run."""
+    """At the iterates of one run, batches and noise shared, the sums of a neighbor's run."""
     (X, y, loss), plan = make_table(), make_plan(sampling=sampling, n_steps=40)
     X[0] = [1e3, -1e3, 5.0]
     other = X.copy()

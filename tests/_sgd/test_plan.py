@@ -140,7 +140,7 @@ def test_noise_of_the_pure_regime_in_closed_form():
 def worst_step_loss(plan, scale, relation):
     """Return the privacy loss of one step on its worst pair: all other gradients are -C.
 
-    The record has gradient C, its neighbour is null or has -C; the law of the noisy sum is a
+    The record has gradient C, its neighbor is null or has -C; the law of the noisy sum is a
     mixture of two Laplace distributions on the line, and the ratio is largest at infinity.
     """
     share, clip = plan.batches.size / plan.batches.n_rows, plan.clip
@@ -397,7 +397,7 @@ LOSSES = [
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 @pytest.mark.parametrize(("loss", "make_targets"), LOSSES, ids=["binary", "softmax", "squared"])
-def test_no_neighbour_moves_a_sum_further(loss, make_targets, delta, relation):
+def test_no_neighbor_moves_a_sum_further(loss, make_targets, delta, relation):
     size = math.prod(loss.weights_shape)
     plan = make_plan("full", delta, n_rows=12, n_outputs=size, relation=relation)
     moved = largest_move(plan, loss, make_targets, sums_as_they_are, relation)

@@ -8,7 +8,7 @@ import pytest
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
 
 CURVATURES = np.array([1.0, 0.1])
-MINIMISER = np.array([2.0, -1.0])
+MINIMIZER = np.array([2.0, -1.0])
 
 
 def make_update(
@@ -28,7 +28,7 @@ def make_update(
 def descend(update, start=(0.0, 0.0)):
     walk = update.begin(np.array(start))
     for _ in range(update.n_steps):
-        walk.step(CURVATURES * (walk.point - MINIMISER))
+        walk.step(CURVATURES * (walk.point - MINIMIZER))
     return walk.average
 
 
@@ -37,12 +37,12 @@ def descend(update, start=(0.0, 0.0)):
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 @pytest.mark.parametrize("learning_rate", LEARNING_RATES)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_every_optimiser_finds_a_minimum(optimizer, learning_rate, momentum, n_averaged):
+def test_every_optimizer_finds_a_minimum(optimizer, learning_rate, momentum, n_averaged):
     eta0 = 0.1 if optimizer == "adam" else 0.5
     update = make_update(
         optimizer, learning_rate, eta0, momentum, 4000, power_t=0.2, n_averaged=n_averaged
     )
-    np.testing.assert_allclose(descend(update), MINIMISER, atol=1e-2)
+    np.testing.assert_allclose(descend(update), MINIMIZER, atol=1e-2)
 
 
 def test_learning_rates():

@@ -74,7 +74,7 @@ def rows():
             else:
                 event = MAKERS[kind](parameters) * parameters.get("steps", 1)
                 default = "replace_one" if "response" in kind else "add_remove"
-                relation = parameters.get("neighbours", default)
+                relation = parameters.get("neighbors", default)
             yield (
                 row["setting_id"],
                 event,

@@ -272,7 +272,7 @@ def test_a_schedule_costs_no_more_than_the_sum_of_its_prices(composition, unit):
 
 @pytest.mark.parametrize("composition", ["advanced", "pld", "auto"])
 def test_a_schedule_adds_up_what_was_calibrated_to_shares_of_delta(composition):
-    """Randomised responses attain their prices, so that nothing but the sum can pay for them."""
+    """Randomized responses attain their prices, so that nothing but the sum can pay for them."""
     accountant = PrivacyAccountant(1.0, 1e-5, composition=composition)
     for price in ((0.1, 1e-6), (0.9, 9e-6)):
         accountant.charge(ApproximateDP(*price), epsilon=price[0], delta=price[1])

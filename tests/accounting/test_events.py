@@ -62,7 +62,7 @@ def test_json_is_canonical():
     assert (Gaussian(0.1) * 3).to_json() == expected
 
 
-def test_numbers_are_normalised():
+def test_numbers_are_normalized():
     assert Gaussian(2) == Gaussian(2.0) == Gaussian(np.float32(2.0)) == Gaussian(np.int64(2))
     assert Gaussian(2).to_json() == Gaussian(2.0).to_json()
     assert PureDP(-0.0).to_json() == PureDP(0.0).to_json()

@@ -46,9 +46,9 @@ def hockey_stick(p, q, epsilon):
     return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
 
 
-def cell_masses(noise, scale, centre, edges):
-    """Masses of one axis of noise about a centre, by differences of the smaller tail."""
-    z = (edges - centre) / scale
+def cell_masses(noise, scale, center, edges):
+    """Masses of one axis of noise about a center, by differences of the smaller tail."""
+    z = (edges - center) / scale
     if noise is Gaussian:
         below, above = ndtr(z), ndtr(-z)
     else:
@@ -63,8 +63,8 @@ def masses_of_records(noise, scale, rate, vectors, edges):
     total = 0.0
     for chosen in itertools.product((False, True), repeat=len(vectors)):
         probability = math.prod(rate if is_in else 1.0 - rate for is_in in chosen)
-        centre = np.asarray(chosen, dtype=float) @ vectors
-        axes = [cell_masses(noise, scale, each, edges) for each in centre]
+        center = np.asarray(chosen, dtype=float) @ vectors
+        axes = [cell_masses(noise, scale, each, edges) for each in center]
         cells = axes[0] if len(axes) == 1 else np.multiply.outer(*axes)
         total = total + probability * cells
     return np.ravel(total)

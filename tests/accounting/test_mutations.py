@@ -75,8 +75,8 @@ def drop_remove_direction(monkeypatch):
 
 
 def drop_mass_at_infinity(monkeypatch):
-    original = _pld.discretise
-    monkeypatch.setattr(_pld, "discretise", lambda *args: replace(original(*args), infinite=0.0))
+    original = _pld.discretize
+    monkeypatch.setattr(_pld, "discretize", lambda *args: replace(original(*args), infinite=0.0))
 
 
 def halve_the_upper_tail(monkeypatch):

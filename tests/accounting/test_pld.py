@@ -23,7 +23,7 @@ from skdp.accounting import (
 )
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import privacy_of
-from skdp.accounting._pairs import discretise
+from skdp.accounting._pairs import discretize
 from skdp.accounting._pld import pld_epsilon
 
 
@@ -93,7 +93,7 @@ def certified_lower_delta(event, count, relation, eps, cells=30_000):
     """A lower bound: outcomes merged into cells (post-processing), their losses floored."""
     bounds = []
     for pair in privacy_of(event, relation).pairs():
-        grid = discretise(pair, 8.0 / cells, -4.0, 4.0)
+        grid = discretize(pair, 8.0 / cells, -4.0, 4.0)
         edges = grid.losses
         p_cdf, p_sf, q_cdf, q_sf = pair.tails(edges)
         p = np.where(p_sf[:-1] < p_cdf[1:], p_sf[:-1] - p_sf[1:], p_cdf[1:] - p_cdf[:-1])
@@ -132,7 +132,7 @@ def test_gaussian_by_transform(delta_):
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-5)
 
 
-def test_randomised_response_by_enumeration():
+def test_randomized_response_by_enumeration():
     eps0, k, count = 1.0, 5, 3
     top, low = math.exp(eps0) / (k - 1 + math.exp(eps0)), 1 / (k - 1 + math.exp(eps0))
     p, q = np.array([top, low] + [low] * (k - 2)), np.array([low, top] + [low] * (k - 2))
@@ -180,11 +180,11 @@ def test_atoms_on_a_lattice_are_composed_on_it(epsilon, count, monkeypatch):
     sizes = []
 
     def counted(*args):
-        grid = discretise(*args)
+        grid = discretize(*args)
         sizes.append(len(grid.mass))
         return grid
 
-    monkeypatch.setattr(_pld, "discretise", counted)
+    monkeypatch.setattr(_pld, "discretize", counted)
     _bounds._epsilon.cache_clear()
     # The largest loss alone is above the answer.
     largest = (1.0 + math.exp(-epsilon)) ** -count

@@ -58,7 +58,7 @@ def test_a_tiny_pure_release_is_not_free(event):
 
 @pytest.mark.parametrize("eps, num_categories", [(1e-12, 2), (1e-8, 3), (0.1, 2), (3.0, 7)])
 @pytest.mark.parametrize("share", [1e-9, 0.1, 0.5, 0.99])
-def test_randomised_response_exactly(eps, num_categories, share):
+def test_randomized_response_exactly(eps, num_categories, share):
     with mpmath.workdps(50):
         e, k = mpmath.mpf(eps), num_categories
         delta_ = float(share * mpmath.expm1(e) / (k - 1 + mpmath.exp(e)))
@@ -84,7 +84,7 @@ def test_many_tiny_releases(exponents, deltas):
     assert get_epsilon(Gaussian(1e17) * 10**34, 1e-5) == pytest.approx(4.377178095681, rel=1e-11)
     for exponent in exponents:
         event = RandomizedResponse(10 ** (-0.5 * exponent)) * 10**exponent
-        # Randomised response so near 0 composes to a Gaussian release.
+        # Randomized response so near 0 composes to a Gaussian release.
         for delta_ in deltas:
             for method in ("pld", "auto"):
                 assert (

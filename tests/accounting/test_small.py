@@ -127,7 +127,7 @@ def test_tolerance_of_a_tiny_epsilon_with_atoms(eps, d):
     exact = optimal_epsilon(eps, 30, d)
     found = get_epsilon(RandomizedResponse(eps) * 30, d, method="pld")
     assert exact * (1 - 1e-6) <= found <= exact * (1 + 1e-4)
-    # Laplace releases cost no more than randomised response.
+    # Laplace releases cost no more than randomized response.
     found = get_epsilon(Laplace(eps) * 30, d, method="pld")
     finer = pld_epsilon(leaves(Laplace(eps) * 30), d, "add_remove", 1e-6)
     assert found == pytest.approx(finer, rel=1e-4)

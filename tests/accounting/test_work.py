@@ -64,10 +64,10 @@ SIZES = {
 def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
     event, delta, group_size = SIZES[size]
     work = {"cells": 0, "products": 0}
-    discretise, convolve, next_fast_len = _pld.discretise, np.convolve, _pld.next_fast_len
+    discretize, convolve, next_fast_len = _pld.discretize, np.convolve, _pld.next_fast_len
 
     def counted(*args):
-        grid = discretise(*args)
+        grid = discretize(*args)
         work["cells"] += len(grid.mass)
         return grid
 
@@ -79,7 +79,7 @@ def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
         work["cells"] += length
         return next_fast_len(length, **kinds)
 
-    monkeypatch.setattr(_pld, "discretise", counted)
+    monkeypatch.setattr(_pld, "discretize", counted)
     monkeypatch.setattr(_pld, "next_fast_len", transformed)
     monkeypatch.setattr(_pld.np, "convolve", convolved)
     found = get_epsilon(event, delta, relation=relation, group_size=group_size)

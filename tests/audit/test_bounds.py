@@ -16,7 +16,7 @@ from skdp.audit._bounds import clopper_pearson
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 def test_two_worlds_pass_the_truth_at_most_at_the_stated_rate(epsilon):
-    """Randomised response has the worst rates there are; the sum over all counts is exact."""
+    """Randomized response has the worst rates there are; the sum over all counts is exact."""
     n = 60
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     hits = np.arange(n + 1)
@@ -37,7 +37,7 @@ def test_a_secret_that_one_world_alone_can_show_is_found():
 @pytest.mark.parametrize("method", ["binomial", "f-dp"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.5, 0.0), (2.0, 0.0), (1.0, 1e-3)])
 def test_one_run_passes_the_truth_at_most_at_the_stated_rate(method, epsilon, delta):
-    """Randomised response on each canary, with the secret shown outright with probability delta."""
+    """Randomized response on each canary, with the secret shown outright with probability delta."""
     m = 100
     truth = delta + (1.0 - delta) / (1.0 + math.exp(-epsilon))
     c = np.arange(m + 1)
@@ -46,7 +46,7 @@ def test_one_run_passes_the_truth_at_most_at_the_stated_rate(method, epsilon, de
     rate = binom.pmf(c, m, truth) @ (np.array(bounds) > epsilon)
     assert rate <= 0.05
     if epsilon:
-        # Without delta the first theorem is exact for randomised response, but for the steps.
+        # Without delta the first theorem is exact for randomized response, but for the steps.
         assert rate >= (0.01 if delta == 0.0 else 0.001)
 
 

@@ -132,7 +132,7 @@ def test_huge_epsilon_equals_sklearn(n_columns, delta):
 
 @pytest.mark.parametrize("delta", DELTAS)
 def test_clusters_are_found_at_a_moderate_epsilon(delta):
-    """The noise of a centre is a hundredth of what would confuse two; no alarm in 1e6 runs."""
+    """The noise of a center is a hundredth of what would confuse two; no alarm in 1e6 runs."""
     X, y = make_blobs(20_000, 2, centers=[[-4, -4], [4, 4], [4, -4]], random_state=0)
     model = DPKMeans(1.0, delta=delta, n_clusters=3, bounds=(-8, 8)).fit(X)
     assert adjusted_rand_score(y, model.predict(X)) > 0.95
@@ -178,7 +178,7 @@ def test_columns_keep_their_proportions_and_units_do_not_matter():
 
 
 @pytest.mark.parametrize("bounds", [(-1e150, 1e150), (-1e-150, 1e-150), (0.0, 1e-150)])
-def test_extreme_ranges_give_finite_centres(bounds):
+def test_extreme_ranges_give_finite_centers(bounds):
     X = np.array([[1e300, -1e-300], [0.0, 5e-324], [-1e200, 1e150]] * 10)
     model = DPKMeans(bounds=bounds, n_clusters=3).fit(X)
     assert np.isfinite(model.cluster_centers_).all()

@@ -136,7 +136,7 @@ def test_labels_are_bars_of_which_the_largest_are_drawn(display):
     assert "city_3" in named and r"\$" in named and len(named.replace("\\", "")) == 18
 
 
-def test_a_pair_is_a_table_of_one_colour_scale(display):
+def test_a_pair_is_a_table_of_one_color_scale(display):
     panel, shape = panel_of(display, "size x city_$")
     (picture,) = panel.images
     # Cities that are not listed, or missing, have no rows: they are left out.

@@ -15,7 +15,7 @@ def test_what_it_shows_is_what_the_ledger_says():
     accountant.charge(PureDP(0.1))
     display = BudgetDisplay.from_accountant(accountant).plot()
     prices = [spend.epsilon for spend in accountant.charges]
-    assert display.epsilons == {"weekly mean": sum(prices[:4]), "unlabelled": prices[4]}
+    assert display.epsilons == {"weekly mean": sum(prices[:4]), "unlabeled": prices[4]}
     assert display.spent == accountant.epsilon_spent < sum(prices)
     by_label, spent, left = display.bars_
     assert [bar.get_width() for bar in by_label] == list(display.epsilons.values())

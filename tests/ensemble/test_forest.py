@@ -242,7 +242,7 @@ def parity(n, seed=0):
     return X, (X[:, 1] * X[:, 3] > 0).astype(int)
 
 
-def test_products_are_learnt_where_no_column_tells_anything_alone():
+def test_products_are_learned_where_no_column_tells_anything_alone():
     (X, y), (test, truth) = parity(8000), parity(2000, seed=1)
 
     def auc_of(model):
@@ -271,7 +271,7 @@ def two_classes(n, seed=0):
 @pytest.mark.parametrize(
     "model", [DPRandomForestClassifier(n_estimators=30), DPDecisionTreeClassifier(max_depth=3)]
 )
-def test_raw_tables_are_learnt(model):
+def test_raw_tables_are_learned(model):
     """The best score there is has an AUC of 0.70; the spread of a fit's is below 0.015."""
     (X, y), (test, truth) = two_classes(8000), two_classes(3000, seed=1)
     pipe = tabular_pipeline(model, epsilon=2.0)

@@ -110,7 +110,7 @@ PIPELINES = {
     "scaler": lambda: make_pipeline(SCALER, DPLogisticRegression()),
     "columns": lambda: make_pipeline(_columns(), DPLogisticRegression()),
     "union": lambda: make_pipeline(
-        FeatureUnion([("frozen", _frozen()), ("centred", DPMeanTransformer(bounds=(0, 90)))]),
+        FeatureUnion([("frozen", _frozen()), ("centered", DPMeanTransformer(bounds=(0, 90)))]),
         DPSGDClassifier(),
     ),
     "means": lambda: make_pipeline(

@@ -24,12 +24,12 @@ def make_frame(seed=0):
     frame = pd.DataFrame(
         {
             "size": rng.uniform(0, 10, size=N),
-            "colour": rng.choice(["red", "green", "blue"], size=N),
+            "color": rng.choice(["red", "green", "blue"], size=N),
             "day": pd.Series([START + datetime.timedelta(int(day)) for day in days]),
             "new": rng.choice([True, False], size=N),
         }
     )
-    y = frame["size"] + 3 * (frame["colour"] == "red") + days / 300 > 8
+    y = frame["size"] + 3 * (frame["color"] == "red") + days / 300 > 8
     frame.loc[rng.choice(N, 300, replace=False), "size"] = np.nan
     return frame, y.to_numpy().astype(int)
 
@@ -44,12 +44,12 @@ def kinds(model):
 
 CONTAINERS = {
     "pandas": lambda frame: frame,
-    "pandas category": lambda frame: frame.astype({"colour": "category"}),
+    "pandas category": lambda frame: frame.astype({"color": "category"}),
     "pandas nullable": lambda frame: frame.convert_dtypes(),
     "pandas zoned": lambda frame: frame.assign(day=frame["day"].dt.tz_localize("UTC")),
     "polars": pl.from_pandas,
     "polars categorical": lambda f: pl.from_pandas(f).with_columns(
-        pl.col("colour").cast(pl.Categorical)
+        pl.col("color").cast(pl.Categorical)
     ),
     "pyarrow": lambda frame: pa.Table.from_pandas(frame),
 }
@@ -63,22 +63,22 @@ def test_a_raw_frame_is_fitted_without_a_word(container):
     model = exact().fit(X, y)
     assert kinds(model) == ["number", "label", "date", "label"]
     assert model.score(X, y) > 0.85
-    colours, news = model.shape_functions_[1].edges[0], model.shape_functions_[3].edges[0]
-    assert sorted(colours) == ["blue", "green", "red"] and list(news) == [False, True]
+    colors, news = model.shape_functions_[1].edges[0], model.shape_functions_[3].edges[0]
+    assert sorted(colors) == ["blue", "green", "red"] and list(news) == [False, True]
     assert "bounds" not in model.privacy_.public
 
 
 def test_declared_values_are_not_searched_for():
     frame, y = make_frame()
     bounds = {"size": (0, 10), "day": (START, START + datetime.timedelta(1000))}
-    model = exact(bounds=bounds, categories={"colour": ["red", "blue"]}).fit(frame, y)
+    model = exact(bounds=bounds, categories={"color": ["red", "blue"]}).fit(frame, y)
     assert list(model.shape_functions_[1].edges[0]) == ["red", "blue"]
     edges = model.shape_functions_[2].edges[0]
     days = (START - datetime.datetime(1970, 1, 1)).days
     assert (edges[0], edges[-1]) == (days, days + 1000)
     # Two categories, the others, and what is missing.
     counts = model.shape_functions_[1].counts
-    truth = [sum(frame["colour"] == c) for c in ("red", "blue", "green")]
+    truth = [sum(frame["color"] == c) for c in ("red", "blue", "green")]
     np.testing.assert_allclose(counts, [*truth, 0], atol=1.0)
 
 
@@ -153,7 +153,7 @@ def test_values_never_seen_are_others_and_values_outside_are_clipped():
     frame, y = make_frame()
     model = exact(bounds={"size": (0, 10)}).fit(frame, y)
     odd = frame.iloc[:4].copy()
-    odd["colour"], odd["size"] = "mauve", [1e9, 10.0, -1e9, 0.0]
+    odd["color"], odd["size"] = "mauve", [1e9, 10.0, -1e9, 0.0]
     parts = model.explain(odd)
     np.testing.assert_array_equal(parts[:, 1], model.shape_functions_[1].values[-2])
     assert parts[0, 0] == parts[1, 0] and parts[2, 0] == parts[3, 0]
@@ -172,8 +172,8 @@ def test_objects_are_numbers_unless_declared():
 
 def test_a_pandas_category_declares_no_list():
     # Nobody has the last one, and a single row has the first.
-    colours = pd.Categorical(["rare"] + ["red"] * 499, categories=["rare", "red", "unused"])
-    X = pd.DataFrame({"colour": colours})
+    colors = pd.Categorical(["rare"] + ["red"] * 499, categories=["rare", "red", "unused"])
+    X = pd.DataFrame({"color": colors})
     model = DPAdditiveClassifier(epsilon=1.0, delta=1e-9).fit(X, np.arange(500) % 2)
     assert list(model.shape_functions_[0].edges[0]) in (["red"], [])
 
@@ -181,14 +181,14 @@ def test_a_pandas_category_declares_no_list():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"bounds": {"colour": (0, 1)}}, "categorical"),
+        ({"bounds": {"color": (0, 1)}}, "categorical"),
         ({"bounds": {"size": (1, 0)}}, "low"),
         ({"bounds": {"day": ("x", "y")}}, "dates"),
         ({"bounds": {"nothing": (0, 1)}}, "no column"),
-        ({"categories": {"colour": []}}, "empty"),
+        ({"categories": {"color": []}}, "empty"),
         ({"categories": "red"}, "categories"),
         ({"n_bins": 1}, "n_bins"),
-        ({"monotonic_cst": {"colour": 1}}, "categorical"),
+        ({"monotonic_cst": {"color": 1}}, "categorical"),
         ({"monotonic_cst": {"size": 2}}, "monotonic_cst"),
         ({"verbose": -1}, "verbose"),
         ({"class_weight": "balanced"}, "public"),

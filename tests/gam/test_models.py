@@ -45,7 +45,7 @@ def two_classes(n=4000, seed=0):
 
 @pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("delta", "least"), [(1e-6, 0.83), (0.0, 0.78)])
-def test_curves_are_learnt(delta, least):
+def test_curves_are_learned(delta, least):
     # Averages over fits: the spread of one is below 0.01.
     X, y = two_classes()
     other, labels = two_classes(seed=1)
@@ -53,7 +53,7 @@ def test_curves_are_learnt(delta, least):
     assert np.mean([roc_auc_score(labels, score) for score in scores]) > least
 
 
-def huberised(task, f, y):
+def huberized(task, f, y):
     """The loss whose slope is the clipped residual: of a margin m = (2 y - 1) f."""
     margin = (2 * y - 1) * f
     # Linear where the logistic loss would be steeper than the clip, from margin 0 downwards.
@@ -61,7 +61,7 @@ def huberised(task, f, y):
 
 
 def optimum(plan, layout, asked, cells_of, y):
-    """The penalised optimum on the released blocks, by another solver."""
+    """The penalized optimum on the released blocks, by another solver."""
     design = np.zeros((len(y), layout.size))
     for block, start in zip(layout.blocks, layout.starts, strict=False):
         cells = cells_of[block.term] if block.term >= 0 else np.zeros(len(y), dtype=int)
@@ -73,7 +73,7 @@ def optimum(plan, layout, asked, cells_of, y):
         f = design @ w
         residual = np.clip(expit(f) - y, -0.5, 0.5)
         bent = strength * w + tied * layout.ties(w[:, np.newaxis])[:, 0]
-        value = huberised(plan.task, f, y).sum() + 0.5 * bent @ w
+        value = huberized(plan.task, f, y).sum() + 0.5 * bent @ w
         return value, design.T @ residual + bent
 
     found = minimize(
@@ -89,7 +89,7 @@ def optimum(plan, layout, asked, cells_of, y):
 
 @pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
+def test_without_noise_it_is_the_penalized_optimum(monkeypatch, delta):
     X, y = two_classes(1500)
     seen, make = {"asked": []}, AdditivePlan._descent
 
@@ -158,7 +158,7 @@ def rare_class(seed, n=15_000):
     return X, (score > np.quantile(score, 0.99)).astype(int)
 
 
-def test_a_rare_class_is_learnt_from_all_cells_together(monkeypatch):
+def test_a_rare_class_is_learned_from_all_cells_together(monkeypatch):
     """The best order has .986. Means of four fits are .977, with cells alone .969 and less."""
     (X, y), (other, labels) = rare_class(0), rare_class(1)
 
@@ -239,7 +239,7 @@ def two_columns_together(n=6000):
 
 
 @pytest.mark.parametrize("interactions", [1, [(1, 0)]])
-def test_a_pair_is_found_and_learnt(interactions):
+def test_a_pair_is_found_and_learned(interactions):
     X, y = two_columns_together()
     terms = {"bounds": BOUNDS, "categories": CATEGORIES, "target_bounds": (-1.5, 1.5)}
     alone = DPAdditiveRegressor(4.0, **terms).fit(X, y)

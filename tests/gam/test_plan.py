@@ -47,8 +47,8 @@ from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
 from tests._private import REFINEMENT_FRACTION, GaussianNoise, Rows, read_kinds, read_persons
 
-COLOURS = ["red", "green", "blue"]
-CATEGORIES = {2: COLOURS}
+COLORS = ["red", "green", "blue"]
+CATEGORIES = {2: COLORS}
 BOUNDS = {0: (-1.0, 1.0), 1: (0.0, 10.0)}
 TASKS = [
     BinaryTask(),
@@ -63,7 +63,7 @@ def make_rows(n=40, seed=0):
     X = np.empty((n, 3), dtype=object)
     X[:, 0] = rng.uniform(-1, 1, n)
     X[:, 1] = rng.normal(5, 2, n)
-    X[:, 2] = rng.choice(COLOURS, n)
+    X[:, 2] = rng.choice(COLORS, n)
     return X
 
 
@@ -213,7 +213,7 @@ PEOPLE = {"rows": None, "person": 7}
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
-def test_brute_force_sensitivity_of_the_centre(task, delta, relation, k, monkeypatch):
+def test_brute_force_sensitivity_of_the_center(task, delta, relation, k, monkeypatch):
     """A row, or a person of seven, of any target, beside none or another one."""
     plan, targets = plan_of(task, meet(1.0, delta, relation)), targets_of(task, 20)
     ends = (-1.0, 1.0) if isinstance(task, NumberTask) else range(max(task.n_outputs, 2))
@@ -222,19 +222,19 @@ def test_brute_force_sensitivity_of_the_centre(task, delta, relation, k, monkeyp
         y, persons = np.append(targets, added).astype(targets.dtype), None
         if k is not None:
             persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
-        run = partial(plan.centre.run, y, RandomSource(0), persons)
+        run = partial(plan.center.run, y, RandomSource(0), persons)
         return released_before_noise(monkeypatch, run)
 
     found = [values_of([end] * (k or 1)) for end in ends]
     others = found if relation == "replace_one" else [values_of([])]
-    reach = plan.centre.mechanism.sensitivity
+    reach = plan.center.mechanism.sensitivity
     assert 0.999 * reach < moved_by(found, others, delta) <= reach
 
 
 @pytest.mark.parametrize("k", PEOPLE.values(), ids=PEOPLE)
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("centre", [-1.0, 0.1, 1.0])
-def test_brute_force_sensitivity_of_the_variance(centre, relation, k, monkeypatch):
+@pytest.mark.parametrize("center", [-1.0, 0.1, 1.0])
+def test_brute_force_sensitivity_of_the_variance(center, relation, k, monkeypatch):
     """A row, or a person of seven, of any target, beside none or another one."""
     plan, targets = plan_of(NumberTask(), meet(1.0, 1e-6, relation)), targets_of(NumberTask(), 20)
 
@@ -242,10 +242,10 @@ def test_brute_force_sensitivity_of_the_variance(centre, relation, k, monkeypatc
         y, persons = np.append(targets, added), None
         if k is not None:
             persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
-        run = partial(plan.variance.run, y, centre, RandomSource(0), persons)
+        run = partial(plan.variance.run, y, center, RandomSource(0), persons)
         return released_before_noise(monkeypatch, run)
 
-    found = [values_of([end] * (k or 1)) for end in (-1.0, centre, 0.3, 1.0)]
+    found = [values_of([end] * (k or 1)) for end in (-1.0, center, 0.3, 1.0)]
     others = found if relation == "replace_one" else [values_of([])]
     reach = plan.variance.mechanism.sensitivity
     moved = moved_by(found, others, 1e-6)
@@ -365,10 +365,10 @@ def test_the_features_of_a_trend_rise_within_its_weight():
 def test_trends_have_more_where_a_class_is_rare():
     """By the released frequency; trees and delta = 0 have none."""
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6), n=20_000)
-    centres = [np.array([math.log(p / (1.0 - p))]) for p in (0.5, 0.2, 0.02, 1e-4)]
-    fractions = [plan._trend_fraction(centre) for centre in centres]
+    centers = [np.array([math.log(p / (1.0 - p))]) for p in (0.5, 0.2, 0.02, 1e-4)]
+    fractions = [plan._trend_fraction(center) for center in centers]
     assert fractions == sorted(fractions) and fractions[0] < 0.15 and fractions[-1] == 0.5
-    assert plan_of(BinaryTask(), meet(1.0, 0.0), n=20_000)._trend_fraction(centres[0]) == 0.0
+    assert plan_of(BinaryTask(), meet(1.0, 0.0), n=20_000)._trend_fraction(centers[0]) == 0.0
     numbers = plan_of(NumberTask(), meet(1.0, 1e-6), n=10**7)
     assert numbers._trend_fraction(np.zeros(1)) == 0.1
 
@@ -459,7 +459,7 @@ def test_all_noise_together_is_the_event(monkeypatch, epsilon, declared, relatio
     )
     X = make_rows(400)
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
-    # Cells, centre, steps and check, after the searches; bounds are refined if columns are narrow.
+    # Cells, center, steps and check, after the searches; bounds are refined if columns are narrow.
     assert len(noises) in ((4,) if declared else (6, 7))
     # The budget of a refinement that was not needed is charged all the same.
     unused = REFINEMENT_FRACTION * SEARCH_SHARE if len(noises) == 6 else 0.0
@@ -743,7 +743,7 @@ def test_objective_perturbation_costs_its_share(task, unit, epsilon, relation):
     rank = 1 if unit == "row" else objective.size
     jacobian = rank * math.log1p(task.loss.curvature_bound / (rank * objective.strength))
     output = epsilon * plan.shares["steps"] / 64
-    rest = sum(mechanism.epsilon for mechanism in (plan.centre.mechanism, plan.checking))
+    rest = sum(mechanism.epsilon for mechanism in (plan.center.mechanism, plan.checking))
     rest += epsilon * plan.shares["cells"]
     assert noise + jacobian + output + rest <= epsilon
     # What the penalty spares the Jacobian is the noise's.

@@ -191,7 +191,7 @@ def check_that_nobody_changes_what_was_read(address):
 
 
 def check_that_nothing_is_charged_inside_a_charge(address):
-    """As a signal handler or a finaliser would that runs while another charge is decided."""
+    """As a signal handler or a finalizer would that runs while another charge is decided."""
     ledger, other = created(address), open_ledger(address)
 
     def decide(records):

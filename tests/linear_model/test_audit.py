@@ -1,7 +1,7 @@
 """Attacks on the worst neighbors certify an epsilon near the claim, and never above it.
 
 Many short rows push the weight to one side and hardly curve the objective; one long row has the
-other label. With it or without it the minimiser is nearly as far apart as the sensitivity
+other label. With it or without it the minimizer is nearly as far apart as the sensitivity
 allows. The attacker sees the released weight and picks a threshold.
 
 All steps of a noisy descent together are one Gaussian release. Its trade-off curve has one
@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
 from skdp.accounting import gaussian_noise_multiplier, gdp_to_delta
-from skdp.linear_model._newton import minimise
+from skdp.linear_model._newton import minimize
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._objective_perturbation import LinearNoise
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
@@ -94,10 +94,10 @@ def mu_bound(first, second, cut, confidence):
     return norm.ppf(low) - norm.ppf(high)
 
 
-def test_the_neighbors_move_the_minimiser_by_nine_tenths_of_the_bound():
+def test_the_neighbors_move_the_minimizer_by_nine_tenths_of_the_bound():
     one, other, C = worlds("output")
     weights = [
-        minimise(LinearObjective(LOSS, BoundedRows(X, 1.0, 0.0), y, C), 1e-9)
+        minimize(LinearObjective(LOSS, BoundedRows(X, 1.0, 0.0), y, C), 1e-9)
         for X, y in (one, other)
     ]
     assert abs(weights[0] - weights[1])[0] >= 0.9 * C * LOSS.slope_bound

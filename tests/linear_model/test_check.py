@@ -103,14 +103,14 @@ def test_a_person_moves_it_by_what_a_row_does(name, n_classes, monkeypatch):
 @pytest.mark.parametrize("name", CHECKED)
 def test_it_is_paid_from_the_same_epsilon(name, delta, relation):
     plan = plan_of(CHECKED[name], 3, relation, delta)
-    paid = plan.rows.centre.epsilon, plan.rows.checking.epsilon, plan.rows.left.epsilon
+    paid = plan.rows.center.epsilon, plan.rows.checking.epsilon, plan.rows.left.epsilon
     assert sum(paid) <= 1.0 and sum(paid) == pytest.approx(1.0)
     assert plan.rows.checking.epsilon == pytest.approx(0.05 * (1.0 - paid[0]))
     assert plan.weights.mechanism.epsilon == pytest.approx(paid[2])
 
 
 def test_what_is_not_checked():
-    """Weights without a centre, those whose noise has a public law, and those of one column."""
+    """Weights without a center, those whose noise has a public law, and those of one column."""
     given = partial(DPLogisticRegression, C=1.0), partial(DPLinearSVC, C=1.0)
     public = {"mechanism": "output"}, {"standard_errors": "total"}, {"fit_intercept": False}
     for make in (*given, *(partial(DPLogisticRegression, **one) for one in public)):
@@ -121,7 +121,7 @@ def test_what_is_not_checked():
     assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
     model, shape = DPSGDClassifier(classes=[0, 1]), TableShape(n_rows=1000, n_columns=D)
     assert model.plan_fit(shape, meet(1.0, 1e-6)).weights.check.n_steps > 0
-    assert model._plan_call(shape, meet(1.0, 1e-6), centred=False).weights.check.n_steps == 0
+    assert model._plan_call(shape, meet(1.0, 1e-6), centered=False).weights.check.n_steps == 0
 
 
 def nothing_to_learn(n=400, d=40):

@@ -94,7 +94,7 @@ def test_all_steps_are_one_charge_of_the_budget(regressor, relation, delta):
     y = y > 0 if regressor in CLASSIFIERS else np.abs(y)
     model = clone(regressor).set_params(accountant=accountant, delta=delta).fit(X, y)
     (spend,) = accountant.charges
-    # Beside the steps, the centre and the check of classes are composed by the sum of their
+    # Beside the steps, the center and the check of classes are composed by the sum of their
     # epsilons, which is no tight bound.
     assert 0.8 < get_epsilon(spend.event, delta, relation=relation) <= 1.0
     first, steps, *check = spend.event.events
@@ -221,7 +221,7 @@ def test_fits_without_information_end_near_the_constant(epsilon):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_weights_that_were_fitted_to_chance_go_back_to_the_centre(delta):
+def test_weights_that_were_fitted_to_chance_go_back_to_the_center(delta):
     """Mean R² of ten fits on other rows: about -.005, unchecked -.1."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (3000, 40)), rng.beta(2, 5, 3000)

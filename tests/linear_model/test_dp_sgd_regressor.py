@@ -17,7 +17,7 @@ def make_table(n=2000, d=4, seed=0):
 
 
 def unscaled_huber(X, y, alpha, threshold):
-    """Return the minimiser of the mean Huber loss plus the penalty, by iterated weights."""
+    """Return the minimizer of the mean Huber loss plus the penalty, by iterated weights."""
     rows, weights = np.column_stack([X, np.ones(len(y))]), np.zeros(X.shape[1] + 1)
     ridge = np.diag([alpha * len(y)] * X.shape[1] + [0.0])
     for _ in range(500):

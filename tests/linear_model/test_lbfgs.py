@@ -34,7 +34,7 @@ def test_many_weights_take_few_gradients(C, loss):
     objective = make_objective(C, loss)
     plan = plan_output_perturbation(of_rows(loss, 400, 2001, 1.1), C, meet(1.0, 1e-6))
     seen = count_work(objective)
-    weights = _newton.minimise(objective, plan.tolerance)
+    weights = _newton.minimize(objective, plan.tolerance)
     assert set(seen) == {"gradient"} and len(seen) < 150
     assert np.linalg.norm(objective.at(weights).gradient) <= plan.tolerance
 
@@ -42,11 +42,11 @@ def test_many_weights_take_few_gradients(C, loss):
 @pytest.mark.parametrize("d", [20, 2000])
 def test_accelerated_descent_finishes_what_too_few_steps_leave(d, monkeypatch):
     objective = make_objective(d=d)
-    expected = _newton.minimise(objective, 1e-9)
+    expected = _newton.minimize(objective, 1e-9)
     for name in ("LBFGS_STEPS", "FACTORS"):
         monkeypatch.setattr(_newton, name, 2)
     monkeypatch.setattr(_newton, "STEPS_WITH_A_FACTOR", 1)
-    np.testing.assert_allclose(_newton.minimise(objective, 1e-9), expected, atol=2e-9)
+    np.testing.assert_allclose(_newton.minimize(objective, 1e-9), expected, atol=2e-9)
 
 
 @pytest.mark.parametrize("most", [1, 7])
@@ -105,7 +105,7 @@ def test_the_tolerance_is_reached_on_any_table(C, monkeypatch):
         for y in (rng.integers(2, size=300), np.zeros(300, dtype=int)):
             plan = plan_output_perturbation(of_rows(loss, 300, 5, 1.3), C, meet(1e10, 1e-6))
             objective = LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C)
-            weights = _newton.minimise(objective, plan.tolerance)
+            weights = _newton.minimize(objective, plan.tolerance)
             gradient = objective.at(weights).gradient
             assert np.linalg.norm(gradient) <= plan.tolerance
 
@@ -117,7 +117,7 @@ def test_few_weights_take_newton_steps_where_others_would_be_many(smallest):
     y = rng.random(2000) < expit(X.sum(axis=1) / smallest)
     objective = LinearObjective(BinaryLogisticLoss(), BoundedRows(X, 1.0, 0.0), y, 100.0)
     seen = count_work(objective)
-    weights = _newton.minimise(objective, 1e-5)
+    weights = _newton.minimize(objective, 1e-5)
     assert np.linalg.norm(objective.at(weights).gradient) <= 1e-5
     assert (seen.count("factor") > 0) == (smallest < 1.0)
     assert len(seen) < 30

@@ -13,9 +13,9 @@ from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._attacks import epsilon_lower_bound
 from tests._private import (
-    BinaryHuberisedHingeLoss,
+    BinaryHuberizedHingeLoss,
     ClippedPoissonLoss,
-    MulticlassHuberisedHingeLoss,
+    MulticlassHuberizedHingeLoss,
 )
 from tests._releases import moved_over_claimed, record_releases
 
@@ -87,7 +87,7 @@ def worst_for_two_classes(relation):
 
 
 def worst_for_three_classes(relation):
-    """Many short rows favour class 0 where the long row, of class 1, is; class 2 is far off."""
+    """Many short rows favor class 0 where the long row, of class 1, is; class 2 is far off."""
     X, y = np.zeros((2000, 2)), np.zeros(2000, dtype=int)
     X[:, 0] = 0.01
     right, left = [0.6, 1.9], [0.6, -1.9]
@@ -201,7 +201,7 @@ class TestMutations:
             assert caught(monkeypatch, name, "replace_one")
 
     def test_root_two_forgotten_for_many_classes(self, monkeypatch):
-        monkeypatch.setattr(MulticlassHuberisedHingeLoss, "slope_bound", 1.0)
+        monkeypatch.setattr(MulticlassHuberizedHingeLoss, "slope_bound", 1.0)
         assert caught(monkeypatch, "svc of three", "add_remove")
 
     def test_range_of_targets_forgotten(self, monkeypatch):
@@ -218,7 +218,7 @@ class TestMutations:
     def test_squared_hinge(self, monkeypatch):
         """A loss whose slope grows with the margin has no such sensitivity."""
         monkeypatch.setattr(
-            BinaryHuberisedHingeLoss, "_alpha", lambda self, z: np.maximum(0.0, 2.0 * (1.0 - z))
+            BinaryHuberizedHingeLoss, "_alpha", lambda self, z: np.maximum(0.0, 2.0 * (1.0 - z))
         )
         assert caught(monkeypatch, "svc", "add_remove")
 

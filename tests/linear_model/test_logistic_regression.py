@@ -45,7 +45,7 @@ def test_little_noise_gives_the_answer_of_sklearn(C, mechanism, delta):
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
-def test_noise_is_centred_on_the_answer_of_sklearn(C):
+def test_noise_is_centered_on_the_answer_of_sklearn(C):
     X, y = make_table()
     model = DPLogisticRegression(epsilon=1e6, delta=1e-5, mechanism="output", C=C).fit(X, y)
     deviations = (weights(model) - sklearn_weights(X, y, C)) / model.privacy_.noise_scale
@@ -218,7 +218,7 @@ def test_no_warning_depends_on_the_data(recwarn):
     assert not recwarn.list
 
 
-def test_collinear_columns_and_hardly_any_regularisation():
+def test_collinear_columns_and_hardly_any_regularization():
     X = np.repeat(make_table(n=100, d=1)[0], 3, axis=1)
     model = DPLogisticRegression(C=1e9, epsilon=1e6).fit(X, np.arange(100) % 2)
     assert np.isfinite(model.coef_).all()

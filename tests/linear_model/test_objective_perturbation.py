@@ -1,4 +1,4 @@
-"""The density of a perturbed minimiser never tells neighbors apart by more than is claimed."""
+"""The density of a perturbed minimizer never tells neighbors apart by more than is claimed."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from skdp import DPLogisticRegression
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
-from skdp.linear_model._newton import minimise
+from skdp.linear_model._newton import minimize
 from skdp.linear_model._objective import LinearObjective, loss_gradient
 from skdp.linear_model._objective_perturbation import (
     LinearNoise,
@@ -120,9 +120,9 @@ def test_gradients_stay_in_the_hull(loss):
 
 
 def log_density(table, plan, points):
-    """Return the log-density of the perturbed minimiser at points of shape (..., 2).
+    """Return the log-density of the perturbed minimizer at points of shape (..., 2).
 
-    It is that of the linear term that makes a point the minimiser, times how fast that term
+    It is that of the linear term that makes a point the minimizer, times how fast that term
     moves with the point. A table is a list of (row, label, count).
     """
     gradient = plan.quadratic * points
@@ -143,9 +143,9 @@ ANGLES = {"row": [85.0], "person": [85.0, 20.0, -85.0, 85.0]}
 
 
 def neighbors(relation, sharp, C, unit="row"):
-    """Return two tables, and a point near which both minimisers are.
+    """Return two tables, and a point near which both minimizers are.
 
-    In the sharp ones many short rows push the minimiser far along the first axis and hardly
+    In the sharp ones many short rows push the minimizer far along the first axis and hardly
     curve the objective; the long rows that differ are on the wrong side of it.
     """
     angles = np.deg2rad(ANGLES[unit])
@@ -153,14 +153,14 @@ def neighbors(relation, sharp, C, unit="row"):
         [(np.array([np.cos(a), s * np.sin(a)]), 1 / len(angles)) for a in angles] for s in (1, -1)
     )
     short = [(np.array([0.01, 0.0]), 1, 2 * 60.0 / (0.01 * C))] if sharp else []
-    one, centre = [*short, *((row, 0, share) for row, share in right)], np.zeros(2)
+    one, center = [*short, *((row, 0, share) for row, share in right)], np.zeros(2)
     if sharp:
         w = 0.0
         for _ in range(200):
             w = 0.5 * w + 0.5 * 120.0 * expit(-0.01 * w)
-        centre = np.array([w, 0.0])
+        center = np.array([w, 0.0])
     other = [(row, 0, share) for row, share in left] if relation == "replace_one" else []
-    return one, [*short, *other], centre
+    return one, [*short, *other], center
 
 
 def densities(relation, epsilon, delta, C, sharp, width, unit="row"):
@@ -170,10 +170,10 @@ def densities(relation, epsilon, delta, C, sharp, width, unit="row"):
     if C == "auto":
         C, quadratic = automatic_C(problem, 10.0, guarantee), 1.0
     plan = plan_objective_perturbation(problem, C, guarantee, quadratic)
-    one, other, centre = neighbors(relation, sharp, C, unit)
+    one, other, center = neighbors(relation, sharp, C, unit)
     half = (width * plan.noise.scale + 2 * C) / plan.quadratic
     axis = np.linspace(-half, half, 401)
-    grid = centre / plan.quadratic + np.stack(np.meshgrid(axis, axis), axis=-1)
+    grid = center / plan.quadratic + np.stack(np.meshgrid(axis, axis), axis=-1)
     pair = [log_density(table, plan, grid) for table in (one, other)]
     return pair, (axis[1] - axis[0]) ** 2
 
@@ -232,14 +232,14 @@ def test_exact_divergences_of_persons(relation, C, monkeypatch):
 
 
 def softmax_losses(loss, plan, n_draws):
-    """Return privacy losses of drawn minimisers for a row that is removed."""
+    """Return privacy losses of drawn minimizers for a row that is removed."""
     rng = np.random.default_rng(0)
     X, y = np.array([[1.0], [0.2], [0.2], [-0.3]]), np.array([0, 1, 2, 1])
     rows, fewer = BoundedRows(X, 1.0, 0.0), BoundedRows(X[1:], 1.0, 0.0)
     losses = np.empty(n_draws)
     for i in range(n_draws):
         b = plan.noise.scale * rng.normal(size=(3, 1))
-        weights = minimise(LinearObjective(loss, rows, y, plan.C, plan.quadratic, b), 1e-9)
+        weights = minimize(LinearObjective(loss, rows, y, plan.C, plan.quadratic, b), 1e-9)
         other = LinearObjective(loss, fewer, y[1:], plan.C, plan.quadratic)
         other = other.at(weights).gradient
         losses[i] = (np.sum(other**2) - np.sum(b**2)) / (2 * plan.noise.scale**2)
@@ -391,7 +391,7 @@ def test_the_solver_reaches_the_planned_tolerance_on_any_table(loss, delta):
                     return at(weights)
 
                 objective.at = counted
-                weights = minimise(objective, plan.tolerance, plan.radius)
+                weights = minimize(objective, plan.tolerance, plan.radius)
                 # The last resort, which is certain to end, would take up to 1.5 million.
                 assert n_evaluations < 2000
                 gradient = np.linalg.norm(objective.at(weights).gradient)

@@ -11,7 +11,7 @@ from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp.accounting import Neighbors, gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
 from skdp.linear_model._data_norm import RowPlan
-from skdp.linear_model._newton import _accelerated_descent, minimise
+from skdp.linear_model._newton import _accelerated_descent, minimize
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import _gradient_rounding, plan_output_perturbation
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
@@ -28,7 +28,7 @@ LOSSES = {2: BinaryLogisticLoss(), 3: MultinomialLogisticLoss(3), 5: Multinomial
 
 def optimum(loss, X, y, C, data_norm, constant):
     rows = BoundedRows(X, data_norm, constant)
-    return minimise(LinearObjective(loss, rows, y, C), 1e-9 * C)
+    return minimize(LinearObjective(loss, rows, y, C), 1e-9 * C)
 
 
 def random_neighbors(rng, n_classes, relation):
@@ -158,10 +158,10 @@ class TestMutations:
         assert not 0.75 < noise_ratio(delta) < 1.3
 
     def test_clipping_removed(self, monkeypatch):
-        initialise = BoundedRows.__init__
+        initialize = BoundedRows.__init__
 
         def unclipped(self, *args):
-            initialise(self, *args)
+            initialize(self, *args)
             self.along[0][:] = 1.0
 
         monkeypatch.setattr(BoundedRows, "__init__", unclipped)
@@ -169,10 +169,10 @@ class TestMutations:
             test_brute_force_sensitivity("add_remove", 2, 0.0)
 
     def test_clipping_to_twice_the_bound(self, monkeypatch):
-        initialise = BoundedRows.__init__
+        initialize = BoundedRows.__init__
 
         def loose(self, X, data_norm, constant):
-            initialise(self, X, 2.0 * data_norm, constant)
+            initialize(self, X, 2.0 * data_norm, constant)
 
         monkeypatch.setattr(BoundedRows, "__init__", loose)
         with pytest.raises(AssertionError):
@@ -210,7 +210,7 @@ def test_the_solver_reaches_the_planned_tolerance_on_any_table(n_classes):
             for C in (1e-6, 1.0, 1e4, 1e8):
                 plan = plan_output_perturbation(of_rows(loss, 300, 5, 1.3), C, meet(1e10, 1e-6))
                 objective = LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C)
-                weights = minimise(objective, plan.tolerance)
+                weights = minimize(objective, plan.tolerance)
                 gradient = objective.at(weights).gradient
                 assert np.linalg.norm(gradient) <= plan.tolerance
 
@@ -220,7 +220,7 @@ def test_the_fallback_reaches_the_tolerance_too(n_classes):
     rng, loss = np.random.default_rng(0), LOSSES[n_classes]
     X, y = rng.normal(size=(500, 4)), rng.integers(n_classes, size=500)
     objective = LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, 10.0)
-    expected = minimise(objective, 1e-8)
+    expected = minimize(objective, 1e-8)
     found = _accelerated_descent(
         objective,
         objective.at(np.zeros(objective.shape)),
@@ -234,9 +234,9 @@ def test_fits_with_and_without_a_factor_agree(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 20)), rng.integers(2, size=500)
     objective = LinearObjective(LOSSES[2], BoundedRows(X, 1.0, 0.3), y, 10.0)
-    expected = minimise(objective, 1e-8)
+    expected = minimize(objective, 1e-8)
     monkeypatch.setattr("skdp.linear_model._newton.CHOLESKY_LIMIT", 0)
-    np.testing.assert_allclose(minimise(objective, 1e-8), expected, atol=1e-7)
+    np.testing.assert_allclose(minimize(objective, 1e-8), expected, atol=1e-7)
 
 
 def test_the_tolerance_is_part_of_the_sensitivity():
@@ -249,12 +249,12 @@ def test_the_tolerance_is_part_of_the_sensitivity():
 
 
 def test_rounding_of_gradients_is_within_its_bound():
-    """Gradients in double precision against exact sums, near the minimiser."""
+    """Gradients in double precision against exact sums, near the minimizer."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 3)), rng.integers(2, size=3000)
     rows = BoundedRows(X, 1.0, 0.0)
     objective = LinearObjective(LOSSES[2], rows, y, 1.0)
-    weights = minimise(objective, 1e-6)
+    weights = minimize(objective, 1e-6)
     scaled = [
         [Fraction(v) * Fraction(f) for v in row] for row, f in zip(X, rows.along[0], strict=True)
     ]

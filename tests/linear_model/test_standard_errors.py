@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp.accounting import gaussian_noise_multiplier, get_epsilon
 from skdp.linear_model import _standard_errors
-from skdp.linear_model._newton import minimise
+from skdp.linear_model._newton import minimize
 from skdp.linear_model._objective import LinearObjective, summed_hessian
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee
 from skdp.noise import RandomSource
@@ -234,7 +234,7 @@ def test_noise_has_the_stated_variance_where_there_is_no_curvature(mechanism, de
 def coverage(mechanism, delta, epsilon, n_classes, C, n_fits, n=2000):
     """Return how often intervals cover, and the mean squared error over that without privacy.
 
-    The target is the minimiser for the population: every row with every label, by its chance.
+    The target is the minimizer for the population: every row with every label, by its chance.
     """
     X, rng = make_rows(n, 3), np.random.default_rng(1)
     chances = softmax(X @ (2.0 * rng.normal(size=(3, n_classes))), axis=1)
@@ -300,7 +300,7 @@ def test_noisy_iterates_lengthen_the_weights_by_less_than_the_intervals_allow():
     plan = plan_weights(
         "gradient", of_rows(loss, 2000, 3, 1.0), 3.0, meet(1.0, 1e-5), least_clip=2.0
     )
-    exact = minimise(LinearObjective(loss, rows, y, 3.0), 1e-6)
+    exact = minimize(LinearObjective(loss, rows, y, 3.0), 1e-6)
     along = [plan.run(loss, rows, y, RandomSource(seed)) @ exact for seed in range(200)]
     gram = summed_hessian(loss, rows, y, exact)
     values = np.linalg.eigvalsh(gram)

@@ -96,7 +96,7 @@ def check_noise(mechanism, n=3000):
 
 
 @by_name
-def test_noise_is_centred_and_of_the_stated_scale(mechanism):
+def test_noise_is_centered_and_of_the_stated_scale(mechanism):
     check_noise(mechanism)
 
 

@@ -129,7 +129,7 @@ def plain_noise(mechanism, value, n, seed):
 
 
 def unrounded_noise(mechanism, value, n, seed):
-    """The sum of four continuous Gaussian numbers: not a defence either."""
+    """The sum of four continuous Gaussian numbers: not a defense either."""
     parts = np.random.default_rng(seed).normal(size=(4, n))
     return value + mechanism.scale * parts.sum(axis=0) / 2
 

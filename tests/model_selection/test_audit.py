@@ -36,8 +36,8 @@ def certified(first, second, confidence=1.0 - 1e-6):
     """The epsilon that a learned linear test certifies on the half that it did not see."""
     half = len(first) // 2
     scale = np.vstack([first, second]).std(axis=0) + 1e-12
-    centre = np.vstack([first, second]).mean(axis=0)
-    first, second = (first - centre) / scale, (second - centre) / scale
+    center = np.vstack([first, second]).mean(axis=0)
+    first, second = (first - center) / scale, (second - center) / scale
     labels = np.repeat([1, 0], half)
     test = LogisticRegression().fit(np.vstack([first[:half], second[:half]]), labels)
     seen = [test.decision_function(part[:half]) for part in (first, second)]

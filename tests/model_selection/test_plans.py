@@ -55,7 +55,7 @@ def plan(task, strategy, cv=None, mean_runs=None):
 
 
 def independent_epsilon(event, delta):
-    """epsilon by dp-accounting's privacy loss distributions; pure parts by randomised response."""
+    """epsilon by dp-accounting's privacy loss distributions; pure parts by randomized response."""
     total = pld.identity(1e-4)
     for part, count in leaves(event).items():
         if isinstance(part, Gaussian):

@@ -189,8 +189,8 @@ def test_one_person_moves_the_score_of_a_permuted_column_by_two_rows():
 
     score = scorer(None).score
     table = np.ones((4, 2))
-    neighbour = table.copy()
-    neighbour[0] = [1.0, -1.0]
+    neighbor = table.copy()
+    neighbor[0] = [1.0, -1.0]
     labels, order = np.ones(4, dtype=int), [1, 0, 3, 2]
     other = labels.copy()
     other[0] = 0
@@ -200,6 +200,6 @@ def test_one_person_moves_the_score_of_a_permuted_column_by_two_rows():
 
     moved = abs(
         score.value(Sign(), permuted(table), labels)
-        - score.value(Sign(), permuted(neighbour), other)
+        - score.value(Sign(), permuted(neighbor), other)
     )
     assert moved == pytest.approx(2 * score.sensitivity(4, "replace_one"))

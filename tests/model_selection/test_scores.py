@@ -1,4 +1,4 @@
-"""Scores: their values, and their sensitivities by brute force on neighbouring tables."""
+"""Scores: their values, and their sensitivities by brute force on neighboring tables."""
 
 import datetime
 import itertools
@@ -89,7 +89,7 @@ def largest_move(score, relation, trials=400, n=10):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
-def test_no_neighbour_moves_a_score_by_more_than_its_sensitivity(score, relation):
+def test_no_neighbor_moves_a_score_by_more_than_its_sensitivity(score, relation):
     claimed = score.sensitivity(10, relation)
     moved = largest_move(score, relation)
     assert moved <= claimed
@@ -295,9 +295,9 @@ def test_two_labels_that_are_one_in_the_targets_type_count_a_row_once(name, kind
     )
     value = score.value(model, X, y)
     for row in range(10):
-        neighbour = y.copy()
-        neighbour[row] = 0 if y[row] else first
-        moved = abs(score.value(model, X, neighbour) - value)
+        neighbor = y.copy()
+        neighbor[row] = 0 if y[row] else first
+        moved = abs(score.value(model, X, neighbor) - value)
         assert moved <= score.sensitivity(10, relation)
 
 

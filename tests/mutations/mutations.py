@@ -115,7 +115,7 @@ MUTATIONS = [
     Mutation(
         "infinite-loss-forgotten",
         "accounting._pairs",
-        "discretise",
+        "discretize",
         rules.put_for("pair.p_inf", "0.0"),
         ("accounting/test_golden.py::test_never_below_the_truth",),
         "outcomes that reveal a row completely are left out of delta",
@@ -141,7 +141,7 @@ MUTATIONS = [
         "mechanisms._laplace",
         "scale_in_steps",
         rules.result_times(0.5),
-        ("mechanisms/test_additive.py::test_noise_is_centred_and_of_the_stated_scale",),
+        ("mechanisms/test_additive.py::test_noise_is_centered_and_of_the_stated_scale",),
         "epsilon is twice the claim",
     ),
     Mutation(
@@ -418,7 +418,7 @@ MUTATIONS = [
         "_noise_multiplier",
         rules.term_dropped("log_jacobian(problem, C)"),
         ("linear_model/test_objective_perturbation.py::test_exact_divergences_in_two_dimensions",),
-        "the Jacobian of the minimiser reveals a row",
+        "the Jacobian of the minimizer reveals a row",
     ),
     Mutation(
         "classes-from-the-labels",
@@ -561,7 +561,7 @@ MUTATIONS = [
         "KMeansPlan.run",
         rules.put_for("step.release(b, random_state=source)", "b"),
         ("cluster/test_kmeans.py::test_nothing_of_the_rows_is_read_but_what_is_released",),
-        "the centres are computed from raw sums",
+        "the centers are computed from raw sums",
     ),
     Mutation(
         "moments-of-a-replaced-row",
@@ -610,7 +610,7 @@ MUTATIONS = [
         rules.result_times(0.5),
         (
             "model_selection/test_scores.py"
-            "::test_no_neighbour_moves_a_score_by_more_than_its_sensitivity",
+            "::test_no_neighbor_moves_a_score_by_more_than_its_sensitivity",
         ),
         "scores need twice the noise",
     ),

@@ -27,15 +27,15 @@ from tests._guarantees import meet
 from tests._private import RowsAndTarget, Term, cells_of, declared_columns, read_kinds, sum_over
 
 RELATIONS = ("add_remove", "replace_one")
-COLOURS = ["red", "green", "blue"]
-BOUNDS, CATEGORIES = {0: (-1.0, 1.0), 1: (0.0, 10.0)}, {2: COLOURS}
+COLORS = ["red", "green", "blue"]
+BOUNDS, CATEGORIES = {0: (-1.0, 1.0), 1: (0.0, 10.0)}, {2: COLORS}
 
 
 def make_rows(n=300, seed=0):
     rng = np.random.default_rng(seed)
     X = np.empty((n, 3), dtype=object)
     X[:, 0], X[:, 1] = rng.uniform(-1, 1, n), rng.normal(5, 2, n)
-    X[:, 2] = rng.choice(COLOURS, n)
+    X[:, 2] = rng.choice(COLORS, n)
     return X, rng.integers(0, 3, n)
 
 
@@ -66,8 +66,8 @@ def exact_counts(plan, X, y, monkeypatch):
 def neighbors():
     """A row in any cell, of any class: at the ends, outside, missing, undeclared."""
     for a in (-1.0, 1.0, None):
-        for colour in ("red", "other", None):
-            yield from (([a, 10.0 * (a == 1.0), colour], label) for label in (0, 2))
+        for color in ("red", "other", None):
+            yield from (([a, 10.0 * (a == 1.0), color], label) for label in (0, 2))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -88,7 +88,7 @@ def test_brute_force_sensitivity_of_the_counts(relation, delta, monkeypatch):
 def test_brute_force_sensitivity_of_the_losses(relation):
     """Whatever was released before: also of a model that is sure, and right or wrong."""
     X, y = make_rows()
-    terms = [Term(features=(0,), kinds=("label",), edges=(np.array(COLOURS),))]
+    terms = [Term(features=(0,), kinds=("label",), edges=(np.array(COLORS),))]
     for delta, order in ((0.0, 1), (1e-6, 2)):
         plan, largest = plan_of(meet(1.0, delta, relation)), 0.0
         claimed = plan._losses_noise.sensitivity
@@ -117,7 +117,7 @@ def test_brute_force_sensitivity_of_the_counts_of_the_evidence(relation):
     """Whatever was released before: rows with any evidence, of either class."""
     X, y = make_rows()
     y = y % 2
-    terms = [Term(features=(0,), kinds=("label",), edges=(np.array(COLOURS),))]
+    terms = [Term(features=(0,), kinds=("label",), edges=(np.array(COLORS),))]
     values = [np.array([-900.0, -1.0, 0.5, 3.0, 900.0])]
     moves = [np.array([[0.3, -0.1], [0.2, -2.0], [0.0, 0.0], [5.0, -5.0], [1.0, -1.0]])]
     edges = np.array([-2.0, 0.0, 1.0])
@@ -186,7 +186,7 @@ def test_each_column_counts_the_classes_again(delta, monkeypatch):
     plan, (X, y) = plan_of(meet(1.0, delta)), make_rows()
     exact, (first, *_), last = exact_counts(plan, X, y, monkeypatch), plan.levels, plan.levels[-1]
     size = sum(2**level for level in plan.levels) + 1
-    sizes = [size, size, len(COLOURS) + 2]
+    sizes = [size, size, len(COLORS) + 2]
     rng, found = np.random.default_rng(0), []
     for _ in range(8000 // 3):
         noisy = exact + rng.normal(size=exact.shape)
@@ -356,7 +356,7 @@ def two_classes(n, seed=0):
 
 
 @pytest.mark.parametrize(("delta", "least"), [(1e-6, 0.76), (0.0, 0.74)])
-def test_raw_tables_are_learnt(delta, least):
+def test_raw_tables_are_learned(delta, least):
     """The best score there is has an AUC of 0.80; the spread of a fit's is below 0.01."""
     X, y = two_classes(20_000)
     other, labels = two_classes(5000, seed=1)

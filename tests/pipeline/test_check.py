@@ -298,17 +298,17 @@ def test_the_joint_cost_is_composed():
 def test_a_null_that_turns_a_column_for_a_function_is_named_or_refused():
     pl = pytest.importorskip("polars")
     column = pl.Series("a", [1] * 30, dtype=pl.UInt8)
-    table, neighbour = column.to_frame(), column.to_frame()
-    neighbour[3, "a"] = None
+    table, neighbor = column.to_frame(), column.to_frame()
+    neighbor[3, "a"] = None
     step = FunctionTransformer(np.negative)
     # The other rows: 255 without the null and -1 with it.
-    assert (step.transform(table)[4:] != step.transform(neighbour)[4:]).all()
+    assert (step.transform(table)[4:] != step.transform(neighbor)[4:]).all()
     (finding,) = check_pipeline(make_pipeline(step))
     assert finding.problem == "assumes of the table" and "validate=True" in finding.message
     step = FunctionTransformer(np.negative, validate=True)
     assert not list(check_pipeline(make_pipeline(step)))
     with pytest.raises(ValueError, match="NaN"):
-        step.fit_transform(neighbour)
+        step.fit_transform(neighbor)
 
 
 def several_entries(first):

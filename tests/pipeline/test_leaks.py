@@ -557,7 +557,7 @@ LEAKS = {
     "rare categories": lambda: then(OneHotEncoder(categories=WORDS, min_frequency=5)),
     "the most frequent": lambda: then(OneHotEncoder(categories=WORDS, max_categories=1)),
     # Frozen, but not at rest.
-    "a frozen randomised response": lambda: then(frozen(FLIP)),
+    "a frozen randomized response": lambda: then(frozen(FLIP)),
     "frozen twice": lambda: then(frozen(frozen(FLIP))),
     "frozen in a pipeline": lambda: then(frozen(make_pipeline(Normalizer(), FLIP))),
     "frozen in columns": lambda: then(frozen(ColumnTransformer([("a", FLIP, [0])]))),
@@ -574,7 +574,7 @@ LEAKS = {
     "a frozen class that is not known": lambda: then(frozen(LearningStep())),
     "a frozen class that says it learns": lambda: then(frozen(SaysThatItLearns())),
     "a frozen subclass": lambda: then(frozen(LeakyTransform(bounds=(0, 1)))),
-    "randomised response": lambda: then(FLIP),
+    "randomized response": lambda: then(FLIP),
     # Behind a width that is not known.
     "a remainder behind discovered categories": lambda: make_pipeline(
         DPOneHotEncoder(delta=1e-6, sparse_output=False),
@@ -760,7 +760,7 @@ ACCEPTED = {
     "nested": lambda: then(
         make_pipeline(make_union(make_pipeline(Normalizer(), scaler()), scaler(delta=1e-6)))
     ),
-    "behind a learnt width": lambda: make_pipeline(
+    "behind a learned width": lambda: make_pipeline(
         DPOneHotEncoder(delta=1e-6, sparse_output=False),
         ColumnTransformer([("k", scaler(), [0])], remainder="passthrough"),
         model(),
@@ -890,7 +890,7 @@ def test_what_is_private_stays_accepted(name):
 
 
 def one_row_less(X):
-    """Return a neighbour: the first row holds nothing."""
+    """Return a neighbor: the first row holds nothing."""
     changed = X.copy()
     changed[0] = 0
     return changed
@@ -988,10 +988,10 @@ OTHER_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("step", "table", "neighbour"), OTHER_ROWS)
-def test_why_other_rows_change(step, table, neighbour):
+@pytest.mark.parametrize(("step", "table", "neighbor"), OTHER_ROWS)
+def test_why_other_rows_change(step, table, neighbor):
     """Tables that differ in the first row alone; without the pipeline's check all would do."""
-    outputs = [step.fit_transform(rows)[1:] for rows in (table, neighbour)]
+    outputs = [step.fit_transform(rows)[1:] for rows in (table, neighbor)]
     first, second = (rows.toarray() if sp.issparse(rows) else rows for rows in outputs)
     assert (first != second).any()
     assert not check_pipeline(then(step)).accepted

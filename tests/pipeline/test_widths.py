@@ -193,7 +193,7 @@ def test_what_every_private_transformer_makes_is_sparse_where_that_is_said(kind)
 
 
 @pytest.mark.parametrize("estimator", UNKNOWN, ids=str)
-def test_what_is_learnt_has_no_known_width(estimator):
+def test_what_is_learned_has_no_known_width(estimator):
     assert output_width(estimator, 3) is None
 
 
@@ -238,7 +238,7 @@ def encoder():
 @pytest.mark.parametrize(
     "between", [(), (Normalizer(),), (make_union("passthrough", Normalizer()),), (encoder(),)]
 )
-def test_behind_a_learnt_width_any_event_of_the_price_is_planned(between):
+def test_behind_a_learned_width_any_event_of_the_price_is_planned(between):
     plan = plan_pipeline(behind(encoder(), *between), 40_000, 3)
     *_, last = plan.charges(1.0, 1e-6)
     assert plan.steps[-1].n_features is None
@@ -305,7 +305,7 @@ def test_columns_that_a_table_has_not(columns):
 
 
 @pytest.mark.parametrize("remainder", [StandardScaler(), DPStandardScaler(bounds=(0, 1))])
-def test_a_remainder_behind_a_learnt_width_is_judged(remainder):
+def test_a_remainder_behind_a_learned_width_is_judged(remainder):
     columns = ColumnTransformer([("k", DPStandardScaler(bounds=(0, 1)), [0])], remainder=remainder)
     pipe = behind(encoder(), columns)
     private = not isinstance(remainder, StandardScaler)

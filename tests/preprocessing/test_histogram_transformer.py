@@ -20,7 +20,7 @@ from tests._attacks import attack_choices
 from tests._guarantees import meet
 from tests._private import CELLS, QuantilePlan, read_columns, read_numeric_columns
 
-COLOURS = ["red", "green", "blue"]
+COLORS = ["red", "green", "blue"]
 EDGES = np.array([0.0, 1.0, 2.5, 4.0])
 
 
@@ -29,13 +29,13 @@ def make_mixed(n=3000):
     X = np.empty((n, 3), dtype=object)
     X[:, 0] = rng.uniform(-1, 1, n)
     X[:, 1] = rng.normal(0, 2, n)
-    X[:, 2] = rng.choice(COLOURS, n)
+    X[:, 2] = rng.choice(COLORS, n)
     return X
 
 
 def mixed(**params):
     return DPHistogramTransformer(
-        **({"bounds": {0: (-1, 1), 1: (-10, 10)}, "categories": {2: COLOURS}} | params)
+        **({"bounds": {0: (-1, 1), 1: (-10, 10)}, "categories": {2: COLORS}} | params)
     )
 
 
@@ -51,8 +51,8 @@ def test_little_noise_gives_the_counts_of_numpy(delta):
         counts, edges = np.histogram(X[:, j].astype(float), bins=7, range=span)
         np.testing.assert_array_equal(fitted.bin_edges_[j], edges)
         np.testing.assert_allclose(fitted.counts_[j], counts, atol=1e-3)
-    colours = [np.sum(X[:, 2] == colour) for colour in COLOURS]
-    np.testing.assert_allclose(fitted.counts_[2], colours, atol=1e-3)
+    colors = [np.sum(X[:, 2] == color) for color in COLORS]
+    np.testing.assert_allclose(fitted.counts_[2], colors, atol=1e-3)
     assert fitted.n_bins_.tolist() == [7, 7, 3]
 
 
@@ -85,7 +85,7 @@ def counts_of(rows, bins):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity(relation):
-    bins = column_bins({2: COLOURS}, None, EDGES, None, 3)
+    bins = column_bins({2: COLORS}, None, EDGES, None, 3)
     pairs = neighbors(relation)
     moves = [counts_of(a, bins) - counts_of(b, bins) for a, b in pairs]
     laplace = module.counts_mechanism(3, 9, meet(1.0, 0.0, relation))
@@ -152,7 +152,7 @@ def certified(runs=400):
     """The epsilon by which the counts of one bin tell one row from none."""
     outputs = []
     for value in (["red"], ["undeclared"]):
-        transformer = DPHistogramTransformer(1.0, categories=COLOURS)
+        transformer = DPHistogramTransformer(1.0, categories=COLORS)
         X = np.array([value, ["blue"]], dtype=object)
         fits = (transformer.fit(X).counts_[0][0] for _ in range(runs))
         outputs.append(np.array([int(count > 0.5) for count in fits]))
@@ -200,7 +200,7 @@ def test_encodings():
     ordinal = exact(encode="ordinal", edges={0: "quantile", 1: [-10, 0, 10]}, n_bins=4)
     codes = ordinal.transform(X)
     np.testing.assert_array_equal(codes[:, 1], X[:, 1].astype(float) >= 0)
-    np.testing.assert_array_equal(np.array(COLOURS)[codes[:, 2].astype(int)], X[:, 2])
+    np.testing.assert_array_equal(np.array(COLORS)[codes[:, 2].astype(int)], X[:, 2])
     np.testing.assert_allclose(np.bincount(codes[:, 0].astype(int)) / len(X), 0.25, atol=0.01)
 
     params = {"edges": "uniform", "n_bins": 20}
@@ -216,7 +216,7 @@ def test_encodings():
     density = exact(encode="density", **params).transform(X)
     heights = np.histogram(X[:, 1].astype(float), 20, (-10, 10), density=True)[0]
     np.testing.assert_allclose(np.unique(density[:, 1]), np.unique(heights[heights > 0]))
-    np.testing.assert_allclose(density[:, 2], [np.mean(X[:, 2] == colour) for colour in X[:, 2]])
+    np.testing.assert_allclose(density[:, 2], [np.mean(X[:, 2] == color) for color in X[:, 2]])
 
     cumulative = exact(encode="cumulative", **params).transform(X)
     ranks = np.argsort(np.argsort(X[:, 1])) / len(X)
@@ -299,17 +299,17 @@ def test_metadata_routing_breaks_nothing():
 
 def test_frames_in_and_out():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(make_mixed(), columns=["a", "b", "colour"])
-    frame = frame.astype({"a": float, "b": np.float32, "colour": "category"})
+    frame = pandas.DataFrame(make_mixed(), columns=["a", "b", "color"])
+    frame = frame.astype({"a": float, "b": np.float32, "color": "category"})
     transformer = DPHistogramTransformer(
         1e10,
         bounds={"a": (-1, 1), "b": (-10, 10)},
-        categories={"colour": COLOURS},
+        categories={"color": COLORS},
         edges="uniform",
         n_bins=2,
     ).set_output(transform="pandas")
     out = transformer.fit_transform(frame)
-    names = ["a_0", "a_1", "b_0", "b_1", "colour_red", "colour_green", "colour_blue"]
+    names = ["a_0", "a_1", "b_0", "b_1", "color_red", "color_green", "color_blue"]
     assert list(out.columns) == names
     plain = exact(edges="uniform", n_bins=2).transform(make_mixed())
     np.testing.assert_array_equal(out.to_numpy(), plain)
@@ -359,9 +359,9 @@ def test_many_columns_are_fitted():
         {"n_bins": 2.5},
         {"categories": {2: []}},
         {"categories": {2: ["red", "red"]}},
-        {"categories": {7: COLOURS}},
+        {"categories": {7: COLORS}},
         {"categories": "red"},
-        {"categories": [COLOURS]},
+        {"categories": [COLORS]},
         {"categories": None},
         {"other": "mauve"},
         {"encode": "binary"},
@@ -440,7 +440,7 @@ def test_a_cross_is_the_product_of_the_cells():
 def test_brute_force_norm_of_rows_with_crosses(unit_norm):
     X = make_mixed(500)
     fitted = mixed(n_bins=4, interactions=PAIRS, unit_norm=unit_norm).fit(X)
-    extremes = [[a, b, c] for a in (-1e9, 0.0, 1e9) for b in (-1e9, 1e9) for c in COLOURS]
+    extremes = [[a, b, c] for a in (-1e9, 0.0, 1e9) for b in (-1e9, 1e9) for c in COLORS]
     norms = np.linalg.norm(fitted.transform(np.array(extremes, dtype=object)), axis=1)
     assert norms.max() <= fitted.output_norm_ <= norms.min() * (1 + 1e-12)
 

@@ -259,8 +259,8 @@ def test_frames_in_and_out():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(make_table(), columns=["a", "b", "c"])
     bounds = {"a": (0, 1), "b": (-5, 5), "c": (10, 30)}
-    centre = DPMeanTransformer(bounds=bounds).set_output(transform="pandas").fit(frame)
-    assert list(centre.transform(frame).columns) == ["a", "b", "c"]
+    center = DPMeanTransformer(bounds=bounds).set_output(transform="pandas").fit(frame)
+    assert list(center.transform(frame).columns) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ BOUNDS = ([0.0, -10.0, 5.0], [1.0, 10.0, 6.0])
 
 
 def make_table(n=20_000, seed=0):
-    """Uniform, so that neighbouring rows are near each other at the ends too."""
+    """Uniform, so that neighboring rows are near each other at the ends too."""
     low, high = map(np.array, BOUNDS)
     return low + (high - low) * np.random.default_rng(seed).uniform(size=(n, 3))
 

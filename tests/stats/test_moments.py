@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp.stats._moments import SENSITIVITY, MomentsPlan, _centred_sums
+from skdp.stats._moments import SENSITIVITY, MomentsPlan, _centered_sums
 from tests._guarantees import meet
 
 
@@ -14,7 +14,7 @@ from tests._guarantees import meet
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity(relation, n_moments):
     grid = np.linspace(-1.2, 1.2, 121)[:, None]
-    rows = [_centred_sums(row[None], -1.0, 1.0, n_moments)[:, 0] for row in grid]
+    rows = [_centered_sums(row[None], -1.0, 1.0, n_moments)[:, 0] for row in grid]
     # One row's sums hold u^2 - 1/2; a missing row contributes nothing.
     if relation == "add_remove":
         moves = rows

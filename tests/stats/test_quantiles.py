@@ -376,7 +376,7 @@ def test_choices_among_lumps_of_weights_have_the_law_of_the_definition(
     edges, _ = module._intervals(*terms)
     assert len(edges) <= 2 * len(np.unique(positions))
     counts = np.bincount([choose(*terms, stream) for _ in range(n)], minlength=last + 1)
-    # Neighbouring points together, about twenty times expected.
+    # Neighboring points together, about twenty times expected.
     expected = n * law / law.sum()
     starts = np.flatnonzero(np.diff(np.minimum(np.cumsum(expected) // 20, n // 20 - 1), prepend=-1))
     grouped = [np.add.reduceat(x, starts) for x in (counts, expected)]

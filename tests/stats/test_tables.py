@@ -42,7 +42,7 @@ def test_brute_force_sensitivity_of_moments_with_gaps(relation, delta, n_moments
     plan = MomentsPlan(guarantee=meet(1.0, delta, relation), counted=True, **terms)
 
     def sums_of(X):
-        return _moments._centred_sums(X, low, high, n_moments, None, True)
+        return _moments._centered_sums(X, low, high, n_moments, None, True)
 
     rows = itertools.product((-9.0, 1.0, 2.0, np.nan), repeat=2)
     moved = moves(sums_of, [*rows], relation, gappy(20), 2 if delta else 1)

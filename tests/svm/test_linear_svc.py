@@ -38,7 +38,7 @@ def test_little_noise_and_rounding_give_the_answer_of_sklearn(n_classes, C, delt
     np.testing.assert_allclose(weights(model), expected, atol=1e-3)
 
 
-def test_the_rounded_objective_is_minimised():
+def test_the_rounded_objective_is_minimized():
     X, y = make_table()
     Z, h, C = clipped_with_constant(X), 0.5, 0.1
 

@@ -21,7 +21,7 @@ pytest.importorskip("diffprivlib")
 from diffprivlib.accountant import BudgetAccountant
 from diffprivlib.models import LogisticRegression
 
-# A long row: the peer regularises as if its curvature were 2500, and it is 25,000,000.
+# A long row: the peer regularizes as if its curvature were 2500, and it is 25,000,000.
 NORM = 1e4
 
 

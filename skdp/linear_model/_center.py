@@ -17,7 +17,7 @@ from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._sums import exact_sum, split_epsilon
 
-# The centre's share of epsilon: at most so much, and no more than leaves noise of a scale of one
+# The center's share of epsilon: at most so much, and no more than leaves noise of a scale of one
 # so manieth of the rows. Chosen with made tables and training rows of Adult in view.
 LARGEST_SHARE = 0.75
 ROWS_OVER_SCALE = 40.0
@@ -32,12 +32,12 @@ ROWS_OVER_CHECK = 100.0
 # Targets are summed in steps of this, exactly.
 TARGET_STEP = 2.0**-20
 COUNTED_ROWS = 1 << 16
-# The largest score of a centre.
+# The largest score of a center.
 LARGEST_SCORE = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassCentre(MechanismPlan):
+class ClassCenter(MechanismPlan):
     """The logarithms of noisy class frequencies.
 
     Parameters
@@ -104,7 +104,7 @@ class ClassCentre(MechanismPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanCentre(MechanismPlan):
+class MeanCenter(MechanismPlan):
     """The noisy mean of targets, or its logarithm.
 
     Parameters
@@ -177,8 +177,8 @@ def _add_targets(total, targets, shares, high, n_rows):
     total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, shares=shares)
 
 
-def _with_centre(rows, n_rows, moved, centre, least_share=0.0, **params):
-    """Return the plan of rows with a share of what is left for a centre, if an intercept is fitted.
+def _with_center(rows, n_rows, moved, center, least_share=0.0, **params):
+    """Return the plan of rows with a share of what is left for a center, if an intercept is fitted.
 
     `moved` is the L1 distance by which a row moves what is counted or summed.
     """
@@ -189,12 +189,12 @@ def _with_centre(rows, n_rows, moved, centre, least_share=0.0, **params):
     share = max(least_share, min(LARGEST_SHARE, ratio / n_rows / whole.epsilon))
     own, left = split_epsilon(whole.epsilon, share)
     mechanism = LaplaceMechanism(own, sensitivity=float(moved))
-    plan = centre(n_rows=n_rows, mechanism=mechanism, **params)
-    return replace(rows, centre=plan, left=replace(whole, epsilon=left))
+    plan = center(n_rows=n_rows, mechanism=mechanism, **params)
+    return replace(rows, center=plan, left=replace(whole, epsilon=left))
 
 
-def with_class_centre(rows, n_rows, class_weight, largest=LARGEST_SCORE):
-    """Return the plan of rows with noisy class frequencies as their centre.
+def with_class_center(rows, n_rows, class_weight, largest=LARGEST_SCORE):
+    """Return the plan of rows with noisy class frequencies as their center.
 
     Parameters
     ----------
@@ -211,13 +211,13 @@ def with_class_centre(rows, n_rows, class_weight, largest=LARGEST_SCORE):
     """
     moved = 1 if len(class_weight) == 2 else rows.left.neighbors.sensitivity_factor
     params = {"class_weight": tuple(class_weight), "largest": largest}
-    return _with_centre(rows, n_rows, moved, ClassCentre, **params)
+    return _with_center(rows, n_rows, moved, ClassCenter, **params)
 
 
 def with_check(rows, shape):
     """Return the plan of rows with a share of what is left for the gains of the weights.
 
-    Nothing is checked without a centre or with one column.
+    Nothing is checked without a center or with one column.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def with_check(rows, shape):
     """
     whole = rows.left
     n = shape.n_rows
-    if rows.centre is None or rows.n_features(shape.n_columns) <= 2:
+    if rows.center is None or rows.n_features(shape.n_columns) <= 2:
         return rows
     own, left = split_epsilon(whole.epsilon, min(CHECK_SHARE, ROWS_OVER_CHECK / n / whole.epsilon))
     checking = LaplaceMechanism(own, LENGTH_OF_GAINS["l1"] * whole.neighbors.sensitivity_factor)
@@ -238,19 +238,19 @@ def with_check(rows, shape):
     return replace(rows, checking=checking, left=replace(whole, epsilon=left))
 
 
-def with_mean_centre(rows, n_rows, high=None):
-    """Return the plan of rows with the noisy mean of targets, or its logarithm, as their centre.
+def with_mean_center(rows, n_rows, high=None):
+    """Return the plan of rows with the noisy mean of targets, or its logarithm, as their center.
 
     Parameters
     ----------
     rows : RowPlan
     n_rows : int
     high : float, default=None
-        As in `MeanCentre`.
+        As in `MeanCenter`.
 
     Returns
     -------
     RowPlan
     """
     moved = rows.left.neighbors.sensitivity_factor
-    return _with_centre(rows, n_rows, moved, MeanCentre, LEAST_SHARE_OF_MEAN, high=high)
+    return _with_center(rows, n_rows, moved, MeanCenter, LEAST_SHARE_OF_MEAN, high=high)

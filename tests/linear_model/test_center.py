@@ -15,7 +15,7 @@ from skdp import (
 )
 from skdp.accounting import Neighbors, get_epsilon
 from skdp.base import TableShape
-from skdp.linear_model._centre import LARGEST_SHARE
+from skdp.linear_model._center import LARGEST_SHARE
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
@@ -40,9 +40,9 @@ TARGETS = {
 }
 
 
-def centre_of(model, classes, relation="add_remove", n_rows=9, epsilon=1.0):
+def center_of(model, classes, relation="add_remove", n_rows=9, epsilon=1.0):
     shape = TableShape(n_rows=n_rows, n_columns=3, classes=classes)
-    return model.plan_fit(shape, meet(epsilon, 1e-6, relation)).rows.centre
+    return model.plan_fit(shape, meet(epsilon, 1e-6, relation)).rows.center
 
 
 def moved(name, relation, monkeypatch):
@@ -51,7 +51,7 @@ def moved(name, relation, monkeypatch):
     A row that is removed leaves a null record, which counts nowhere; the number of rows is public.
     """
     model, classes, draw = TARGETS[name]
-    centre, seen = centre_of(model, classes, relation), []
+    center, seen = center_of(model, classes, relation), []
     monkeypatch.setattr(
         LaplaceMechanism, "release", lambda self, v, **_: seen.append(np.array(v)) or v
     )
@@ -61,8 +61,8 @@ def moved(name, relation, monkeypatch):
         other = y.copy()
         other[0] = draw(rng)[0]
         for rows in (y, y[1:] if relation == "add_remove" else other):
-            centre.run(rows, RandomSource(0))
-        ratios.append(np.abs(seen[-1] - seen[-2]).sum() / centre.sensitivity)
+            center.run(rows, RandomSource(0))
+        ratios.append(np.abs(seen[-1] - seen[-2]).sum() / center.sensitivity)
     return max(ratios)
 
 
@@ -81,7 +81,7 @@ def test_a_replaced_row_priced_as_a_removed_one_is_caught(name, monkeypatch):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("make", CLASSIFIERS)
-def test_the_centre_is_in_the_one_charge_of_the_fit(make, relation, delta):
+def test_the_center_is_in_the_one_charge_of_the_fit(make, relation, delta):
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 3
     accountant = PrivacyAccountant(1.0, 1e-6, relation=relation)
     model = make(1.0, delta=delta, accountant=accountant).fit(X, y)
@@ -94,7 +94,7 @@ def test_the_centre_is_in_the_one_charge_of_the_fit(make, relation, delta):
 def test_its_share_falls_with_rows_and_epsilon():
     model, classes, _ = TARGETS["classes"]
     shares = [
-        centre_of(model, classes, n_rows=n, epsilon=e).epsilon / e
+        center_of(model, classes, n_rows=n, epsilon=e).epsilon / e
         for n, e in ((100, 0.1), (1000, 1.0), (10**6, 1.0), (100, 1e10))
     ]
     assert shares[0] == pytest.approx(LARGEST_SHARE)
@@ -112,7 +112,7 @@ def test_counts_that_no_noise_can_be_drawn_for_are_refused_before_the_charge(mak
     assert accountant.charges == []
 
 
-def test_a_call_that_goes_on_releases_no_centre():
+def test_a_call_that_goes_on_releases_no_center():
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
     accountant = PrivacyAccountant(2.0, 2e-6)
     model = DPSGDClassifier(accountant=accountant, classes=[0, 1])
@@ -125,7 +125,7 @@ def test_a_call_that_goes_on_releases_no_centre():
 def test_fits_without_information_end_at_the_class_of_most_rows(make, delta):
     """Rows that tell nothing, of which a fifth are of one class: the mean accuracy of eight fits.
 
-    Predictions by a noisy count are right in four fifths of the rows. Without the centre's share
+    Predictions by a noisy count are right in four fifths of the rows. Without the center's share
     or with a penalty that does not grow with the noise means are below .72.
     """
     rng = np.random.default_rng(0)
@@ -139,15 +139,15 @@ def test_fits_without_information_end_at_the_class_of_most_rows(make, delta):
 def test_scores_are_logarithms_of_smoothed_weighed_frequencies(monkeypatch):
     monkeypatch.setattr(LaplaceMechanism, "release", lambda self, values, **_: values)
     model = DPLogisticRegression(class_weight={0: 2.0})
-    centre = centre_of(model, [0, 1, 2], n_rows=1000)
-    scores = centre.run(np.repeat([0, 1, 2], [200, 300, 500]), RandomSource(0))
+    center = center_of(model, [0, 1, 2], n_rows=1000)
+    scores = center.run(np.repeat([0, 1, 2], [200, 300, 500]), RandomSource(0))
     smoothed = np.log([225.0, 325.0, 525.0]) + np.log([2.0, 1.0, 1.0])
-    assert centre.scale == pytest.approx(25.0)
+    assert center.scale == pytest.approx(25.0)
     np.testing.assert_allclose(scores, smoothed - smoothed.mean())
-    binary = centre_of(DPLogisticRegression(), [0, 1], n_rows=1000)
+    binary = center_of(DPLogisticRegression(), [0, 1], n_rows=1000)
     found = binary.run(np.repeat([0, 1], [700, 300]), RandomSource(0))
     assert found == pytest.approx(logit(325.0 / 1050.0))
-    hinge = centre_of(DPLinearSVC(), [0, 1, 2], n_rows=1000)
+    hinge = center_of(DPLinearSVC(), [0, 1, 2], n_rows=1000)
     assert np.abs(hinge.run(np.zeros(1000, int), RandomSource(0))).max() == pytest.approx(1.0)
 
 
