@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 
 from skdp import DPTableVectorizer
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 
 # What the census publishes about its own form: bounds and categories, never read off the data.
 BOUNDS = {
@@ -91,8 +91,8 @@ def load_table():
         X, X_test = encoder.transform(table), encoder.transform(table_test)
         print(f"Adult: {len(y)} rows to train on, income above 50 000 dollars or not")
     else:
-        people = make_people()
-        encoder = DPTableVectorizer(numbers="scaled", **people.schema)
+        people = make_customers()
+        encoder = DPTableVectorizer(numeric="scaled", **people.schema)
         X = encoder.fit_transform(people.data).toarray()
         X, X_test, y, y_test = train_test_split(X, people.target, random_state=0)
         print(f"Made people: {len(y)} rows to train on, who renews a contract")

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from skdp import DPAdditiveClassifier, PrivacyAccountant
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 from skdp.display import AdditiveDisplay
 
 # %%
@@ -31,7 +31,7 @@ if folder:
     table = pd.read_csv(Path(folder) / "adult_train.csv.gz", dtype_backend="numpy_nullable")
     y = np.where(table.pop("target") == 1, ">50K", "<=50K")  # dollars a year
 else:
-    people = make_people()
+    people = make_customers()
     table, y = people.data, np.where(people.target == 1, "renews", "leaves")
 
 accountant = PrivacyAccountant(epsilon=1.0, delta=1e-5, dataset="people")

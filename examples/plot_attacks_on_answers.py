@@ -15,13 +15,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skdp.audit import differencing, linear_reconstruction
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.stats import dp_sum
 
 plt.style.use("tableau-colorblind10")
 rng = np.random.default_rng(0)
-people = make_people(20_000)
+people = make_customers(20_000)
 table, left_the_club = people.data, people.target
 
 # %%

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skdp import PrivacyAccountant
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 from skdp.stats import dp_histogram, expected_error
 
 plt.style.use("tableau-colorblind10")
@@ -28,7 +28,7 @@ def load_ages():
     if folder:
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
             return np.array([float(row["age"]) for row in csv.DictReader(file)])
-    return make_people().data["age"].to_numpy()
+    return make_customers().data["age"].to_numpy()
 
 
 ages, larger, smaller = load_ages(), 0.1, 0.01

@@ -16,14 +16,14 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from skdp import DPAdditiveClassifier, PrivacyAccountant
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 
 # %%
 # ``groups`` says whose each row is. With ``unit="person"`` the budget protects all rows of a
 # person, however many there are; a fit without ``groups`` would be refused.
 
 MOST_ROWS, N_PERSONS = 30, 2000
-people = make_people(50_000, rows_per_person=MOST_ROWS)
+people = make_customers(50_000, rows_per_person=MOST_ROWS)
 known = people.groups < N_PERSONS
 X, y, person = people.data[known], people.target[known], people.groups[known]
 new_X, new_y = people.data[~known], people.target[~known]

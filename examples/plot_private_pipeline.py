@@ -33,7 +33,7 @@ from skdp import (
     DPSimpleImputer,
     PrivacyAccountant,
 )
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 from skdp.pipeline import check_pipeline, split_budget
 
 plt.style.use("tableau-colorblind10")
@@ -67,7 +67,7 @@ def load():
         words = [row["ocean_proximity"] for row in rows]
         y = np.array([float(row["target"]) > 200_000 for row in rows])
         return as_table(numbers, words), y, list(CALIFORNIA.values())
-    people = make_people()
+    people = make_customers()
     numbers = ["age", "income", "hours", "visits"]
     bounds = [people.schema["bounds"][name] for name in numbers]
     return as_table(people.data[numbers].to_numpy(), people.data["job"]), people.target == 1, bounds

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skdp import RandomizedResponseTransformer
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 
 plt.style.use("tableau-colorblind10")
 
@@ -38,7 +38,7 @@ def load_answers():
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
             answers = [row["marital_status"] for row in csv.DictReader(file)]
         return np.array(answers)[:, None], MARITAL_STATUS
-    people = make_people()
+    people = make_customers()
     return people.data[["region"]].to_numpy(dtype=object), people.schema["categories"]["region"]
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from skdp import DPAdditiveClassifier, PrivacyAccountant
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 
 plt.style.use("tableau-colorblind10")
-people = make_people(12_000)
+people = make_customers(12_000)
 X, y = people.data, people.target
 # Rows 0 to 2999 are of the first hospital, and so on; the last 3000 persons are at none.
 rows = np.split(np.arange(12_000), 4)

@@ -18,13 +18,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from skdp import DPAdditiveClassifier, DPTableVectorizer, PrivacyAccountant
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 
 
 def load(folder):
     """Return a table, its target, and what its form says of each column: ranges, categories."""
     if not folder:
-        people = make_people()
+        people = make_customers()
         return people.data, people.target, people.schema
     import pandas as pd
 
@@ -44,7 +44,7 @@ print(f"  epsilon = {model.privacy_.epsilon:g}: to recognize more than 14 % of t
 print("  attacker must wrongly accuse more than 5 % of the others")
 
 # Beside it a model without privacy, on the same rows: this front learns nothing from the data.
-front = DPTableVectorizer(numbers="scaled", **schema).fit(X)
+front = DPTableVectorizer(numeric="scaled", **schema).fit(X)
 exact = HistGradientBoostingClassifier(max_iter=60).fit(front.transform(X).toarray(), y)
 private = model.decision_function(X_test)
 boosted = exact.decision_function(front.transform(X_test).toarray())

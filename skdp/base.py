@@ -24,7 +24,7 @@ from skdp.ledger._state import Charge, LedgerConfig
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
-from skdp.noise import Door, RandomSource
+from skdp.noise import NoiseGuard, RandomSource
 from skdp.noise._source import is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._callers import check_callers, gets_generated_folds, is_sent_to_workers
@@ -505,7 +505,7 @@ class PrivateRelease:
             settings.enter_context(config_context(assume_finite=False))
             # scikit-learn's checks sum the values: no warning may tell of an overflow.
             settings.enter_context(np.errstate(all="ignore"))
-            self._door = settings.enter_context(Door())
+            self._noise_guard = settings.enter_context(NoiseGuard())
             settings.enter_context(Run())
             self._findings = settings.enter_context(collect_findings())
             self._settings = settings.pop_all()
@@ -626,7 +626,7 @@ class PrivateRelease:
             words = {"label": self._label, "seeded": source.seeded}
             self.spend = self._accountant.charge(plan.event, **price, **words)
         self._charged = True
-        self._door.source = source
+        self._noise_guard.source = source
         return source
 
 

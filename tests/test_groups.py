@@ -262,7 +262,7 @@ def test_a_threshold_hides_what_a_group_has_less_than_what_a_row_has(k, relation
     frame = pd.DataFrame({"word": ["a"] * 2000})
     for epsilon in (1.0, 20.0, 300.0):
         accountant = group(1e3, 1e-3, k, relation=relation)
-        front = DPTableVectorizer(epsilon, delta=1e-6, numbers="scaled", accountant=accountant)
+        front = DPTableVectorizer(epsilon, delta=1e-6, numeric="scaled", accountant=accountant)
         front.fit(frame)
         shape = TableShape(n_rows=2000, n_columns=1, kinds=["label"], names=["word"])
         neighbors = Neighbors(relation=relation, unit="group", max_rows=k)
@@ -282,7 +282,7 @@ def test_one_budget_of_a_group_pays_for_a_threshold():
     frame = pd.DataFrame({"word": ["a"] * 2000})
     for epsilon in (1.0, 400.0):
         accountant = group(epsilon, 1e-6, 10)
-        pipe = make_pipeline(DPTableVectorizer(numbers="scaled"), DPLogisticRegression())
+        pipe = make_pipeline(DPTableVectorizer(numeric="scaled"), DPLogisticRegression())
         pipe = split_budget(pipe, epsilon, 1e-6, accountant, n_samples=2000, n_features=1)
         pipe.fit(frame, np.arange(2000) % 2)
         assert accountant.epsilon_spent == epsilon

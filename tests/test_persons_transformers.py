@@ -38,7 +38,7 @@ CALLS = {
     "robust": DPRobustScaler(**BOUNDS, **PLENTY),
     "quantiles": DPQuantileTransformer(**BOUNDS, **PLENTY, n_quantiles=9),
     "bins": DPKBinsDiscretizer(**PLENTY, n_bins=4),
-    "histograms": DPHistogramTransformer(**PLENTY, n_bins=4, edges_share=0.5),
+    "histograms": DPHistogramTransformer(**PLENTY, n_bins=4, edges_fraction=0.5),
     "histograms of labels": DPHistogramTransformer(
         **PLENTY, edges=[0.0, 4.0, 8.0], categories={1: [0.0, 1.0]}
     ),
@@ -55,7 +55,7 @@ CALLS = {
     "pca, norm": DPPCA(**PLENTY, data_norm="auto"),
     "k-means": DPKMeans(**PLENTY, **BOUNDS, n_clusters=2),
     "vectorizer": DPTableVectorizer(**BOTH, categories={1: "auto"}),
-    "vectorizer, declared": DPTableVectorizer(**BOUNDS, categories={1: [0, 1]}, numbers="scaled"),
+    "vectorizer, declared": DPTableVectorizer(**BOUNDS, categories={1: [0, 1]}, numeric="scaled"),
     "dp_quantile": partial(stats.dp_quantile, q=[0.1, 0.5], **BOUNDS, **PLENTY),
     "dp_median": partial(stats.dp_median, **PLENTY),
 }

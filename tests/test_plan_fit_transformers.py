@@ -31,7 +31,7 @@ from tests import _public as public
 from tests.test_contract import ESTIMATORS
 
 TRANSFORMERS = [each for each in ESTIMATORS if hasattr(each, "transform")] + [
-    DPHistogramTransformer(delta=1e-6, edges_share=1.0),
+    DPHistogramTransformer(delta=1e-6, edges_fraction=1.0),
     DPKBinsDiscretizer(strategy="uniform"),
     DPMeanTransformer(delta=1e-6, mechanism="laplace", bounds=(0, 1)),
     DPOneHotEncoder(categories=[0, 1, 2], other=9),
@@ -136,9 +136,9 @@ REFUSED = [
     (DPHistogramTransformer, {"encode": "sparse"}),
     (DPHistogramTransformer, {"sparse_output": True, "encode": "density"}),
     (DPHistogramTransformer, {"unit_norm": 3}),
-    (DPHistogramTransformer, {"edges_share": 0.0}),
-    (DPHistogramTransformer, {"edges_share": 1.0, "encode": "density"}),
-    (DPHistogramTransformer, {"edges_share": 0.5, "edges": "uniform"}),
+    (DPHistogramTransformer, {"edges_fraction": 0.0}),
+    (DPHistogramTransformer, {"edges_fraction": 1.0, "encode": "density"}),
+    (DPHistogramTransformer, {"edges_fraction": 0.5, "edges": "uniform"}),
     (DPHistogramTransformer, {"edges": [0.0, 1.0], "bounds": (0, 1)}),
     (DPHistogramTransformer, {"other": "x"}),
     (DPHistogramTransformer, {"categories": {5: [1, 2]}}),
@@ -166,7 +166,7 @@ REFUSED = [
     (DPPCA, {"n_components": 0}),
     (DPPCA, {"data_norm": -1.0}),
     (DPPCA, {"center": [0.0]}),
-    (DPTableVectorizer, {"numbers": "none"}),
+    (DPTableVectorizer, {"numeric": "none"}),
 ]
 
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skdp import DPAdditiveClassifier, DPLogisticRegression, PrivacyAccountant, privacy_report
 from skdp.audit import audit_epsilon, membership_inference
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 from skdp.model_selection import dp_cross_val_score
 from skdp.pipeline import check_pipeline
 from tests._private import STYLE
@@ -37,7 +37,7 @@ SHOWN = {
     "additive model": lambda: DPAdditiveClassifier(bounds=(0, 1)).fit(X, y),
     "scores": lambda: dp_cross_val_score(DPLogisticRegression(), X, y, cv=2),
     "audit": lambda: audit_epsilon(DPLogisticRegression(mechanism="output"), n_fits=20),
-    "schema": lambda: make_people(20).schema,
+    "schema": lambda: make_customers(20).schema,
     "membership": lambda: membership_inference(DPLogisticRegression(), X, y, attack="loss"),
 }
 

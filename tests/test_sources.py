@@ -617,7 +617,7 @@ OF_WORDS = [
     DPRandomForestRegressor(**WORDS, n_estimators=8, target_bounds=(0, 1)),
     DPHistogramNB(**WORDS),
     DPTableVectorizer(**WORDS),
-    DPTableVectorizer(**WORDS, numbers="scaled"),
+    DPTableVectorizer(**WORDS, numeric="scaled"),
     DPOneHotEncoder(epsilon=40.0, delta=1e-6),
     DPOneHotEncoder(categories=LISTS, min_frequency=3),
     DPTargetEncoder(categories=LISTS, classes=[0, 1]),

@@ -277,7 +277,7 @@ def test_a_record_that_is_missing_says_why():
     words = dict(skdp.DPMeanTransformer(bounds=(0, 1)).fit(X).privacy_.rows())
     assert words["record"] == "none: no accountant"
     for accountant in (None, ledger()):
-        vectorizer = skdp.DPTableVectorizer(numbers="scaled", bounds=(0, 1), random_state=0)
+        vectorizer = skdp.DPTableVectorizer(numeric="scaled", bounds=(0, 1), random_state=0)
         statement = vectorizer.set_params(accountant=accountant).fit(X).privacy_
         words = dict(statement.rows())
         assert "nothing was released" in words["record"]

@@ -58,7 +58,7 @@ def fronts(epsilon, declared, regression):
         kinds = {DPRidge: NUMBERS, DPSGDRegressor: NUMBERS}
     for numbers, share in (("bins", 0.15), ("scaled", 0.0)):
         for kind, terms in kinds.items():
-            front = DPTableVectorizer(share * epsilon or 1.0, numbers=numbers, **declared)
+            front = DPTableVectorizer(share * epsilon or 1.0, numeric=numbers, **declared)
             yield (
                 f"{kind.__name__}, {numbers}",
                 make_pipeline(front, kind((1 - share) * epsilon, **terms)),
@@ -66,7 +66,7 @@ def fronts(epsilon, declared, regression):
 
 
 def bins(epsilon, declared, regression):
-    scaled = DPTableVectorizer(numbers="scaled", **declared)
+    scaled = DPTableVectorizer(numeric="scaled", **declared)
     yield "scaled columns", make_pipeline(scaled, DPLogisticRegression(epsilon, **CLASSES))
     for n_bins in ("auto", 32):
         front = DPHistogramTransformer(0.1 * epsilon, n_bins=n_bins, **declared)

@@ -4,7 +4,7 @@ Usage: python docs/benchmarks/persons.py [draws] [persons]
        python docs/benchmarks/persons.py time
        python docs/benchmarks/persons.py means [draws] [persons]
 
-The made table of `skdp.datasets.make_people` with 1 to 30 rows a person, of 2,000 persons unless
+The made table of `skdp.datasets.make_customers` with 1 to 30 rows a person, of 2,000 persons unless
 another number is given; the AUC is on rows of 1,000 others, each with the share of its person.
 epsilon = 1 and delta = 1e-6 a person, everything else at its defaults, `draws` (10) tables. "Not
 private" weights rows by person too: scikit-learn's logistic regression, and the additive model at
@@ -47,7 +47,7 @@ from skdp import (
 )
 from skdp._data._persons import read_persons
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 from skdp.utils._frames import take_rows
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -76,7 +76,7 @@ def encoded(people):
 
 def auc(draw, n_persons):
     """Return the AUC of each model, by its name."""
-    people = make_people(18 * (n_persons + OTHERS), rows_per_person=MOST_ROWS, random_state=draw)
+    people = make_customers(18 * (n_persons + OTHERS), rows_per_person=MOST_ROWS, random_state=draw)
     codes, y = encoded(people), people.target
     train = people.groups < n_persons
     test = (people.groups >= n_persons) & (people.groups < n_persons + OTHERS)
@@ -164,7 +164,7 @@ def toy(draw, n_persons, fewest, most, n_features=5, mean=None):
 
 def clipped_means(draw, n_persons, n_steps=60):
     """Return the AUC by the part of a row's bound that persons' mean gradients are clipped to."""
-    people = make_people(18 * (n_persons + OTHERS), rows_per_person=MOST_ROWS, random_state=draw)
+    people = make_customers(18 * (n_persons + OTHERS), rows_per_person=MOST_ROWS, random_state=draw)
     codes, y = np.pad(encoded(people), [(0, 0), (0, 1)], constant_values=0.6), people.target
     weights = read_persons(people.groups, len(y)).shares
     train = people.groups < n_persons

@@ -77,7 +77,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
     )
 
     @property
-    def gap(self):
+    def generalization_gap(self):
         """The score on members minus that on others."""
         return self.train_score - self.test_score
 
@@ -164,7 +164,9 @@ class MembershipInference(PrintedDocument, FrozenValue):
         -------
         Section
         """
-        scores = f"{self.train_score:.4g}, {self.test_score:.4g} (gap {self.gap:.4g})"
+        scores = (
+            f"{self.train_score:.4g}, {self.test_score:.4g} (gap {self.generalization_gap:.4g})"
+        )
         rows = (
             ("area under the ROC curve", f"{self.auc} (0.5 is guessing)"),
             *((f"found at {rate:.1%} false alarms", str(v)) for rate, v in self.tpr_at.items()),

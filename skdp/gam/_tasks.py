@@ -248,7 +248,7 @@ class VarianceOfTargets(MechanismPlan):
 
 def _add_squares(total, targets, shares, center, clip, n_rows):
     squares = np.clip(targets - center, -clip, clip) ** 2
-    total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, shares=shares)
+    total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, row_weights=shares)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -174,7 +174,7 @@ def _add_targets(total, targets, shares, high, n_rows):
     if high is not None:
         targets = 2.0 * (targets / high) - 1.0
     steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP) * TARGET_STEP
-    total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, shares=shares)
+    total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, row_weights=shares)
 
 
 def _with_center(rows, n_rows, moved, center, least_share=0.0, **params):

@@ -63,7 +63,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
             warn_user(
                 f"{large[0]} holds numbers, and data_norm=1.0 shortens longer rows to norm 1, so "
                 "that large columns hide the others: scale the columns first, by tabular_pipeline "
-                "or DPTableVectorizer(numbers='scaled'); of scaled ones give the norm of a row, "
+                "or DPTableVectorizer(numeric='scaled'); of scaled ones give the norm of a row, "
                 "for example data_norm=n_columns**0.5"
             )
         return read_table(self, X, reset=reset, accept_sparse=True)

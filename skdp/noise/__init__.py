@@ -4,11 +4,11 @@ from skdp.noise._discrete import LARGEST_SCALE, discrete_gaussian, discrete_lapl
 from skdp.noise._exact import bernoulli_exp, truthful
 from skdp.noise._integers import choose_by_distance, random_order, uniform_integers
 from skdp.noise._norm import rounded_norm_noise
-from skdp.noise._source import Door, RandomSource, SourceLike, as_source
+from skdp.noise._source import NoiseGuard, RandomSource, SourceLike, as_source
 
 __all__ = [
     "LARGEST_SCALE",
-    "Door",
+    "NoiseGuard",
     "RandomSource",
     "SourceLike",
     "as_source",

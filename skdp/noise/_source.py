@@ -21,14 +21,14 @@ class _ExistsOnce:
         raise TypeError(f"a {type(self).__name__} is never copied: its noise would repeat")
 
 
-_open_door = ContextVar("door", default=None)
+_active_guard = ContextVar("guard", default=None)
 
 
-class Door:
+class NoiseGuard:
     """A context inside which noise is drawn from the source of its release, and from no other.
 
     Until that source is set nothing is drawn at all. Doors nest: within an inner one the inner
-    release's source is the only one. A thread or process that is started inside a door has none.
+    release's source is the only one. A thread or process that is started inside a guard has none.
 
     Attributes
     ----------
@@ -37,25 +37,25 @@ class Door:
 
     Examples
     --------
-    >>> from skdp.noise import Door, RandomSource
-    >>> with Door() as door:
-    ...     door.source = RandomSource()
-    ...     words = door.source.stream().words(3)
+    >>> from skdp.noise import NoiseGuard, RandomSource
+    >>> with NoiseGuard() as guard:
+    ...     guard.source = RandomSource()
+    ...     words = guard.source.stream().words(3)
     """
 
     source = None
 
     def __enter__(self):
-        self._token = _open_door.set(self)
+        self._token = _active_guard.set(self)
         return self
 
     def __exit__(self, *error):
-        _open_door.reset(self._token)
+        _active_guard.reset(self._token)
 
 
 def is_inside_release():
     """Say whether a private release is going on in this thread."""
-    return _open_door.get() is not None
+    return _active_guard.get() is not None
 
 
 class Stream(_ExistsOnce):
@@ -90,9 +90,9 @@ class Stream(_ExistsOnce):
             Inside a private release, unless its charge returned the source of this stream; or if
             the stream is seeded and was carried over a fork.
         """
-        door = _open_door.get()
-        if door is not None and door.source is not self._source:
-            when = "before the release was charged" if door.source is None else "from elsewhere"
+        guard = _active_guard.get()
+        if guard is not None and guard.source is not self._source:
+            when = "before the release was charged" if guard.source is None else "from elsewhere"
             raise RuntimeError(
                 f"noise was to be drawn {when}: inside a private fit it comes only from the source "
                 "that charge returns; pass that source on as random_state"

@@ -133,7 +133,7 @@ class PipelinePlan(FrozenValue):
         A clone of the pipeline.
     steps : tuple of Step
         Its private steps, in the order in which they are fitted.
-    shares : tuple of float
+    fractions : tuple of float
         Each step's share of epsilon and delta; they sum to 1. A step that releases nothing has
         none, and keeps the epsilon and delta that it has.
     n_samples : int or None
@@ -148,7 +148,7 @@ class PipelinePlan(FrozenValue):
 
     pipe: object
     steps: tuple
-    shares: tuple
+    fractions: tuple
     n_samples: int | None
     classes: object
     terms: object
@@ -171,11 +171,11 @@ class PipelinePlan(FrozenValue):
     def _budgeted(self, epsilon, delta):
         """Yield each step, and its share as its parameters: none where it releases nothing."""
         takes_delta = ["delta" in step.params for step in self.steps]
-        with_delta = math.fsum(compress(self.shares, takes_delta)) or 1.0
+        with_delta = math.fsum(compress(self.fractions, takes_delta)) or 1.0
         if len(self.steps) > 1:
             # Deltas must not add up to more, by a rounding, than there is.
             with_delta *= 1 + 1e-12
-        for step, share, takes in zip(self.steps, self.shares, takes_delta, strict=True):
+        for step, share, takes in zip(self.steps, self.fractions, takes_delta, strict=True):
             given = {"epsilon": epsilon * share}
             given |= {"delta": delta * share / with_delta} if takes else {}
             yield step, given if given["epsilon"] > 0.0 else {}
@@ -246,7 +246,7 @@ def plan_pipeline(
     *,
     classes=None,
     terms=None,
-    shares=None,
+    fractions=None,
     public_steps=(),
     columns=None,
 ):
@@ -263,7 +263,7 @@ def plan_pipeline(
         The labels of y.
     terms : Terms, default=None
         Of the accountant that will be charged, as `skdp.base.terms_of` gives them.
-    shares : dict of str to float, default=None
+    fractions : dict of str to float, default=None
         Each private step's share of the budget, in any unit. By default the final estimator
         after k transformers gets ``0.85**k``, and the transformers share the rest equally.
         Without a private final estimator all steps get the same.
@@ -289,7 +289,7 @@ def plan_pipeline(
     >>> from skdp import DPLogisticRegression, DPStandardScaler
     >>> from skdp.pipeline import plan_pipeline
     >>> pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression(data_norm=2.0))
-    >>> plan_pipeline(pipe).shares
+    >>> plan_pipeline(pipe).fractions
     (0.15, 0.85)
     """
     if n_samples is not None:
@@ -315,9 +315,11 @@ def plan_pipeline(
         raise ValueError("no private step releases anything: there is nothing to charge")
     # A step is calibrated for one row, also where the plan is priced for a group.
     terms = terms.per_row
-    shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
-    shares = tuple(shared.get(step.name, 0.0) for step in private)
-    return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)
+    shared = dict(
+        zip((s.name for s in releasing), _check_fractions(releasing, fractions), strict=True)
+    )
+    fractions = tuple(shared.get(step.name, 0.0) for step in private)
+    return PipelinePlan(clone(pipe), private, fractions, n_samples, classes, terms, columns)
 
 
 def check_accepted(steps, public_steps=()):
@@ -353,20 +355,20 @@ def _reason(step):
     return f"{reason}; take a private one, or name it in public_steps if what it learns is public"
 
 
-def _check_shares(steps, shares):
+def _check_fractions(steps, fractions):
     names = [step.title for step in steps]
     weights = [1.0] * len(steps)
-    if shares is not None:
-        if set(shares) != set(names):
+    if fractions is not None:
+        if set(fractions) != set(names):
             raise ValueError(
-                f"shares must name the private steps that release something, {names}, got "
-                f"{list(shares)}"
+                f"fractions must name the private steps that release something, {names}, got "
+                f"{list(fractions)}"
             )
-        weights = [float(shares[name]) for name in names]
+        weights = [float(fractions[name]) for name in names]
     elif len(steps) > 1 and hasattr(steps[-1].estimator, "predict"):
         transformers = len(steps) - 1
         final = round((1.0 - TRANSFORMER_SHARE) ** transformers, 6)
         weights = [round((1.0 - final) / transformers, 6)] * transformers + [final]
     if not all(0.0 < weight < math.inf for weight in weights):
-        raise ValueError(f"shares must be positive, got {shares!r}")
+        raise ValueError(f"fractions must be positive, got {fractions!r}")
     return tuple(weight / math.fsum(weights) for weight in weights)

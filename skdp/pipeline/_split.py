@@ -32,7 +32,7 @@ def split_budget(
     delta=0.0,
     accountant=None,
     *,
-    shares=None,
+    fractions=None,
     n_samples=None,
     n_features=None,
     classes=None,
@@ -57,7 +57,7 @@ def split_budget(
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
-    shares : dict of str to float, default=None
+    fractions : dict of str to float, default=None
         Each private step's share, by its name as in `set_params`, in any unit. By default the
         final estimator after k transformers gets ``0.85**k``, and the transformers share the
         rest equally; without a private final estimator all steps get the same.
@@ -113,7 +113,7 @@ def split_budget(
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     terms = terms_of(accountant)
     pipe = with_dense_columns(pipe, public_steps)
-    asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
+    asked = {"classes": classes, "fractions": fractions, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
     row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row.delta
     if terms.max_rows > 1:
@@ -287,5 +287,5 @@ def tabular_pipeline(
         return with_checked_fits(make_pipeline(model))
     moments = own.get("mechanism") == "sufficient_statistics"
     given = {"bounds": bounds, "categories": categories, "random_state": random_state}
-    front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)
+    front = DPTableVectorizer(numeric="scaled" if moments else "bins", **given)
     return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)

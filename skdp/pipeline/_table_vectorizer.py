@@ -120,7 +120,7 @@ class DPTableVectorizer(PlannedTransformer):
         table or instead of a list, finds them privately, as in columns of strings, categories and
         objects that are not declared. A frame's column of objects is one of labels unless `bounds`
         names it. Values that are not among them share a feature.
-    numbers : {"bins", "scaled"}, default="bins"
+    numeric : {"bins", "scaled"}, default="bins"
         "bins": private bins of about equal counts, at several resolutions, as in the additive
         models. "scaled": the range is scaled to [-1, 1]. It is for models that release one number
         for each pair of features. Where bounds and categories are declared it learns nothing from
@@ -203,7 +203,7 @@ class DPTableVectorizer(PlannedTransformer):
         delta: float = 1e-6,
         bounds: tuple | dict | str = "auto",
         categories: dict | list | str | None = None,
-        numbers: str = "bins",
+        numeric: str = "bins",
         n_bins: int | str = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -212,7 +212,7 @@ class DPTableVectorizer(PlannedTransformer):
         self.delta = delta
         self.bounds = bounds
         self.categories = categories
-        self.numbers = numbers
+        self.numeric = numeric
         self.n_bins = n_bins
         self.accountant = accountant
         self.random_state = random_state
@@ -283,7 +283,7 @@ class DPTableVectorizer(PlannedTransformer):
         ValueError
             If a fit would refuse a parameter.
         """
-        binned = check_choice(self.numbers, "numbers", NUMBERS) == "bins"
+        binned = check_choice(self.numeric, "numeric", NUMBERS) == "bins"
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
         kinds = getattr(shape, "kinds", None)
         seeks = self._seeks()

@@ -23,11 +23,11 @@ SMALLEST_EPSILON = 1e-4
 CLOSE = 1e-3
 
 
-def required_samples(planned, *, excess_loss=None, error=None, largest=10**6, **public):
+def required_samples(planned, *, excess_loss=None, error=None, max_samples=10**6, **public):
     """Return how many rows bring an expected loss or error down to a target.
 
     Nothing is charged and no data are read. The answer suffices, and so does every larger number
-    up to `largest`: an expected loss may rise with the number of rows where a fit changes its
+    up to `max_samples`: an expected loss may rise with the number of rows where a fit changes its
     mechanism or saves time.
 
     Parameters
@@ -40,7 +40,7 @@ def required_samples(planned, *, excess_loss=None, error=None, largest=10**6, **
         For an estimator: what its `expected_excess_loss` is to be at most.
     error : float or array-like of shape (n_columns,), default=None
         For a statistic: what `expected_error` is to be at most, in its units.
-    largest : int, default=10**6
+    max_samples : int, default=10**6
         The largest number of rows that comes into question.
     **public : object
         What `expected_excess_loss`, or `expected_error`, takes beside the number of rows, such as
@@ -54,7 +54,7 @@ def required_samples(planned, *, excess_loss=None, error=None, largest=10**6, **
     Raises
     ------
     ValueError
-        If `largest` rows do not meet the target, if there is no formula for what is planned, or
+        If `max_samples` rows do not meet the target, if there is no formula for what is planned, or
         if a parameter is not as described.
 
     Examples
@@ -68,19 +68,21 @@ def required_samples(planned, *, excess_loss=None, error=None, largest=10**6, **
     >>> required_samples("mean", error=0.5, epsilon=0.1, bounds=(0, 100)) // 10
     100
     """
-    largest = check_integer(largest, "largest", low=1)
+    max_samples = check_integer(max_samples, "max_samples", low=1)
     share_of = _share_of_target(planned, excess_loss, error, public)
-    n = _least(share_of, largest, 1, f"{largest} rows")
-    while worse := [m for m in range(n + 1, min(n + PERIOD, largest)) if share_of(m) > 1.0]:
+    n = _least(share_of, max_samples, 1, f"{max_samples} rows")
+    while worse := [m for m in range(n + 1, min(n + PERIOD, max_samples)) if share_of(m) > 1.0]:
         n = worse[-1] + 1
     return n
 
 
-def required_epsilon(planned, *, n_samples, excess_loss=None, error=None, largest=10.0, **public):
+def required_epsilon(
+    planned, *, n_samples, excess_loss=None, error=None, max_epsilon=10.0, **public
+):
     """Return the epsilon that brings an expected loss or error down to a target.
 
     Nothing is charged and no data are read. The answer suffices, and so does every larger epsilon
-    up to `largest`; delta stays as it is.
+    up to `max_epsilon`; delta stays as it is.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def required_epsilon(planned, *, n_samples, excess_loss=None, error=None, larges
         For an estimator: what its `expected_excess_loss` is to be at most.
     error : float or array-like of shape (n_columns,), default=None
         For a statistic: what `expected_error` is to be at most, in its units.
-    largest : float, default=10.0
+    max_epsilon : float, default=10.0
         The largest epsilon that comes into question.
     **public : object
         What `expected_excess_loss`, or `expected_error`, takes beside the number of rows.
@@ -105,7 +107,7 @@ def required_epsilon(planned, *, n_samples, excess_loss=None, error=None, larges
     Raises
     ------
     ValueError
-        If `largest` does not meet the target, if there is no formula for what is planned, or if a
+        If `max_epsilon` does not meet the target, if there is no formula for what is planned, or if a
         parameter is not as described.
 
     Examples
@@ -115,10 +117,10 @@ def required_epsilon(planned, *, n_samples, excess_loss=None, error=None, larges
     >>> round(epsilon, 2)
     0.1
     """
-    largest = float(check_positive(largest, "largest"))
+    max_epsilon = float(check_positive(max_epsilon, "max_epsilon"))
     share_of = _share_of_target(planned, excess_loss, error, public)
-    smallest = min(SMALLEST_EPSILON, largest)
-    return _least(partial(share_of, n_samples), largest, smallest, f"epsilon={largest:g}")
+    smallest = min(SMALLEST_EPSILON, max_epsilon)
+    return _least(partial(share_of, n_samples), max_epsilon, smallest, f"epsilon={max_epsilon:g}")
 
 
 def _least(share_of, largest, smallest, what):

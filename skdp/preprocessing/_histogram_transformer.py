@@ -21,7 +21,7 @@ from skdp.utils._sums import project_on_simplex
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
-EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
+EDGES_FRACTION = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
@@ -113,7 +113,7 @@ class DPHistogramTransformer(PlannedTransformer):
         Whether to divide the output by the bound on its rows' Euclidean norm, so that it is at
         most 1, the `data_norm` that linear models take by default. "auto" does so for "onehot":
         an entry is then ``1 / sqrt(n_features + n_pairs)``.
-    edges_share : float or "auto", default="auto"
+    edges_fraction : float or "auto", default="auto"
         What "quantile" edges take of the epsilon that the bounds leave, in (0, 1]. With 1 no counts
         are released and `counts_` is None. "auto" is 0.9 for "onehot" and "ordinal", which do not
         read the counts, and 0.5 for the others. Without "quantile" columns it must be "auto".
@@ -202,7 +202,7 @@ class DPHistogramTransformer(PlannedTransformer):
         encode: str = "onehot",
         interactions: list | None = None,
         unit_norm: bool | str = "auto",
-        edges_share: float | str = "auto",
+        edges_fraction: float | str = "auto",
         sparse_output: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -217,7 +217,7 @@ class DPHistogramTransformer(PlannedTransformer):
         self.encode = encode
         self.interactions = interactions
         self.unit_norm = unit_norm
-        self.edges_share = edges_share
+        self.edges_fraction = edges_fraction
         self.sparse_output = sparse_output
         self.accountant = accountant
         self.random_state = random_state
@@ -293,7 +293,7 @@ class DPHistogramTransformer(PlannedTransformer):
         ValueError
             If `fit` would refuse a parameter.
         """
-        check_choice(self.encode, "encode", tuple(EDGES_SHARE))
+        check_choice(self.encode, "encode", tuple(EDGES_FRACTION))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
         self._divides()  # It refuses what is neither true nor false.
@@ -306,13 +306,13 @@ class DPHistogramTransformer(PlannedTransformer):
         quantiles = len(_binning.columns_of(bins, ("quantile",))) > 0
         if not len(_binning.columns_of(bins, _binning.AUTOMATIC)) and not is_auto(self.bounds):
             raise ValueError("bounds are not read where all edges are declared; leave them out")
-        if not quantiles and not is_auto(self.edges_share):
-            raise ValueError("edges_share is for edges='quantile' only")
-        share = EDGES_SHARE[self.encode]
-        if not is_auto(self.edges_share):
-            share = check_within(self.edges_share, "edges_share", 0.0, 1.0, "(]")
+        if not quantiles and not is_auto(self.edges_fraction):
+            raise ValueError("edges_fraction is for edges='quantile' only")
+        share = EDGES_FRACTION[self.encode]
+        if not is_auto(self.edges_fraction):
+            share = check_within(self.edges_fraction, "edges_fraction", 0.0, 1.0, "(]")
         if share == 1.0 and self.encode in ("density", "cumulative"):
-            raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
+            raise ValueError(f"encode={self.encode!r} needs counts: edges_fraction must be below 1")
         edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, share)
         counts = None
         if share < 1.0:
@@ -353,7 +353,7 @@ class DPHistogramTransformer(PlannedTransformer):
         n_features = check_integer(n_features, "n_features", low=1)
         plan = self._plan_of_size(1, n_features)
         if plan.counts is None:
-            raise ValueError("with edges_share=1 no counts are released")
+            raise ValueError("with edges_fraction=1 no counts are released")
         return plan.counts.deviation(_largest_size(plan.edges))
 
     @row_wise_answer

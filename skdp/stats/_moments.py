@@ -152,7 +152,7 @@ class SumPlan(MomentsPlan):
 
 
 def _add_exactly(sums, block, shares, bounds, n_rows):
-    sums += exact_sum(block, bounds, n_samples=n_rows, shares=shares)
+    sums += exact_sum(block, bounds, n_samples=n_rows, row_weights=shares)
 
 
 def unit_sums(X, add, sums, low, high, shares=None):

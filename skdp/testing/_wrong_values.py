@@ -49,7 +49,7 @@ WRONG_VALUES = {
         POSITIVE,
     ),
     "norm": (["data_norm"], (0.0, *POSITIVE)),
-    "fraction": (["edges_share", "momentum"], FRACTION),
+    "fraction": (["edges_fraction", "momentum"], FRACTION),
     "quantile": (["quantile"], (-1.0, 101.0, "half")),
     "range": (["bounds", "feature_range", "target_bounds"], RANGE),
     "range of quantiles": (["quantile_range"], ((75.0, 25.0), (-1.0, 50.0), "wide")),

@@ -40,7 +40,7 @@ def sum_grid(bound, n_samples):
     return np.maximum(np.ldexp(1.0, exponent + doublings - 53), 2.0**-1074)[()]
 
 
-def exact_sum(X, bounds, *, n_samples=None, shares=None):
+def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
     """Sum columns exactly, after each value was clipped and rounded to a grid.
 
     Each value is clipped to its bounds and rounded towards zero to a multiple of `sum_grid`, which
@@ -59,8 +59,8 @@ def exact_sum(X, bounds, *, n_samples=None, shares=None):
         Scalars or arrays of shape (n_features,), finite.
     n_samples : int, default=None
         The public number of rows that sets the grid; None takes that of `X`. At least the number
-        of rows of `X`, or the sum of their shares.
-    shares : ndarray of shape (n_samples,), default=None
+        of rows of `X`, or the sum of their row_weights.
+    row_weights : ndarray of shape (n_samples,), default=None
         By which clipped values are multiplied before they are rounded, in [0, 1]; None for ones.
         The products are rounded to nearest first, so that sensitivities grow by a relative 2**-53.
 
@@ -85,7 +85,7 @@ def exact_sum(X, bounds, *, n_samples=None, shares=None):
     X = check_matrix(X)
     n, d = X.shape
     low, high = broadcast_bounds(bounds, d)
-    least = n if shares is None else int(np.ceil(shares.sum()))
+    least = n if row_weights is None else int(np.ceil(row_weights.sum()))
     rows = n if n_samples is None else check_integer(n_samples, "n_samples", least)
     bound = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
@@ -96,8 +96,8 @@ def exact_sum(X, bounds, *, n_samples=None, shares=None):
     block = max(1, _BLOCK_VALUES // max(d, 1))
     for start in range(0, n, block):
         values = np.clip(X[start : start + block], low, high, dtype=np.float64)
-        if shares is not None:
-            values *= shares[start : start + block, np.newaxis]
+        if row_weights is not None:
+            values *= row_weights[start : start + block, np.newaxis]
         np.divide(values, grid, out=values)
         total += np.trunc(values, out=values).sum(axis=0)
     if np.isnan(total).any():
@@ -138,7 +138,7 @@ def exact_counts(codes, n_categories):
     return np.bincount(inside, minlength=n_categories).astype(np.int64)
 
 
-def range_shares(values, low, high, n_rows, shares=1.0):
+def range_shares(values, low, high, n_rows, row_weights=1.0):
     """Return the two weights with which each value is a mean of the ends of its range.
 
     A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pair (1 - a, a)
@@ -153,20 +153,20 @@ def range_shares(values, low, high, n_rows, shares=1.0):
         Finite, with low < high, within 1e150.
     n_rows : int
         The public number of rows, or of persons, whose weights may be summed: sums are then exact.
-    shares : float or ndarray, default=1.0
+    row_weights : float or ndarray, default=1.0
         Of the rows, multiples of 2**-26.
 
     Returns
     -------
     below, above : ndarray of the shape of `values`
-        1 - a and a, times the shares, which is what they add up to; multiples of
+        1 - a and a, times the row_weights, which is what they add up to; multiples of
         ``sum_grid(1.0, n_rows)``, or of 2**-26 if that is finer.
     """
     grid = sum_grid(1.0, n_rows)
     with np.errstate(all="ignore"):
         above = (np.clip(values, low, high) - low) / (high - low)
-        above = np.trunc(np.clip(np.nan_to_num(above), 0.0, 1.0) * shares / grid) * grid
-    return shares - above, above
+        above = np.trunc(np.clip(np.nan_to_num(above), 0.0, 1.0) * row_weights / grid) * grid
+    return row_weights - above, above
 
 
 def split_epsilon(epsilon, share):

@@ -71,7 +71,7 @@ ESTIMATORS = {
     "DPTargetEncoder": {},
     "DPSimpleImputer": {"strategy": "most_frequent"},
     "DPTableVectorizer": {},
-    "DPTableVectorizer scaled": {"numbers": "scaled"},
+    "DPTableVectorizer scaled": {"numeric": "scaled"},
     "DPAdditiveClassifier": {},
     "DPHistogramNB": {},
     "DPDecisionTreeClassifier": {},

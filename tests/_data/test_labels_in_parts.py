@@ -23,7 +23,7 @@ ESTIMATORS = {
     "target": skdp.DPTargetEncoder(),
     "histogram": skdp.DPHistogramTransformer(sparse_output=False),
     "vectorizer": skdp.DPTableVectorizer(),
-    "scaled vectorizer": skdp.DPTableVectorizer(numbers="scaled"),
+    "scaled vectorizer": skdp.DPTableVectorizer(numeric="scaled"),
     "additive model": skdp.DPAdditiveClassifier(),
     "forest": skdp.DPRandomForestRegressor(n_estimators=2, target_bounds=(0, 1)),
     "naive Bayes": skdp.DPHistogramNB(),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from skdp import DPAdditiveClassifier, DPStandardScaler, PrivacyAccountant, Schema, schema_from
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 
 DRAFT = {
     "bounds": dict.fromkeys(["age", "income", "hours", "visits", "joined"]),
@@ -20,7 +20,7 @@ DRAFT = {
 
 
 def test_equal_names_and_types_give_equal_drafts():
-    one, two = make_people(50).data, make_people(90, random_state=1).data
+    one, two = make_customers(50).data, make_customers(90, random_state=1).data
     two["job"] = two["job"].cat.add_categories(["secret"]).cat.remove_categories(["care"])
     two.loc[:, "income"] = np.nan
     two.loc[0, "visits"] = 10**9
@@ -29,7 +29,7 @@ def test_equal_names_and_types_give_equal_drafts():
 
 @pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas])
 def test_other_frames_have_the_same_draft(convert):
-    assert schema_from(convert(make_people(20).data)) == DRAFT
+    assert schema_from(convert(make_customers(20).data)) == DRAFT
 
 
 def test_every_type_has_its_place():
@@ -50,7 +50,7 @@ def test_every_type_has_its_place():
 
 
 def test_no_value_is_read(monkeypatch):
-    table = make_people(20).data
+    table = make_customers(20).data
 
     def read(*args, **kwargs):
         raise AssertionError("a value was read")
@@ -63,7 +63,7 @@ def test_no_value_is_read(monkeypatch):
 
 
 def test_a_file_that_was_signed_off_declares_all(tmp_path):
-    people, file = make_people(2000), tmp_path / "schema.json"
+    people, file = make_customers(2000), tmp_path / "schema.json"
     file.write_text(json.dumps(people.schema, indent=1))
     read = json.loads(file.read_text())
     assert {what: list(read[what]) for what in read} == {what: list(DRAFT[what]) for what in DRAFT}
@@ -77,7 +77,7 @@ def test_a_file_that_was_signed_off_declares_all(tmp_path):
 
 
 def test_blanks_are_found_privately_or_refused():
-    people, accountant = make_people(2000), PrivacyAccountant(epsilon=1.0, delta=1e-6)
+    people, accountant = make_customers(2000), PrivacyAccountant(epsilon=1.0, delta=1e-6)
     draft = schema_from(people.data)
     model = DPAdditiveClassifier(**draft, random_state=0).fit(people.data, people.target)
     free = DPAdditiveClassifier(random_state=0).fit(people.data, people.target)
@@ -106,7 +106,7 @@ def test_what_has_no_names_is_refused(table):
 
 
 def test_a_schema_is_a_file_of_a_line_a_column_and_is_read_again(tmp_path):
-    people, file = make_people(50), tmp_path / "schema.json"
+    people, file = make_customers(50), tmp_path / "schema.json"
     schema = schema_from(people.data)
     assert isinstance(schema, Schema) and schema.blanks == [*DRAFT["bounds"], *DRAFT["categories"]]
     schema["bounds"] |= {

@@ -28,7 +28,7 @@ OF_NUMBERS = [
     skdp.DPHistogramNB(bounds=(0, 1), **KNOWN),
     skdp.DPDecisionTreeClassifier(bounds=(0, 1), max_depth=1, **KNOWN),
     skdp.DPTableVectorizer(bounds=(0, 1), **KNOWN),
-    skdp.DPTableVectorizer(bounds=(0, 1), numbers="scaled", **KNOWN),
+    skdp.DPTableVectorizer(bounds=(0, 1), numeric="scaled", **KNOWN),
     skdp.DPSimpleImputer(bounds=(0, 1), **KNOWN),
     skdp.DPStandardScaler(bounds=(0, 1), **KNOWN),
 ]

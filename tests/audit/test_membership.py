@@ -65,7 +65,7 @@ def test_models_that_remember_are_found_out(model, attack):
     assert found.train_score == 1.0 and found.test_score < 0.2
     assert found.auc.low < found.auc.value <= found.auc.high
     assert 0.85 < found.accuracy.value <= (1.0 + found.advantage) / 2.0 + 0.01
-    assert found.gap == found.train_score - found.test_score > 0.8
+    assert found.generalization_gap == found.train_score - found.test_score > 0.8
     risky = found.rows_at_risk(20)
     assert len(risky) == 20 and found.members[risky].all()
 
@@ -150,10 +150,12 @@ def test_noise_takes_from_an_attack_what_over_fitting_gave():
     forest = membership_inference(RandomForestClassifier(10, random_state=0), X, y, **options)
     plain = membership_inference(LogisticRegression(C=1e4, max_iter=1000), X, y, **options)
     private = membership_inference(DPLogisticRegression(0.1), X, y, **options)
-    assert forest.auc.low > 0.65 and forest.accuracy.low > 0.6 and forest.gap > 0.1
+    assert forest.auc.low > 0.65 and forest.accuracy.low > 0.6 and forest.generalization_gap > 0.1
     assert plain.auc.low > 0.5
     # Five standard deviations above what guessing gives.
-    assert private.auc.low <= 0.6 and private.accuracy.low <= 0.6 and private.gap < 0.3
+    assert (
+        private.auc.low <= 0.6 and private.accuracy.low <= 0.6 and private.generalization_gap < 0.3
+    )
 
 
 def test_progress_is_shown(capsys):

@@ -7,11 +7,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from skdp import DPAdditiveClassifier
-from skdp.datasets import make_people
+from skdp.datasets import make_customers
 
 
 def test_a_seed_makes_the_same_table_again():
-    one, two, other = make_people(300), make_people(300), make_people(300, random_state=1)
+    one, two, other = make_customers(300), make_customers(300), make_customers(300, random_state=1)
     assert one.data.equals(two.data) and np.array_equal(one.target, two.target)
     assert not one.data.equals(other.data)
     assert np.array_equal(np.unique(one.groups), np.arange(300))
@@ -22,7 +22,7 @@ def test_what_the_form_declares_holds_and_models_learn(library, monkeypatch):
     with monkeypatch.context() as patch:
         if library is None:
             patch.setitem(sys.modules, "pandas", None)
-        people = make_people()
+        people = make_customers()
     assert isinstance(people.data, np.ndarray) == (library is None)
     column = (lambda key: people.data[:, key]) if library is None else people.data.get
     bounds, categories = people.schema["bounds"], people.schema["categories"]
@@ -44,7 +44,7 @@ def test_what_the_form_declares_holds_and_models_learn(library, monkeypatch):
 
 
 def test_a_person_may_have_several_rows():
-    people = make_people(3000, rows_per_person=3)
+    people = make_customers(3000, rows_per_person=3)
     persons, first, counts = np.unique(people.groups, return_index=True, return_counts=True)
     assert set(counts) == {1, 2, 3} and 1400 < len(persons) < 1600
     same = people.data.iloc[first[people.groups]].reset_index(drop=True)
@@ -54,11 +54,11 @@ def test_a_person_may_have_several_rows():
 
 
 def test_a_table_may_be_changed_without_changing_the_next():
-    make_people(10).schema["bounds"]["age"] = None
-    assert make_people(10).schema["bounds"]["age"] == (18, 100)
+    make_customers(10).schema["bounds"]["age"] = None
+    assert make_customers(10).schema["bounds"]["age"] == (18, 100)
 
 
 @pytest.mark.parametrize("params", [{"n_samples": 0}, {"rows_per_person": 0}])
 def test_a_table_without_rows_is_refused(params):
     with pytest.raises(ValueError, match="at least 1"):
-        make_people(**params)
+        make_customers(**params)

@@ -46,7 +46,7 @@ MODELS = {
     "histograms": (DPHistogramNB(**NOISY), 2),
     "histograms and three classes": (DPHistogramNB(**NOISY), 3),
     "bins": (DPTableVectorizer(**KNOWN), 2),
-    "scaled": (DPTableVectorizer(**KNOWN, numbers="scaled"), 2),
+    "scaled": (DPTableVectorizer(**KNOWN, numeric="scaled"), 2),
 }
 # Chances with clipped residuals: of several classes no plain estimator has them.
 OWN = {"pairs and three classes": {"predict_proba"}}

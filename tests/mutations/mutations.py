@@ -675,7 +675,7 @@ MUTATIONS = [
         "noise._source",
         "Stream.words",
         rules.refusals_dropped("noise was to be drawn"),
-        ("test_door.py::test_a_forgotten_source_raises_and_the_door_opens_again",),
+        ("test_noise_guard.py::test_a_forgotten_source_raises_and_the_door_opens_again",),
         "a release is made that is not in the ledger",
     ),
     Mutation(
@@ -683,7 +683,7 @@ MUTATIONS = [
         "base",
         "PrivateRelease.charge",
         rules.refusals_dropped("charges once"),
-        ("test_door.py::test_nothing_is_drawn_before_the_charge_or_past_it",),
+        ("test_noise_guard.py::test_nothing_is_drawn_before_the_charge_or_past_it",),
         "parts of a fit are priced one by one, after earlier ones were seen",
     ),
     Mutation(
@@ -691,7 +691,7 @@ MUTATIONS = [
         "base",
         "PrivateFit.publish",
         rules.refusals_dropped("call charge first"),
-        ("test_door.py::test_nothing_is_published_without_a_charge",),
+        ("test_noise_guard.py::test_nothing_is_published_without_a_charge",),
         "a statement speaks of what is in no ledger",
     ),
     Mutation(

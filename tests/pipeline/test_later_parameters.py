@@ -89,13 +89,13 @@ FRONTS = {
         18,
     ),
     "a scaled table": (
-        make_pipeline(DPTableVectorizer(numbers="scaled", bounds=BY_NAME), DPPCA(n_components=6)),
+        make_pipeline(DPTableVectorizer(numeric="scaled", bounds=BY_NAME), DPPCA(n_components=6)),
         FRAME,
         Y,
         6,
     ),
     "a scaled table in a frame": (
-        DPTableVectorizer(numbers="scaled").set_output(transform="pandas"),
+        DPTableVectorizer(numeric="scaled").set_output(transform="pandas"),
         FRAME,
         Y,
         6,

@@ -283,7 +283,7 @@ def fitted(estimator, rows, fits):
 
 
 def vectorizer():
-    return DPTableVectorizer(numbers="scaled", bounds=(0, 1), categories={})
+    return DPTableVectorizer(numeric="scaled", bounds=(0, 1), categories={})
 
 
 def encoder_of(words):

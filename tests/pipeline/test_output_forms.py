@@ -96,9 +96,9 @@ OF_NUMBERS = [
     DPTargetEncoder(categories=DIGITS),
     DPTargetEncoder(categories=DIGITS, target_bounds=(0, 2)),
     DPTargetEncoder(categories=dict(enumerate(DIGITS)), classes=[0, 1, 2, 3]),
-    DPTableVectorizer(numbers="scaled", bounds=BY_COLUMN),
-    DPTableVectorizer(numbers="scaled", bounds=SOME_FOUND),
-    DPTableVectorizer(numbers="scaled"),
+    DPTableVectorizer(numeric="scaled", bounds=BY_COLUMN),
+    DPTableVectorizer(numeric="scaled", bounds=SOME_FOUND),
+    DPTableVectorizer(numeric="scaled"),
     DPTableVectorizer(categories=DIGITS),
     MissingIndicator(features="all"),
     MissingIndicator(features="all", sparse=True),
@@ -130,7 +130,7 @@ OF_WORDS = [
     DPSimpleImputer(strategy="most_frequent", categories=LISTS),
     DPSimpleImputer(strategy="constant", fill_value="?", add_indicator=True),
     DPTableVectorizer(categories=LISTS),
-    DPTableVectorizer(categories=LISTS, numbers="scaled"),
+    DPTableVectorizer(categories=LISTS, numeric="scaled"),
     OneHotEncoder(categories=LISTS, handle_unknown="ignore"),
     OneHotEncoder(categories=LISTS, handle_unknown="ignore", sparse_output=False, drop="first"),
     OrdinalEncoder(categories=LISTS, handle_unknown="use_encoded_value", unknown_value=-1),
@@ -145,7 +145,7 @@ FOUND = [
     (DPKBinsDiscretizer(bounds=(0, 1)), NUMBERS),
     (DPHistogramTransformer(bounds=(0, 1)), NUMBERS),
     (DPTableVectorizer(bounds=(0, 1)), NUMBERS),
-    (DPTableVectorizer(numbers="scaled"), WORDS),
+    (DPTableVectorizer(numeric="scaled"), WORDS),
 ]
 
 
@@ -166,7 +166,7 @@ CONTAINERS = {
 }
 # What a column of another type is: a label that is found.
 NUMBERS_BY_TYPE = ("array", "single precision", "whole numbers", "objects", "pandas", "polars")
-FINDS_LABELS = str(DPTableVectorizer(numbers="scaled"))
+FINDS_LABELS = str(DPTableVectorizer(numeric="scaled"))
 OUTPUTS = ("default", "pandas", "polars")
 
 

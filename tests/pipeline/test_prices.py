@@ -277,7 +277,7 @@ def test_what_releases_nothing_has_no_share_and_can_release_nothing():
         split_budget(free, 1.0)
     with pytest.raises(ValueError, match="that release something"):
         shares = {"dpsimpleimputer": 1, "dplogisticregression": 1}
-        split_budget(make_pipeline(free, model(None)), 1.0, 1e-5, shares=shares)
+        split_budget(make_pipeline(free, model(None)), 1.0, 1e-5, fractions=shares)
 
 
 def test_only_known_classes_release_nothing():

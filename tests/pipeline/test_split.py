@@ -300,7 +300,7 @@ def test_nothing_is_left_out_of_a_plan_that_a_wider_table_would_fit(remainder):
 
 def test_shares_are_as_asked():
     shares = {"scale": 3, "model": 1}
-    pipe = split_budget(two_steps(), 1.0, 1e-5, shares=shares)
+    pipe = split_budget(two_steps(), 1.0, 1e-5, fractions=shares)
     assert pipe["scale"].epsilon == pytest.approx(3 * pipe["model"].epsilon)
     assert pipe["scale"].delta == pytest.approx(3 * pipe["model"].delta)
     single = split_budget(DPLogisticRegression(mechanism="output"), 1.0, 1e-5)
@@ -312,7 +312,7 @@ def test_shares_are_as_asked():
 )
 def test_impossible_shares(shares):
     with pytest.raises(ValueError, match="shares"):
-        split_budget(two_steps(), 1.0, 1e-5, shares=shares)
+        split_budget(two_steps(), 1.0, 1e-5, fractions=shares)
 
 
 def test_the_pipeline_itself_is_not_changed():

@@ -43,7 +43,7 @@ def entry(row, names, name):
 @pytest.mark.parametrize("numbers", ["bins", "scaled"])
 def test_every_row_has_a_norm_of_one_at_most(numbers):
     frame = make_frame()
-    front = DPTableVectorizer(numbers=numbers, bounds=BOUNDS, categories=CATEGORIES).fit(frame)
+    front = DPTableVectorizer(numeric=numbers, bounds=BOUNDS, categories=CATEGORIES).fit(frame)
     rows = front.transform(frame).toarray()
     norms = np.linalg.norm(rows, axis=1)
     assert norms.max() <= 1.0
@@ -58,7 +58,7 @@ def test_scaled_numbers_and_cells_stand_where_their_names_say():
     frame["job"] = ["works", "studies", "hunts", None, "works"]
     accountant = PrivacyAccountant(1.0, 1e-6)
     params = {"bounds": BOUNDS, "categories": CATEGORIES, "accountant": accountant}
-    front = DPTableVectorizer(numbers="scaled", **params).fit(frame)
+    front = DPTableVectorizer(numeric="scaled", **params).fit(frame)
     assert accountant.charges == [] and front.privacy_.epsilon == 0.0
     # Half of the norm for each of four columns.
     rows = 2.0 * front.transform(frame).toarray()
@@ -73,7 +73,7 @@ def test_scaled_numbers_and_cells_stand_where_their_names_say():
 @pytest.mark.parametrize("declared", [True, False])
 def test_what_is_released_together_is_the_event(numbers, declared):
     params = {"bounds": BOUNDS, "categories": CATEGORIES} if declared else {}
-    front = DPTableVectorizer(numbers=numbers, **params)
+    front = DPTableVectorizer(numeric=numbers, **params)
     plan = front.plan_fit(shape_of(), meet(1.0, 1e-6, "replace_one"))
     if declared and numbers == "scaled":
         assert plan.event == Composed(()) and plan.epsilon == 0.0
@@ -110,7 +110,7 @@ def test_the_price_is_known_without_a_table(bounds, epsilon):
 
 def test_scaling_learns_nothing_of_a_declared_table_and_refuses_a_column_that_is_not():
     accountant = PrivacyAccountant(10.0, 1e-5)
-    front = DPTableVectorizer(numbers="scaled", bounds=BOUNDS, categories={}, accountant=accountant)
+    front = DPTableVectorizer(numeric="scaled", bounds=BOUNDS, categories={}, accountant=accountant)
     assert planned_charge(front).event == Composed(())
     with pytest.raises(ValueError, match=r"column 'job': not declared.*'auto'"):
         front.fit(make_frame())
@@ -146,7 +146,7 @@ def test_a_row_is_encoded_by_itself():
 
 
 def test_categories_in_a_list_are_found_where_numbers_are_scaled():
-    front = DPTableVectorizer(numbers="scaled", bounds=(0, 1), categories=[None, "auto"])
+    front = DPTableVectorizer(numeric="scaled", bounds=(0, 1), categories=[None, "auto"])
     fitted = front.fit(np.array([[0.5, "a"], [0.2, "b"]] * 100, dtype=object))
     assert fitted.kinds_ == ["number", "label"]
     assert fitted.privacy_.epsilon == 1.0

@@ -89,7 +89,7 @@ def test_the_model_gets_the_norm_of_the_front_and_keeps_the_rest():
     assert accountant.epsilon_spent == 1.0
     for mechanism, numbers in (("sufficient_statistics", "scaled"), ("auto", "bins")):
         model = DPRidge(target_bounds=(0, 1), mechanism=mechanism)
-        assert tabular_pipeline(model)[0].numbers == numbers
+        assert tabular_pipeline(model)[0].numeric == numbers
 
 
 @pytest.mark.parametrize("estimator", ["trees", 3, DPPCA, LogisticRegression])

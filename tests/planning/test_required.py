@@ -55,7 +55,7 @@ def with_epsilon(model, epsilon):
 @each_model
 def test_the_answer_and_every_larger_number_of_rows_suffice(model):
     target = 2.0 * model.expected_excess_loss(4000, **SHAPE)
-    n = required_samples(model, excess_loss=target, largest=LARGEST, **SHAPE)
+    n = required_samples(model, excess_loss=target, max_samples=LARGEST, **SHAPE)
     assert isinstance(n, int) and 100 < n < LARGEST
     larger = np.unique(np.geomspace(n, LARGEST, 12).astype(int))
     assert all(model.expected_excess_loss(m, **SHAPE) <= target for m in larger)
@@ -113,14 +113,14 @@ MADE = {"excess_loss": 0.03, "n_features": 1}
     ],
 )
 def test_rows_suffice_beyond_a_rise(made, sufficient):
-    assert required_samples(made, **MADE, largest=64_000) == sufficient
-    epsilon = required_epsilon(made, n_samples=1000, **MADE, largest=64.0)
+    assert required_samples(made, **MADE, max_samples=64_000) == sufficient
+    epsilon = required_epsilon(made, n_samples=1000, **MADE, max_epsilon=64.0)
     assert sufficient / 1000 * (1.0 - 1e-9) <= epsilon < sufficient / 1000 * 1.002
 
 
 def test_a_number_below_a_rise_suffices_if_no_larger_one_comes_into_question():
     rising = Made(first=5000, last=10**9, factor=1.6)
-    assert required_samples(rising, **MADE, largest=4999) == 3334
+    assert required_samples(rising, **MADE, max_samples=4999) == 3334
 
 
 def test_a_fit_that_would_be_refused_does_not_suffice():
@@ -184,14 +184,14 @@ def test_what_has_no_formula_says_so(planned):
         ({"excess_loss": float("nan")}, "must be positive"),
         ({"excess_loss": 1e-9}, "is not met: 1000 rows leave"),
         ({"excess_loss": 1.0, "n_features": 0}, "n_features"),
-        ({"excess_loss": 1.0, "largest": 0}, "largest"),
+        ({"excess_loss": 1.0, "max_samples": 0}, "max_samples"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(given, words):
     with pytest.raises(ValueError, match=words):
-        required_samples(DPRidge(**TARGETS), **SHAPE | {"largest": 1000} | given)
+        required_samples(DPRidge(**TARGETS), **SHAPE | {"max_samples": 1000} | given)
 
 
 def test_an_epsilon_that_does_not_suffice_is_refused():
     with pytest.raises(ValueError, match="epsilon=2 leave"):
-        required_epsilon(Made(), n_samples=100, excess_loss=0.1, n_features=1, largest=2.0)
+        required_epsilon(Made(), n_samples=100, excess_loss=0.1, n_features=1, max_epsilon=2.0)

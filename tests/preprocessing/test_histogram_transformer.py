@@ -275,7 +275,7 @@ def test_common_values_get_bins_of_their_own():
 def test_automatic_bounds_quantiles_and_counts_are_one_charge(delta):
     for share in ("auto", 0.3, 1.0):
         accountant = PrivacyAccountant(1.0, delta)
-        transformer = mixed(bounds="auto", delta=delta, edges_share=share, accountant=accountant)
+        transformer = mixed(bounds="auto", delta=delta, edges_fraction=share, accountant=accountant)
         fitted = transformer.fit(make_mixed())
         assert (fitted.counts_ is None) == (share == 1.0)
         (spend,) = accountant.charges
@@ -368,10 +368,10 @@ def test_many_columns_are_fitted():
         {"encode": "ordinal", "sparse_output": True},
         {"sparse_output": "no"},
         {"unit_norm": "no"},
-        {"edges_share": 0.0},
-        {"edges_share": 1.5},
-        {"edges": "uniform", "edges_share": 0.5},
-        {"encode": "density", "edges_share": 1.0},
+        {"edges_fraction": 0.0},
+        {"edges_fraction": 1.5},
+        {"edges": "uniform", "edges_fraction": 0.5},
+        {"encode": "density", "edges_fraction": 1.0},
         {"epsilon": -1.0},
         {"delta": 1.0},
     ],

@@ -16,7 +16,7 @@ from skdp import BudgetExceededError, DPLogisticRegression, DPStandardScaler, Pr
 from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.ledger import open_ledger, register_ledger
 from skdp.mechanisms import LaplaceMechanism, NoRelease
-from skdp.noise import Door, RandomSource
+from skdp.noise import NoiseGuard, RandomSource
 from tests._private import Stream, make_table
 from tests._public import public_names
 from tests.test_contract import ESTIMATORS
@@ -202,8 +202,8 @@ def test_nothing_is_drawn_before_the_charge_or_past_it(release, drawn, monkeypat
 @pytest.mark.parametrize("estimator", first_of_each_class(), ids=str)
 def test_nothing_is_published_without_a_charge(estimator, monkeypatch):
     def uncharged(self, plan, size=None):
-        self._door.source = RandomSource()
-        return self._door.source
+        self._noise_guard.source = RandomSource()
+        return self._noise_guard.source
 
     monkeypatch.setattr(PrivateRelease, "charge", uncharged)
     release = fit_of(estimator, "fit")
@@ -255,7 +255,7 @@ def test_a_forgotten_source_raises_and_the_door_opens_again():
 
 def test_a_stream_that_was_made_outside_is_shut_out_inside():
     stream = RandomSource().stream()
-    with Door() as door:
+    with NoiseGuard() as door:
         with pytest.raises(RuntimeError):
             stream.words(1)
         door.source = RandomSource()
@@ -263,7 +263,7 @@ def test_a_stream_that_was_made_outside_is_shut_out_inside():
             stream.words(1)
         own = door.source.stream()
         assert own.words(1).size == 1
-        with Door():
+        with NoiseGuard():
             # An inner release is paid by its own charge.
             with pytest.raises(RuntimeError):
                 own.words(1)

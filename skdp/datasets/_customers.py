@@ -23,7 +23,7 @@ CATEGORIES = {
 }
 
 
-def make_people(n_samples=20_000, *, rows_per_person=1, random_state=0):
+def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
     """Make a table of customers, of whom some renew their contract.
 
     Numbers, categories, a date and gaps, as in a file from an office. Age has a peak, visits count
@@ -66,8 +66,8 @@ def make_people(n_samples=20_000, *, rows_per_person=1, random_state=0):
 
     Examples
     --------
-    >>> from skdp.datasets import make_people
-    >>> people = make_people(1000)
+    >>> from skdp.datasets import make_customers
+    >>> people = make_customers(1000)
     >>> people.data.shape, people.schema["bounds"]["age"]
     ((1000, 8), (18, 100))
     """
