@@ -16,7 +16,7 @@ def meet(epsilon, delta=0.0, relation="add_remove", unit="row"):
     return Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
 
 
-def per_row(loss, n_rows, n_columns, norm, guarantee=None, constant=0.0):
+def of_rows(loss, n_rows, n_columns, norm, guarantee=None, constant=0.0):
     task = Task(loss, slope=1.0, curvature=1.0, weights_norm=1.0)
     sizes = {"n_rows": n_rows, "n_columns": n_columns, "norm": norm, "constant": constant}
     return Problem(task=task, guarantee=guarantee or meet(1.0), **sizes)

@@ -107,8 +107,8 @@ def required_epsilon(
     Raises
     ------
     ValueError
-        If `max_epsilon` does not meet the target, if there is no formula for what is planned, or if a
-        parameter is not as described.
+        If `max_epsilon` does not meet the target, if there is no formula for what is planned, or
+        if a parameter is not as described.
 
     Examples
     --------

@@ -74,16 +74,14 @@ def release(
     groups, epsilon, delta, accountant, random_state
         As the statistic takes them.
     """
-    with PrivateRelease(
-        label=name, accountant=accountant, random_state=random_state
-    ) as private_release:
-        shape = TableShape(n_rows=private_release.n_units(groups, len(X)), n_columns=X.shape[1])
+    with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as private:
+        shape = TableShape(n_rows=private.n_units(groups, len(X)), n_columns=X.shape[1])
         fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
         sizes = {name: getattr(shape, name) for name in ("n_rows", "n_columns") if name in fields}
         plan_main = partial(plan_main, **sizes)
         make = partial(plan_within_bounds, plan_main, *limits, shape) if limits else plan_main
-        plan = plan_for(lambda own: make(guarantee=own), private_release.guaranteed(epsilon, delta))
-        found = plan.run(X, private_release.charge(plan, size=plan.size), **private_release.shared)
+        plan = plan_for(lambda own: make(guarantee=own), private.guaranteed(epsilon, delta))
+        found = plan.run(X, private.charge(plan, size=plan.size), **private.shared)
         return found.released if limits else found
 
 
