@@ -96,7 +96,8 @@ def make_calls():
     logistic = DPLogisticRegression(classes=[0, 1], **options)
     sgd = DPSGDClassifier(classes=[0, 1], **options)
     search = DPGridSearchCV(DPLogisticRegression(classes=[0, 1]), {"C": [0.1, 1.0]}, **options)
-    yield "charge", lambda: accountant.charge(PureDP(0.1), label="a"), SKDP, None
+    event = PureDP(0.1)
+    yield "charge", lambda: accountant.charge(event, label="a"), SKDP, None
     yield "StandardScaler of scikit-learn", lambda: StandardScaler().fit(X), SKLEARN, StandardScaler
     yield "DPStandardScaler", lambda: scaler.fit(X), SKDP, DPStandardScaler
     theirs = LogisticRegression()
