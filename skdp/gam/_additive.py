@@ -75,7 +75,7 @@ class RawTableModel(TableEstimator):
 
     def _columns(self, shape):
         """Return what is known of the columns of a table of that shape."""
-        kinds = shape.kinds or ["cells"] * shape.n_columns
+        kinds = shape.kinds or [None] * shape.n_columns
         return declared_columns(kinds, self.bounds, self.categories, shape.names)
 
     def _plan_of(self, kind, shape, guarantee, **more):

@@ -118,8 +118,9 @@ def declared_columns(kinds, bounds, categories, names):
 
     Parameters
     ----------
-    kinds : list of str
-        Of `skdp._data._kinds.container_kinds`.
+    kinds : list of str or None
+        Of `skdp._data._kinds.container_kinds`. None is a column of unknown kind: one of dates or
+        durations if its bounds are.
     bounds, categories
         As the estimators take them.
     names : ndarray of str or None
@@ -146,6 +147,8 @@ def declared_columns(kinds, bounds, categories, names):
         elif own is not None or kind == "label" or (kind == "object" and j not in bounded):
             column = Column(kind="label")
         else:
+            if kind is None and limit is not None:
+                kind = _kind_of_bounds(limit)
             column = Column(kind=kind if kind in ("date", "duration") else "number")
         if limit is not None and isinstance(bounds, Mapping) and column.is_label:
             categorical.append(column_name(j, names))
@@ -228,6 +231,14 @@ def _is_bound_of(kind, end):
     """Say whether a bound is of the kind of a column of dates or of durations."""
     is_duration = isinstance(end, np.timedelta64 | datetime.timedelta)
     return is_duration if kind == "duration" else not (is_duration or isinstance(end, Real))
+
+
+def _kind_of_bounds(limit):
+    """Return the kind of a column that bounds are for."""
+    for kind in ("date", "duration"):
+        if any(_is_time(end, kind) for end in limit):
+            return kind
+    return "number"
 
 
 def _is_time(end, kind):

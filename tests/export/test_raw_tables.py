@@ -148,7 +148,7 @@ def test_onnx_answers_numbers_in_double_precision_where_there_are_no_gaps(name):
     ("column", "categories"),
     [
         (pd.date_range("2020", periods=300), None),
-        (np.arange(300.0), {"column": [0, "a"]}),
+        (np.arange(300.0).astype(object), {"column": [0, "a"]}),
         (np.arange(300.0), {"column": [10**9, 2]}),
     ],
 )

@@ -19,7 +19,7 @@ from skdp import (
     RandomizedResponseTransformer,
 )
 from skdp.accounting import ApproximateDP, Gaussian, Laplace, PureDP, get_epsilon, to_dp_accounting
-from skdp.base import PrivateFit, TableShape, terms_of
+from skdp.base import PrivateFit, TableShape, plans_for_groups, terms_of
 from skdp.exceptions import BudgetExceededError
 from skdp.ledger import Allowance, plan_event
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -44,6 +44,7 @@ class ByShape(DPStandardScaler):
 
     __skdp_kind__ = "private"
 
+    @plans_for_groups
     def plan_fit(self, shape, guarantee):
         if shape.n_rows <= N:
             return GaussianMechanism(guarantee.epsilon, guarantee.delta, sensitivity=1.0)
@@ -311,7 +312,7 @@ def test_shares_are_as_asked():
     "shares", [{"scale": 1}, {"scale": 1, "model": 0}, {"scale": 1, "model": 1, "other": 1}]
 )
 def test_impossible_shares(shares):
-    with pytest.raises(ValueError, match="shares"):
+    with pytest.raises(ValueError, match="fractions"):
         split_budget(two_steps(), 1.0, 1e-5, fractions=shares)
 
 
