@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
 from skdp._data._parts import Rows, block_size, cut, is_sent, map_over, most_additions, read_block
-from skdp._data._persons import n_units, shares_of, times_shares
+from skdp._data._persons import n_units, row_weights_of, times_row_weights
 from skdp.utils._row_wise import row_norms
 
 SPARSE_BLOCK_ROWS = 4096
@@ -38,7 +38,7 @@ class BoundedRows(Rows):
     unit : float, default=1.0
         What the rows are divided by before anything else.
     persons : Persons, default=None
-        By whose shares rows count in sums; None counts each as one.
+        By whose row weights rows count in sums; None counts each as one.
     """
 
     stays = Rows.stays | {"persons"}
@@ -64,10 +64,10 @@ class BoundedRows(Rows):
 
     @cached_property
     def along(self):
-        """The rows' factors and shares; with them blocks of a sparse table are kept."""
+        """The rows' factors and row weights; with them blocks of a sparse table are kept."""
         plain = Rows(self.X, self.block_size)
         if is_sent(plain):
-            return None, shares_of(self.persons)
+            return None, row_weights_of(self.persons)
         factor = map_over(plain, _row_factors, self.data_norm, self.unit, held=True)
         for rows in self.blocks() if issparse(self.X) else ():
             block = plain[rows]
@@ -76,11 +76,11 @@ class BoundedRows(Rows):
                 data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
                 block = csr_array((data, block.indices, block.indptr), shape=block.shape)
             self._kept[rows.start] = block, block.T
-        return factor, shares_of(self.persons)
+        return factor, row_weights_of(self.persons)
 
     def once(self):
         """Return the rows for a single sum: its blocks find their factors, which nothing holds."""
-        along = {} if issparse(self.X) else {"along": (None, shares_of(self.persons))}
+        along = {} if issparse(self.X) else {"along": (None, row_weights_of(self.persons))}
         return self._changed(**along)
 
     def as_equations(self):
@@ -112,7 +112,7 @@ class _Block:
 
     def __init__(self, table, rows):
         self._table = table
-        self._factor, self._shares = cut(table.along, rows)
+        self._factor, self._row_weights = cut(table.along, rows)
         self._n_columns = table.n_columns
         self._constant = table.constant
         if table._kept:
@@ -145,11 +145,11 @@ class _Block:
         return product
 
     def shared(self, values):
-        """Return values of the rows times their shares."""
-        return times_shares(values, self._shares)
+        """Return values of the rows times their row weights."""
+        return times_row_weights(values, self._row_weights)
 
     def weighted_sum(self, coefficients):
-        """Return the sum by shares of the rows times coefficients of shape (n, ...)."""
+        """Return the sum by row weights of the rows times coefficients of shape (n, ...)."""
         values, coefficients, one = self._values, self.shared(coefficients), coefficients.ndim == 1
         scaled = coefficients * (self._factor if one else self._factor[:, None])
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
@@ -163,7 +163,7 @@ class _Block:
         return total
 
     def add_weighted_gram(self, weights, gram):
-        """Add the sum by shares of weight times row times row' to a gram, in place."""
+        """Add the sum by row weights of weight times row times row' to a gram, in place."""
         block = self._values
         root = np.sqrt(self.shared(weights))
         d = self._n_columns

@@ -144,7 +144,7 @@ class ColumnTable:
         form = {"shape": (len(columns),), "dtype": code_type(max(categories, key=len))}
         return map_over(self.several(columns), _codes, categories, others, **form)
 
-    def label_counts(self, columns, categories, others, shares=None):
+    def label_counts(self, columns, categories, others, row_weights=None):
         """Return how often each category occurs in some columns, in one pass.
 
         Parameters
@@ -154,7 +154,7 @@ class ColumnTable:
             Of each.
         others : list of int
             The place in these of what is not among them.
-        shares : ndarray of shape (n_rows,), default=None
+        row_weights : ndarray of shape (n_rows,), default=None
             What the rows count; None for ones.
 
         Returns
@@ -163,7 +163,9 @@ class ColumnTable:
         """
         rows = self.several(columns)
         n_labels = sum(map(len, categories))
-        counts = count_over(rows, _add_labels, n_labels, categories, others, shares=shares)
+        counts = count_over(
+            rows, _add_labels, n_labels, categories, others, row_weights=row_weights
+        )
         return split_by_column(counts, categories)
 
     def numeric(self, columns, rows):
@@ -504,7 +506,7 @@ def _codes(columns, categories, others):
     return np.column_stack([*map(category_codes, columns, categories, others)])
 
 
-def _add_labels(counts, columns, shares, categories, others):
+def _add_labels(counts, columns, row_weights, categories, others):
     totals = split_by_column(counts, categories)
     for total, values, labels, other in zip(totals, columns, categories, others, strict=True):
         places = slice(None)
@@ -512,7 +514,7 @@ def _add_labels(counts, columns, shares, categories, others):
             values, places = np.unique(values, return_inverse=True)
         codes = category_codes(values, labels, other)[places]
         known = codes >= 0
-        total += counts_of(codes[known], cut(shares, known), len(total))
+        total += counts_of(codes[known], cut(row_weights, known), len(total))
 
 
 def split_by_column(values, columns):

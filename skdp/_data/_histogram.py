@@ -51,7 +51,7 @@ def check_edges(edges, name="bins"):
     return edges
 
 
-def count_bins(X, edges, *, outermost=False, shares=None):
+def count_bins(X, edges, *, outermost=False, row_weights=None):
     """Count the rows in each bin of each column.
 
     Bins are as in `numpy.histogram`: they hold their lower edge, the last one holds both its
@@ -67,13 +67,13 @@ def count_bins(X, edges, *, outermost=False, shares=None):
         Finite and increasing; the columns may have different numbers of bins.
     outermost : bool, default=False
         Whether values outside count in the outermost bins; then there must be no NaN.
-    shares : ndarray of shape (n_rows,), default=None
+    row_weights : ndarray of shape (n_rows,), default=None
         What a row counts, a multiple of 2**-26; None for ones.
 
     Returns
     -------
     list of ndarray of int64
-        The counts of each column; float64 with shares.
+        The counts of each column; float64 with row weights.
 
     Examples
     --------
@@ -84,41 +84,42 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     """
     bins = Bins(edges)
     size = bins.ends[-1]
-    counts = count_over(_blocks(X, size), _add_slots, size, bins, shares=shares)
+    counts = count_over(_blocks(X, size), _add_slots, size, bins, row_weights=row_weights)
     if outermost:
         counts[bins.starts + 1] += counts[bins.starts]
         counts[bins.ends - 2] += counts[bins.ends - 1]
     return [each[1:-1] for each in np.split(counts, bins.ends[:-1])]
 
 
-def count_cells(X, edges, shares=None):
+def count_cells(X, edges, row_weights=None):
     """Count the rows in each cell of all columns' bins, as `numpy.histogramdd` does.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
     edges : sequence of n_columns arrays
-    shares : ndarray of shape (n_rows,), default=None
+    row_weights : ndarray of shape (n_rows,), default=None
         As in `count_bins`.
 
     Returns
     -------
-    ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second, ...)
+    ndarray of shape (n_bins of the first, n_bins of the second, ...)
+        Of int64; of float64 with row weights.
     """
     bins = Bins(edges)
     shape = tuple(bins.sizes.tolist())
     size = math.prod(shape)
-    counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, shares=shares)
+    counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, row_weights=row_weights)
     return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
 
 
-def _add_slots(counts, block, shares, bins):
-    counts += counts_of(bins.slots(block), shares, len(counts))
+def _add_slots(counts, block, row_weights, bins):
+    counts += counts_of(bins.slots(block), row_weights, len(counts))
 
 
-def _add_cells(counts, block, shares, bins, shape):
+def _add_cells(counts, block, row_weights, bins, shape):
     cells = np.ravel_multi_index(tuple((bins.slots(block) - bins.starts).T), shape)
-    counts += counts_of(cells, shares, len(counts))
+    counts += counts_of(cells, row_weights, len(counts))
 
 
 def bin_numbers(X, edges):

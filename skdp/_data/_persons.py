@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 from skdp._data._parts import sum_over
 from skdp.utils._limit_rows import person_codes
 
-# Shares are multiples of this, so that sums of shares of up to as many persons are exact.
+# Row weights are multiples of this, so that their sums over up to as many persons are exact.
 STEP = 2.0**-26
 MOST_PERSONS = 2**26
 
@@ -25,14 +25,14 @@ class Persons:
         Public.
     codes : ndarray of shape (n_rows,), dtype int64
         The number of each row's person, by the order of their first rows.
-    shares : ndarray of shape (n_rows,)
+    row_weights : ndarray of shape (n_rows,)
         One over the number of rows of the row's person, rounded down to a multiple of 2**-26:
         those of a person add up to 1 at most, without rounding, and a single row's is 1.
     """
 
     n_persons: int
     codes: np.ndarray
-    shares: np.ndarray
+    row_weights: np.ndarray
 
     def one_each(self, column):
         """Return the entries of a column in each person's first row."""
@@ -69,13 +69,13 @@ def read_persons(groups, n_rows, missing="error"):
     first[codes[::-1]] = np.arange(n_rows)[::-1]
     place = np.empty(len(counts), dtype=np.int64)
     place[np.argsort(first)] = np.arange(len(counts))
-    shares = np.floor(1.0 / STEP / np.maximum(counts, 1)) * STEP
-    return Persons(n_persons=n_persons, codes=place[codes], shares=shares[codes])
+    row_weights = np.floor(1.0 / STEP / np.maximum(counts, 1)) * STEP
+    return Persons(n_persons=n_persons, codes=place[codes], row_weights=row_weights[codes])
 
 
-def shares_of(persons):
-    """Return the rows' shares; None, for ones, where each row is a unit."""
-    return None if persons is None else persons.shares
+def row_weights_of(persons):
+    """Return the row weights; None, for ones, where each row is a unit."""
+    return None if persons is None else persons.row_weights
 
 
 def n_units(table, persons):
@@ -83,28 +83,28 @@ def n_units(table, persons):
     return table.shape[0] if persons is None else persons.n_persons
 
 
-def no_counts(size, shares):
+def no_counts(size, row_weights):
     """Return the counts of no rows: whole numbers where each row counts as one."""
-    return np.zeros(size, dtype=np.int64 if shares is None else np.float64)
+    return np.zeros(size, dtype=np.int64 if row_weights is None else np.float64)
 
 
-def count_over(table, add, size, *small, shares=None):
+def count_over(table, add, size, *small, row_weights=None):
     """Return counts of no rows, to which a function added its of each block, as `sum_over` does."""
-    return sum_over(table, add, no_counts(size, shares), *small, along=(shares,))
+    return sum_over(table, add, no_counts(size, row_weights), *small, along=(row_weights,))
 
 
-def counts_of(places, shares, size):
-    """Return the counts of places, one or several of each row, by the rows' shares."""
-    if shares is not None:
-        shares = np.repeat(shares, places.size // max(len(places), 1))
-    return np.bincount(places.ravel(), shares, size)
+def counts_of(places, row_weights, size):
+    """Return the counts of places, one or several of each row, by the row weights."""
+    if row_weights is not None:
+        row_weights = np.repeat(row_weights, places.size // max(len(places), 1))
+    return np.bincount(places.ravel(), row_weights, size)
 
 
-def times_shares(values, shares):
-    """Return values of rows, along their first axis, times the rows' shares."""
-    if shares is None:
+def times_row_weights(values, row_weights):
+    """Return values of rows, along their first axis, times the row weights."""
+    if row_weights is None:
         return values
-    return values * shares.reshape(-1, *[1] * (values.ndim - 1))
+    return values * row_weights.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def units_of_labels(codes, size, persons):
@@ -124,7 +124,7 @@ def units_of_labels(codes, size, persons):
     labels = codes[known]
     if persons is not None:
         # A person of a larger share has fewer rows than 2**15: a small table is counted faster.
-        ones = np.ones(len(labels), np.int16 if persons.shares.min() > 2.0**-15 else np.int64)
+        ones = np.ones(len(labels), np.int16 if persons.row_weights.min() > 2.0**-15 else np.int64)
         pairs = persons.codes[known], labels
         counts = coo_array((ones, pairs), shape=(persons.n_persons, size))
         if 0 < size * persons.n_persons <= 8 * len(codes):

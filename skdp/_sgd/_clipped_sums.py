@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
 from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, is_sent, map_over, most_additions, sum_over
-from skdp._data._persons import shares_of, times_shares
+from skdp._data._persons import row_weights_of, times_row_weights
 from skdp.utils._row_wise import row_norms, row_sums
 from skdp.utils._validation import check_choice, check_magnitude
 
@@ -57,7 +57,7 @@ class ClippedSums(Rows):
     norm : {"l2", "l1"}, default="l2"
         In which norm gradients are clipped; that of all classes together.
     persons : Persons, default=None
-        By whose shares clipped gradients count, and of whom batches consist then.
+        By whose row weights clipped gradients count, and of whom batches consist then.
     of_gains : bool, default=False
         Whether gains alone are asked for, which need no row's norm.
     """
@@ -65,9 +65,9 @@ class ClippedSums(Rows):
     stays = Rows.stays | {"read", "row_scores", "_persons", "_caps", "_firsts"}
 
     def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None, of_gains=False):
-        shares = shares_of(persons)
+        row_weights = row_weights_of(persons)
         tile = LARGEST_TILE if issparse(X) else tile_rows(X.shape[1])
-        super().__init__(X, tile, along=(y, None, shares))
+        super().__init__(X, tile, along=(y, None, row_weights))
         self.loss, self.constant = loss, float(constant)
         self.norm = check_choice(norm, "norm", LENGTH_OF_GAINS)
         self._clip = check_magnitude(clip, "clip")
@@ -78,7 +78,7 @@ class ClippedSums(Rows):
         if of_gains or is_sent(self):
             return
         self._caps = map_over(self, _largest_residuals, self._clip, held=True)
-        self.along = y, self._caps, shares
+        self.along = y, self._caps, row_weights
 
     def _open(self):
         self.read = open_rows(self.X).read
@@ -173,7 +173,7 @@ def _largest_residuals(tile, clip):
 
 
 @np.errstate(all="ignore")
-def sum_gains(moved, first, last, units, shares):
+def sum_gains(moved, first, last, units, row_weights):
     """Return the exact sums of what rows gain, of which one has a length of `LENGTH_OF_GAINS`.
 
     Parameters
@@ -182,7 +182,7 @@ def sum_gains(moved, first, last, units, shares):
         What scores move by, and the residuals before and after.
     units : (float, float)
         The norms at which moves and residuals are clipped.
-    shares : ndarray of shape (n_rows,), or None
+    row_weights : ndarray of shape (n_rows,), or None
         By which rows count.
 
     Returns
@@ -196,7 +196,7 @@ def sum_gains(moved, first, last, units, shares):
     products = -first * moved, last * moved, PART_OF_SPREAD * first**2
     gains = np.stack([row_sums(product) for product in products], axis=1)
     # Towards zero: no unit's norm grows. What overflowed to no number is zero.
-    steps = np.trunc(times_shares(np.nan_to_num(gains) / GAIN_STEP, shares))
+    steps = np.trunc(times_row_weights(np.nan_to_num(gains) / GAIN_STEP, row_weights))
     return GAIN_STEP * steps.sum(axis=0)
 
 
@@ -225,7 +225,7 @@ class _Tile:
 
     def __init__(self, table, rows):
         self.table, self.block = table, table.read(rows)
-        self.y, self.caps, self.shares = (_taken(values, rows) for values in table.along)
+        self.y, self.caps, self.row_weights = (_taken(values, rows) for values in table.along)
 
     def scores(self, weights):
         """Return the rows' scores."""
@@ -237,7 +237,7 @@ class _Tile:
         return scores
 
     def clipped(self, weights):
-        """Return the rows' clipped residuals, times their shares."""
+        """Return the rows' clipped residuals, times their row weights."""
         residual = self.table.loss.residual(self.scores(weights), self.y)
         if self.caps is None:
             self.caps = _largest_residuals(self, self.table._clip)
@@ -245,7 +245,7 @@ class _Tile:
             _clip_vectors(residual, self.caps, self.table.norm)
         else:
             _clip_numbers(residual, self.caps)
-        return times_shares(residual, self.shares)
+        return times_row_weights(residual, self.row_weights)
 
 
 def _taken(values, rows):
@@ -267,7 +267,7 @@ def _add_gradients(total, tile, weights):
 def _add_gains(total, tile, start, weights, units):
     scores = [tile.scores(one) for one in (start, weights)]
     residuals = [tile.table.loss.residual(each, tile.y) for each in scores]
-    total += sum_gains(scores[1] - scores[0], *residuals, units, tile.shares)
+    total += sum_gains(scores[1] - scores[0], *residuals, units, tile.row_weights)
 
 
 def sum_rounding(n_columns, n_outputs, clip, batch_bound):

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from skdp._data._answers import by_parts
 from skdp._data._parts import most_additions
-from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
+from skdp._data._persons import counts_of, no_counts, row_weights_of, times_row_weights
 from skdp._data._tables import read_samples, read_table
 from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -160,7 +160,7 @@ class KMeansPlan(_moments.StatisticPlan):
         mean, variance = moments.run(X, source, persons)
         spread = np.maximum(np.sqrt(variance) / unit, SMALLEST_DEVIATION)
         cells = Cells((mean - middle) / unit, spread, _intervals(spread**2, self.n_bits))
-        counts = no_counts(1 << self.n_bits, shares_of(persons))
+        counts = no_counts(1 << self.n_bits, row_weights_of(persons))
         counts = self._sum(X, _add_cells, counts, persons, cells)
         noisy = counting.release(counts, random_state=source)
         kept = np.where(noisy > counting.deviation(counts.size), noisy, 0.0)
@@ -181,7 +181,7 @@ class KMeansPlan(_moments.StatisticPlan):
 
     def _sum(self, X, add, total, persons, *small):
         add = partial(add, self.half_ranges, *small)
-        return _moments.unit_sums(X, add, total, self.low, self.high, shares_of(persons))
+        return _moments.unit_sums(X, add, total, self.low, self.high, row_weights_of(persons))
 
     def _starts(self, cells, counts):
         """Return centers of a weighted sample, and the points' root mean square distance."""
@@ -248,15 +248,15 @@ def _intervals(variances, n_bits):
     return intervals
 
 
-def _add_cells(scale, cells, counts, u, shares):
-    counts += counts_of(cells.places(u * scale), shares, counts.size)
+def _add_cells(scale, cells, counts, u, row_weights):
+    counts += counts_of(cells.places(u * scale), row_weights, counts.size)
 
 
-def _add_blocks(scale, centers, radius, weight, blocks, u, shares):
+def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
     rows = u * scale
     nearest = row_distances(rows, centers).argmin(axis=1)
     offsets = clip_rows((rows - centers[nearest]) / radius, 1.0)
-    values = times_shares(np.column_stack([np.full(len(rows), weight), offsets]), shares)
+    values = times_row_weights(np.column_stack([np.full(len(rows), weight), offsets]), row_weights)
     blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64).dot(values)
 
 

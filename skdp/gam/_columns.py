@@ -15,7 +15,7 @@ from skdp._data._columns import column_entries, names_for_keys
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import Bins, find_bins
 from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
-from skdp._data._persons import counts_of, no_counts, times_shares
+from skdp._data._persons import counts_of, no_counts, times_row_weights
 from skdp._data._refusals import TYPED, check_finite, column_name, in_one
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
@@ -394,15 +394,17 @@ def _cells_of_numbers(values, bins):
     return np.where(np.isnan(values), bins.sizes - 2, find_bins(values, bins))
 
 
-def exact_counts(terms, table, shares=None, codes=None, n_classes=1, coarsest=1):
+def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarsest=1):
     """Return the counts of each column's cells, of numbers at levels; missing values last.
 
     They are of shape (n_classes, n_counts); `codes` are the classes of the rows.
     """
     sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
     ends = np.cumsum(sizes)
-    counts = no_counts(sum(sizes), shares)
-    sum_over(cells_of(table, terms), _add_counts, counts, ends, n_classes, along=(shares, codes))
+    counts = no_counts(sum(sizes), row_weights)
+    sum_over(
+        cells_of(table, terms), _add_counts, counts, ends, n_classes, along=(row_weights, codes)
+    )
     counts = [own.reshape(n_classes, -1) for own in np.split(counts, ends[:-1])]
     return [
         own if "label" in term.kinds else np.apply_along_axis(_at_levels, -1, own, coarsest)
@@ -410,11 +412,11 @@ def exact_counts(terms, table, shares=None, codes=None, n_classes=1, coarsest=1)
     ]
 
 
-def _add_counts(counts, cells, shares, codes, ends, n_classes):
+def _add_counts(counts, cells, row_weights, codes, ends, n_classes):
     for own, total in zip(cells, np.split(counts, ends[:-1]), strict=True):
         if codes is not None:
             own = own + len(total) // n_classes * codes.astype(np.intp)
-        total += counts_of(own, shares, len(total))
+        total += counts_of(own, row_weights, len(total))
 
 
 def _at_levels(counts, coarsest):
@@ -439,7 +441,7 @@ class PackedCells(Rows):
         The public number of rows, or of persons. How columns are packed says how scores are
         rounded, those of all rows.
     targets : ndarray of shape (n_rows,)
-    shares : ndarray of shape (n_rows,), default=None
+    row_weights : ndarray of shape (n_rows,), default=None
         By which residuals count; None for ones.
 
     Attributes
@@ -454,7 +456,7 @@ class PackedCells(Rows):
 
     of_chunks = False
 
-    def __init__(self, rows, cells, *small, sizes, n_units, targets, shares=None):
+    def __init__(self, rows, cells, *small, sizes, n_units, targets, row_weights=None):
         super().__init__(rows.X)
         self.n_units, largest = n_units, largest_pack(n_units)
         packs = [[]]
@@ -468,7 +470,7 @@ class PackedCells(Rows):
         self.ends = np.cumsum(lengths)
         made = {"shape": (len(packs),), "dtype": np.min_scalar_type(max(lengths) - 1), "held": True}
         codes = map_over(rows, _packed_codes, packs, self._shapes, cells, *small, **made)
-        self.along = codes, targets, shares
+        self.along = codes, targets, row_weights
         if isinstance(rows.X, ChunkedArray):
             # It is not read again.
             rows.X.forget()
@@ -478,7 +480,7 @@ class PackedCells(Rows):
         return self.along[1]
 
     @property
-    def shares(self):
+    def row_weights(self):
         return self.along[2]
 
     @property
@@ -520,11 +522,13 @@ class PackedCells(Rows):
     def steps(self, residuals, step):
         """Return residuals in whole steps, towards zero.
 
-        So no row's norm grows; nor does a person's, whose shares leave room for the rounding of a
-        product wherever one is rounded.
+        So no row's norm grows; nor does a person's, whose row weights leave room for the rounding
+        of a product wherever one is rounded.
         """
         steps = np.trunc(residuals / step)
-        return steps if self.shares is None else np.trunc(times_shares(steps, self.shares))
+        if self.row_weights is None:
+            return steps
+        return np.trunc(times_row_weights(steps, self.row_weights))
 
     def unpacked(self, totals):
         """Return the sums of each column's cells, one after another, from those of packed cells."""

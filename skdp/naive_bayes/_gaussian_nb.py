@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._data._parts import Rows, block_size, map_over
-from skdp._data._persons import shares_of
+from skdp._data._persons import row_weights_of
 from skdp._data._tables import read_table
 from skdp.base import TableEstimator, plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -49,7 +49,7 @@ class ClassMomentsPlan(MomentsPlan):
     def run(self, rows, source, persons=None):
         """Return the released attributes."""
         d = len(self.low)
-        along = (rows.y, shares_of(persons))
+        along = (rows.y, row_weights_of(persons))
         sums = np.zeros((self.n_classes, 2 * d + 1))
         unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, along)
         noisy = self.mechanism.release(sums, random_state=source)
@@ -64,8 +64,10 @@ class ClassMomentsPlan(MomentsPlan):
 
 
 def _add_class_moments(sums, u, along):
-    codes, shares = along
-    of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (1.0 if shares is None else shares)
+    codes, row_weights = along
+    of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (
+        1.0 if row_weights is None else row_weights
+    )
     sums += of_class.dot(np.hstack([u, u * u - 0.5, np.ones((len(u), 1))]))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
 from skdp._data._parts import gather_over
-from skdp._data._persons import n_units, shares_of, units_of_labels
+from skdp._data._persons import n_units, row_weights_of, units_of_labels
 from skdp._data._refusals import column_name, in_one
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
@@ -132,7 +132,9 @@ class DeclaredCounts(MechanismPlan):
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
         others = [position_of(self.other, labels) for labels in self.categories]
-        exact = table.label_counts(range(len(others)), self.categories, others, shares_of(persons))
+        exact = table.label_counts(
+            range(len(others)), self.categories, others, row_weights_of(persons)
+        )
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
         return self.categories, split_by_column(noisy.astype(np.float64), exact)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._parts import Rows
-from skdp._data._persons import shares_of
+from skdp._data._persons import row_weights_of
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.mechanisms._plan import PlanValue
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
@@ -204,7 +204,7 @@ class QuantilePlan(StatisticPlan):
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
         rows = Rows.of(X)
-        ranked = ranked_columns(rows, self.low, self.high, shares_of(persons))
+        ranked = ranked_columns(rows, self.low, self.high, row_weights_of(persons))
         chosen = np.hstack([self._choose(each, rows.shape[0], source) for each in ranked])
         values = cell_values(chosen // POSITIONS, self.low, self.high)
         # Between bounds that are a few doubles apart, rounding can put the values of increasing

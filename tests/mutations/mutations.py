@@ -529,7 +529,7 @@ MUTATIONS = [
         "rows-of-a-person-count-one-each",
         "_data._persons",
         "read_persons",
-        rules.put_for("shares[codes]", "np.ones(len(codes))"),
+        rules.put_for("row_weights[codes]", "np.ones(len(codes))"),
         ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
         "a person of 500 rows moves a sum 500 times as far as is priced",
     ),
