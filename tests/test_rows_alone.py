@@ -184,7 +184,7 @@ def clipped_residuals(loss, norm="l2", constant=0.5):
 
 
 def bounded_factors(X):
-    return BoundedRows(X, 1.5, 0.5).along[0]
+    return BoundedRows(X, 1.5, 0.5).row_args[0]
 
 
 def residuals_of_cells(X):

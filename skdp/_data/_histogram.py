@@ -6,7 +6,7 @@ from itertools import pairwise, starmap
 import numpy as np
 
 from skdp._data._parts import Rows, block_size, map_over
-from skdp._data._persons import count_over, counts_of
+from skdp._data._persons import count_over, weighted_bincount
 from skdp.utils._sources import rows_within
 from skdp.utils._validation import check_integer
 
@@ -114,12 +114,12 @@ def count_cells(X, edges, row_weights=None):
 
 
 def _add_slots(counts, block, row_weights, bins):
-    counts += counts_of(bins.slots(block), row_weights, len(counts))
+    counts += weighted_bincount(bins.slots(block), row_weights, len(counts))
 
 
 def _add_cells(counts, block, row_weights, bins, shape):
     cells = np.ravel_multi_index(tuple((bins.slots(block) - bins.starts).T), shape)
-    counts += counts_of(cells, row_weights, len(counts))
+    counts += weighted_bincount(cells, row_weights, len(counts))
 
 
 def bin_numbers(X, edges):
@@ -134,7 +134,7 @@ def bin_numbers(X, edges):
     -------
     ndarray of shape (n_rows, n_columns), dtype int64
     """
-    return map_over(Rows.of(X), find_bins, Bins(edges), shape=X.shape[1:], dtype=np.int64)
+    return map_over(Rows.wrap(X), find_bins, Bins(edges), shape=X.shape[1:], dtype=np.int64)
 
 
 def find_bins(block, bins):
@@ -147,7 +147,7 @@ def _blocks(X, least_values):
 
     There are as many values as counts: adding the counts of a block takes as long.
     """
-    return Rows.of(X).sized(max(block_size(X.shape[1]), least_values // X.shape[1]))
+    return Rows.wrap(X).with_block_size(max(block_size(X.shape[1]), least_values // X.shape[1]))
 
 
 class Bins:

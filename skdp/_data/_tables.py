@@ -8,10 +8,15 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data import _containers
+from skdp._data._errors import (
+    check_finite,
+    check_no_label_is_missing,
+    column_name,
+    non_numeric_error,
+)
 from skdp._data._parts import Rows, map_over, sum_over
-from skdp._data._refusals import check_finite, check_no_label_is_missing, column_name, no_numbers
 from skdp.utils import _frames
-from skdp.utils._chunked import as_chunked, form_of
+from skdp.utils._chunked import as_chunked, meta_of
 from skdp.utils._labels import INTEGERS_APART, is_missing, text_array
 from skdp.utils._row_wise import row_products
 from skdp.utils._values import FrozenValue
@@ -44,7 +49,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        read_form(estimator, chunked, reset=reset)
+        validate_meta(estimator, chunked, reset=reset)
         check_chunks(chunked, allow_nan=allow_nan)
         return chunked
     _frames.check_names_differ(X)
@@ -62,11 +67,11 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     return csr_array(X) if issparse(X) else X
 
 
-def read_form(estimator, chunked, *, reset=True):
+def validate_meta(estimator, chunked, *, reset=True):
     """Set or compare the features of a `ChunkedArray`; return what has their names and types."""
     # It raises as scikit-learn does where there is no row or no column.
     check_array(np.zeros([min(length, 1) for length in chunked.shape]))
-    form = form_of(chunked)
+    form = meta_of(chunked)
     validate_data(estimator, form, reset=reset, skip_check_array=True)
     return form
 
@@ -403,10 +408,10 @@ def check_chunks(chunked, name="X", *, allow_nan=False):
         Whether a column holds a number too large to be found as a category.
     """
     if chunked.dtype.kind == "O":
-        form = form_of(chunked)
+        form = meta_of(chunked)
         labels = [_frames.kind_of(each) == "label" for each in _frames.types_of(form)]
         j = labels.index(True) if any(labels) else None
-        raise no_numbers(name if j is None else column_name(j, _frames.names_of(form)))
+        raise non_numeric_error(name if j is None else column_name(j, _frames.names_of(form)))
     total = sum_over(Rows(chunked), _add_checks, np.zeros(2 + chunked.shape[1]))
     check_finite(total[:2][allow_nan:], name)
     return total[2:] > 0

@@ -9,8 +9,16 @@ import math
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
-from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, is_sent, map_over, most_additions, sum_over
+from skdp._data._batch_rows import MAX_TILE_ROWS, open_rows, tile_rows
+from skdp._data._parts import (
+    LOG2_MAX_ROWS,
+    Rows,
+    is_sent,
+    map_over,
+    max_additions,
+    slice_row_args,
+    sum_over,
+)
 from skdp._data._persons import row_weights_of, times_row_weights
 from skdp.utils._row_wise import row_norms, row_sums
 from skdp.utils._validation import check_choice, check_magnitude
@@ -62,12 +70,12 @@ class ClippedSums(Rows):
         Whether gains alone are asked for, which need no row's norm.
     """
 
-    stays = Rows.stays | {"read", "row_scores", "_persons", "_caps", "_firsts"}
+    local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
 
     def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None, of_gains=False):
         row_weights = row_weights_of(persons)
-        tile = LARGEST_TILE if issparse(X) else tile_rows(X.shape[1])
-        super().__init__(X, tile, along=(y, None, row_weights))
+        tile = MAX_TILE_ROWS if issparse(X) else tile_rows(X.shape[1])
+        super().__init__(X, tile, row_args=(y, None, row_weights))
         self.loss, self.constant = loss, float(constant)
         self.norm = check_choice(norm, "norm", LENGTH_OF_GAINS)
         self._clip = check_magnitude(clip, "clip")
@@ -77,8 +85,8 @@ class ClippedSums(Rows):
             self._open()
         if of_gains or is_sent(self):
             return
-        self._caps = map_over(self, _largest_residuals, self._clip, held=True)
-        self.along = y, self._caps, row_weights
+        self._caps = map_over(self, _largest_residuals, self._clip, persist=True)
+        self.row_args = y, self._caps, row_weights
 
     def _open(self):
         self.read = open_rows(self.X).read
@@ -89,27 +97,27 @@ class ClippedSums(Rows):
         if indices is None:
             return self
         indices = self._persons.rows_of(indices) if self._persons else indices
-        borders = np.searchsorted(indices, self.borders).tolist()
-        return self._changed(_indices=indices, _firsts=self.borders[:-1], borders=borders)
+        offsets = np.searchsorted(indices, self.offsets).tolist()
+        return self._changed(_indices=indices, _firsts=self.offsets[:-1], offsets=offsets)
 
     def __getitem__(self, rows):
         return _Tile(self, rows if self._indices is None else self._indices[rows])
 
-    def without_rows(self, number):
-        batch = super().without_rows(number)
+    def detach(self, number):
+        batch = super().detach(number)
         if self._indices is not None:
-            own = self._indices[slice(*self.borders[number : number + 2])]
+            own = self._indices[slice(*self.offsets[number : number + 2])]
             steps = np.diff(own, prepend=self._firsts[number])
             # In as few bytes as the longest step takes: they are most of what is sent.
             batch._indices = steps.astype(np.min_scalar_type(steps.max(initial=0)))
         return batch
 
-    def with_rows(self, X, along):
-        batch = super().with_rows(X, along)
+    def attach(self, X, row_args):
+        batch = super().attach(X, row_args)
         batch._open()
         if self._indices is not None:
             batch._indices = np.cumsum(self._indices, dtype=np.int64)
-            batch.borders = (0, len(batch._indices))
+            batch.offsets = (0, len(batch._indices))
         return batch
 
     def sums(self, weights, indices):
@@ -225,7 +233,7 @@ class _Tile:
 
     def __init__(self, table, rows):
         self.table, self.block = table, table.read(rows)
-        self.y, self.caps, self.row_weights = (_taken(values, rows) for values in table.along)
+        self.y, self.caps, self.row_weights = (_taken(values, rows) for values in table.row_args)
 
     def scores(self, weights):
         """Return the rows' scores."""
@@ -250,7 +258,7 @@ class _Tile:
 
 def _taken(values, rows):
     if values is None or isinstance(rows, slice):
-        return cut(values, rows)
+        return slice_row_args(values, rows)
     return values.take(rows, None, None, "clip")
 
 
@@ -289,9 +297,9 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
         In the norm of the clip. The computed sum is within it of the exact sum of the summands,
         each of which has exactly a norm of at most `clip`.
     """
-    additions = most_additions(LARGEST_TILE) + 3
+    additions = max_additions(MAX_TILE_ROWS) + 3
     summed = additions * 0.5 * EPS * batch_bound * clip
-    underflow = 4.0 * 2.0**LOG2_MOST_ROWS * n_outputs * (n_columns + 1) * TINY
+    underflow = 4.0 * 2.0**LOG2_MAX_ROWS * n_outputs * (n_columns + 1) * TINY
     return 1.01 * (summed + underflow)
 
 

@@ -13,9 +13,9 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
-from skdp._data._answers import by_parts
-from skdp._data._parts import most_additions
-from skdp._data._persons import counts_of, no_counts, row_weights_of, times_row_weights
+from skdp._data._answers import partitionwise
+from skdp._data._parts import max_additions
+from skdp._data._persons import row_weights_of, times_row_weights, weighted_bincount, zero_counts
 from skdp._data._tables import read_samples, read_table
 from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -122,7 +122,7 @@ class KMeansPlan(_moments.StatisticPlan):
         norm = moved = math.hypot(1.0, self.weight)
         if self.guarantee.relation == "replace_one":
             moved = 2.0 * norm if self.delta == 0.0 else max(2.0, math.sqrt(2.0) * norm)
-        additions = most_additions(_moments.BLOCK_ROWS) + 1
+        additions = max_additions(_moments.BLOCK_ROWS) + 1
         return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
     # Of a count, for the least expected error of a center (Su et al. 2016, section 4).
@@ -160,7 +160,7 @@ class KMeansPlan(_moments.StatisticPlan):
         mean, variance = moments.run(X, source, persons)
         spread = np.maximum(np.sqrt(variance) / unit, SMALLEST_DEVIATION)
         cells = Cells((mean - middle) / unit, spread, _intervals(spread**2, self.n_bits))
-        counts = no_counts(1 << self.n_bits, row_weights_of(persons))
+        counts = zero_counts(1 << self.n_bits, row_weights_of(persons))
         counts = self._sum(X, _add_cells, counts, persons, cells)
         noisy = counting.release(counts, random_state=source)
         kept = np.where(noisy > counting.deviation(counts.size), noisy, 0.0)
@@ -249,7 +249,7 @@ def _intervals(variances, n_bits):
 
 
 def _add_cells(scale, cells, counts, u, row_weights):
-    counts += counts_of(cells.places(u * scale), row_weights, counts.size)
+    counts += weighted_bincount(cells.places(u * scale), row_weights, counts.size)
 
 
 def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
@@ -487,7 +487,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         with np.errstate(over="ignore"):
             return -float(np.sum(self._to_nearest(X) ** 2))
 
-    @by_parts
+    @partitionwise
     def _to_nearest(self, X):
         return self._distances(X).min(axis=1)
 

@@ -344,7 +344,7 @@ class ColumnsPlan(PlanValue):
         found = {}
         report_identifiers(table, sorted(labels + numbers))
         if labels:
-            lists = self.discovery.run(table.several(labels), source, persons)
+            lists = self.discovery.run(table.select(labels), source, persons)
             found |= zip(labels, lists, strict=True)
             report_finding(NO_CATEGORIES, [j for j in labels if not len(found[j])])
             report_many_labels({j: len(found[j]) for j in labels}, self.n_rows)

@@ -18,7 +18,7 @@ from skdp.gam._columns import PackedCells, Term, cells_of
 from skdp.gam._evidence import explained_by_chance, least_strength, penalty_by_evidence
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
-from skdp.utils._fit_progress import tell_steps
+from skdp.utils._fit_progress import progress_callback
 from skdp.utils._units import ALL_ONCE, UnitText
 
 # Where pairs are chosen: of the steps before, and of the choice.
@@ -517,7 +517,7 @@ class AdditivePlan(ColumnsPlan):
             # No optimum is farther: its loss would exceed that of zero weights.
             math.sqrt(2.0 * self.n_rows * self.task.largest_loss / problem.strength),
             penalty=penalty,
-            after_step=tell_steps(n_steps, n_steps, spent_after) if told else None,
+            after_step=progress_callback(n_steps, n_steps, spent_after) if told else None,
         )
 
     def _evident_strength(self, layout, weights, schedule, deviation):

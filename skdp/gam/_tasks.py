@@ -238,9 +238,9 @@ class VarianceOfTargets(MechanismPlan):
         float
         """
         rows = Rows(targets[:, np.newaxis])
-        along = (row_weights_of(persons),)
+        row_args = (row_weights_of(persons),)
         known = (center, self.clip, self.n_rows)
-        total = sum_over(rows, _add_squares, np.zeros(1), *known, along=along)
+        total = sum_over(rows, _add_squares, np.zeros(1), *known, row_args=row_args)
         variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         least = self.mechanism.deviation(1) / self.n_rows
         return float(np.clip(variance, min(least, self.clip**2), self.clip**2))

@@ -250,7 +250,7 @@ class DPSimpleImputer(PlannedTransformer):
         if not isinstance(table, ColumnTable):
             table = ColumnTable(table.shape, table)
         if self.statistics_.dtype.kind == "f" and all(table.numeric_types):
-            filled = table.numbers().whole()
+            filled = table.numbers().to_array()
             missing = np.isnan(filled)
             filled[missing] = np.broadcast_to(self.statistics_, filled.shape)[missing]
         else:
@@ -353,7 +353,7 @@ class MeansOfPresent(MechanismPlan):
         high = self.high
         sums = np.zeros((2, X.shape[1]))
         small = low, high, n_units(X, persons)
-        sum_over(Rows(X), _add_row_weights, sums, *small, along=(row_weights_of(persons),))
+        sum_over(Rows(X), _add_row_weights, sums, *small, row_args=(row_weights_of(persons),))
         below, above = self.mechanism.release(sums, random_state=source)
         count = below + above
         enough = count > math.sqrt(2.0) * self.mechanism.deviation(self.size)

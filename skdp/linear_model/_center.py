@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._data._parts import Rows, cut, row_blocks, sum_over
-from skdp._data._persons import counts_of, row_weights_of
+from skdp._data._parts import Rows, row_blocks, slice_row_args, sum_over
+from skdp._data._persons import row_weights_of, weighted_bincount
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
@@ -92,7 +92,7 @@ class ClassCenter(MechanismPlan):
         counts = np.zeros(n)
         # At once they would all be copied as numbers of eight bytes.
         for rows in row_blocks(codes, COUNTED_ROWS):
-            counts += counts_of(codes[rows], cut(row_weights, rows), n)
+            counts += weighted_bincount(codes[rows], slice_row_args(row_weights, rows), n)
         counts = counts[binary:]
         counts = self.mechanism.release(counts, random_state=source)
         if binary:
@@ -162,8 +162,8 @@ class MeanCenter(MechanismPlan):
         float
         """
         rows = Rows(targets[:, np.newaxis])
-        along = (row_weights_of(persons),)
-        total = sum_over(rows, _add_targets, np.zeros(1), self.high, self.n_rows, along=along)
+        row_args = (row_weights_of(persons),)
+        total = sum_over(rows, _add_targets, np.zeros(1), self.high, self.n_rows, row_args=row_args)
         mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         if self.high is None:
             return float(np.clip(mean, -1.0, 1.0))

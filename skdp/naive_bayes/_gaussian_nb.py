@@ -49,9 +49,9 @@ class ClassMomentsPlan(MomentsPlan):
     def run(self, rows, source, persons=None):
         """Return the released attributes."""
         d = len(self.low)
-        along = (rows.y, row_weights_of(persons))
+        row_args = (rows.y, row_weights_of(persons))
         sums = np.zeros((self.n_classes, 2 * d + 1))
-        unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, along)
+        unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, row_args)
         noisy = self.mechanism.release(sums, random_state=source)
         counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
         means, variances = self.read((noisy[:, :d], noisy[:, d:-1]), counts)
@@ -63,8 +63,8 @@ class ClassMomentsPlan(MomentsPlan):
         }
 
 
-def _add_class_moments(sums, u, along):
-    codes, row_weights = along
+def _add_class_moments(sums, u, row_args):
+    codes, row_weights = row_args
     of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (
         1.0 if row_weights is None else row_weights
     )

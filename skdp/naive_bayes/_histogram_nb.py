@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logit, softmax
 
 from skdp._data._parts import sum_over
-from skdp._data._persons import counts_of, no_counts, row_weights_of
+from skdp._data._persons import row_weights_of, weighted_bincount, zero_counts
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
@@ -134,7 +134,7 @@ class HistogramNBPlan(ColumnsPlan):
         first = self.levels[0]
         terms = self._finest(columns)
         exact = exact_counts(terms, table, row_weights, codes, self.n_classes, first)
-        exact.append(counts_of(codes, row_weights, self.n_classes)[:, np.newaxis])
+        exact.append(weighted_bincount(codes, row_weights, self.n_classes)[:, np.newaxis])
         deviation = self._cells_noise.deviation(sum(each.size for each in exact))
         *noisy, sizes = self._noisy(exact, source)
         sizes = np.clip(_pooled(terms, noisy, sizes, first), deviation, None)
@@ -167,8 +167,8 @@ class HistogramNBPlan(ColumnsPlan):
         edges, evidence = evidence_bins(values, counts, self.n_evidence_bins)
         # What a row's own count changes has the sign of its class.
         moves = [own * (-1.0, 1.0) for own in moves]
-        exact = no_counts(2 * len(evidence), row_weights)
-        sum_over(rows, _count_evidence, exact, values, moves, edges, along=(codes, row_weights))
+        exact = zero_counts(2 * len(evidence), row_weights)
+        sum_over(rows, _count_evidence, exact, values, moves, edges, row_args=(codes, row_weights))
         noise = self._calibration_noise
         noisy = noise.release(exact.astype(float), random_state=source).reshape(2, -1)
         deviation = noise.deviation(noisy.size)
@@ -178,7 +178,7 @@ class HistogramNBPlan(ColumnsPlan):
     def _inverse_temperature(self, rows, values, moves, start, codes, row_weights, source):
         """Return what the evidence of several classes is multiplied by, from noisy losses."""
         losses = np.zeros(len(INVERSE_TEMPERATURES))
-        sum_over(rows, _add_losses, losses, values, moves, start, along=(codes, row_weights))
+        sum_over(rows, _add_losses, losses, values, moves, start, row_args=(codes, row_weights))
         noisy = self._losses_noise.release(losses, random_state=source)
         return softmax(-noisy / self._losses_noise.deviation(len(noisy))) @ INVERSE_TEMPERATURES
 
@@ -192,7 +192,7 @@ def _count_evidence(counts, cells, codes, row_weights, values, moves, edges):
     codes = codes.astype(np.intp)
     evidence = evidence + sum(own[places, codes] for own, places in zip(moves, cells, strict=True))
     bins = np.searchsorted(edges, evidence) + (len(edges) + 1) * codes
-    counts += counts_of(bins, row_weights, len(counts))
+    counts += weighted_bincount(bins, row_weights, len(counts))
 
 
 def _add_losses(losses, cells, codes, row_weights, values, moves, start):

@@ -383,7 +383,7 @@ class DPHistogramTransformer(PlannedTransformer):
         encoded = np.empty(table.shape)
         for j, (each, counts) in enumerate(zip(self._bins, self.counts_, strict=True)):
             if self.encode == "cumulative" and each.is_numeric:
-                column = as_numbers(table.column(j).whole())
+                column = as_numbers(table.column(j).to_array())
                 below = np.append(0, np.cumsum(counts))
                 shares = np.minimum(below / max(below[-1], 1.0), 1.0)
                 encoded[:, j] = np.interp(column, each.limits, shares)

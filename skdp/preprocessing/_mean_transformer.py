@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from skdp._data._persons import MOST_PERSONS, row_weights_of
+from skdp._data._persons import MAX_PERSONS, row_weights_of
 from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
 from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
@@ -26,8 +26,8 @@ LARGEST_COUNT = 2**31
 # values are truncated to the first of these, and sums of as many persons as there can be are 64-bit
 # integers; to the second where noise is so small that its own grid is finer, because doubles have
 # to hold the sums then.
-FINE_STEP = 0.5 / MOST_PERSONS * 2.0**-9
-COARSE_STEP = 0.5 / MOST_PERSONS
+FINE_STEP = 0.5 / MAX_PERSONS * 2.0**-9
+COARSE_STEP = 0.5 / MAX_PERSONS
 NUMBER = UnitText(lambda unit: f"the number of {unit}s")
 
 

@@ -352,11 +352,11 @@ class TargetPlan(TransformerPlan):
 
     def noisy_sums(self, table, categories, source, persons=None):
         """Return the noisy sums of all columns, one row for each category."""
-        rows = table.X.several(range(len(categories)))
-        along = (table.y, row_weights_of(persons))
+        rows = table.X.select(range(len(categories)))
+        row_args = (table.y, row_weights_of(persons))
         small = categories, self.outcomes, n_units(table.X, persons)
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
-        sum_over(rows, _add_weights, exact, *small, along=along)
+        sum_over(rows, _add_weights, exact, *small, row_args=row_args)
         return self.noise.release(exact, random_state=source) if exact.size else exact
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._parts import Rows, as_dense
-from skdp._data._persons import count_over, counts_of, row_weights_of
+from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp.accounting import Composed
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue, counting_mechanism
@@ -145,7 +145,7 @@ class _SpacedHistogram(StatisticPlan):
         n_bins = self._n_bins(bits)
         d = self.n_columns
         first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
-        table = Rows.of(X).sized(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
+        table = Rows.wrap(X).with_block_size(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
         small = d * n_bins, bits, first, *small
         counts = count_over(table, add, *small, row_weights=row_weights_of(persons))
         return self.mechanism.release(counts, random_state=source).reshape(d, n_bins)
@@ -476,7 +476,7 @@ def _add_bins(counts, block, row_weights, bits, first):
         if row_weights is not None:
             row_weights = np.broadcast_to(row_weights[:, None], bins.shape)[~missing]
         bins = bins[~missing]
-    counts += counts_of(bins, row_weights, counts.size)
+    counts += weighted_bincount(bins, row_weights, counts.size)
 
 
 def _add_norms(counts, block, row_weights, bits, first, center):

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_edges
-from skdp._data._parts import Rows, most_additions, sum_over
-from skdp._data._persons import count_over, counts_of, row_weights_of, times_row_weights
+from skdp._data._parts import Rows, max_additions, sum_over
+from skdp._data._persons import count_over, row_weights_of, times_row_weights, weighted_bincount
 from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
@@ -91,7 +91,7 @@ class MomentsPlan(StatisticPlan):
     def mechanism(self):
         l1, l2 = self.moved
         # For each of the two neighbors; a value is rounded five times before it is added.
-        additions = most_additions(BLOCK_ROWS) + 5
+        additions = max_additions(BLOCK_ROWS) + 5
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
         l1 = l1 + rounding * self.size
         l2 = l2 + rounding * math.sqrt(self.size)
@@ -145,7 +145,7 @@ class SumPlan(MomentsPlan):
         else:
             sums = np.zeros(X.shape[1])
             small = ((self.low, self.high), self.n_rows)
-            sum_over(Rows(X), _add_exactly, sums, *small, along=(row_weights,))
+            sum_over(Rows(X), _add_exactly, sums, *small, row_args=(row_weights,))
             sums = sums / self.units
             start = 0.0
         return start + self.mechanism.release(sums, random_state=source) * self.units
@@ -177,7 +177,7 @@ def unit_sums(X, add, sums, low, high, row_weights=None):
     """
     rows = Rows(X, BLOCK_ROWS)
     small = (add, low, high)
-    return sum_over(rows, _add_unit_rows, sums, *small, along=(row_weights,))
+    return sum_over(rows, _add_unit_rows, sums, *small, row_args=(row_weights,))
 
 
 def _add_unit_rows(sums, block, row_weights, add, low, high):
@@ -264,7 +264,7 @@ class ModePlan(StatisticPlan):
 
     def run(self, codes, source, persons=None):
         """Return the place of the category."""
-        counts = counts_of(codes + 1, row_weights_of(persons), self.n_categories + 1)
+        counts = weighted_bincount(codes + 1, row_weights_of(persons), self.n_categories + 1)
         return self.mechanism.release(counts[1:], random_state=source)
 
 

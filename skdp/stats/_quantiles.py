@@ -203,7 +203,7 @@ class QuantilePlan(StatisticPlan):
         ndarray of shape (n_quantiles, n_columns), float64
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
-        rows = Rows.of(X)
+        rows = Rows.wrap(X)
         ranked = ranked_columns(rows, self.low, self.high, row_weights_of(persons))
         chosen = np.hstack([self._choose(each, rows.shape[0], source) for each in ranked])
         values = cell_values(chosen // POSITIONS, self.low, self.high)

@@ -71,7 +71,7 @@ def ranked_columns(rows, low, high, row_weights=None):
         shape = low[own].shape
         if not in_parts:
             # Held, that is column by column.
-            keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, held=True)
+            keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, persist=True)
         yield CountedColumns(keys, *shape) if in_parts else SortedColumns(keys)
 
 

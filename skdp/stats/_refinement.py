@@ -12,7 +12,7 @@ from math import hypot, inf, nextafter, sqrt
 import numpy as np
 
 from skdp._data._parts import Rows
-from skdp._data._persons import count_over, counts_of, row_weights_of
+from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp.accounting import Gaussian, PureDP
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue
@@ -147,7 +147,7 @@ class RefinementPlan(PlanValue):
         if not len(narrow):
             return {}
         size = len(narrow) * N_CELLS
-        table = Rows.of(X).sized(max(1, max(BLOCK_VALUES, size) // X.shape[1]))
+        table = Rows.wrap(X).with_block_size(max(1, max(BLOCK_VALUES, size) // X.shape[1]))
         args = size, narrow, low[narrow], high[narrow]
         counts = count_over(table, _add_cells, *args, row_weights=row_weights_of(persons))
         mechanism = self.mechanism(len(narrow))
@@ -254,4 +254,4 @@ def _add_cells(counts, block, row_weights, narrow, low, high):
     places += np.arange(len(narrow)) * N_CELLS
     if row_weights is not None:
         row_weights = np.broadcast_to(row_weights[:, np.newaxis], places.shape)[is_inside]
-    counts += counts_of(places[is_inside], row_weights, counts.size)
+    counts += weighted_bincount(places[is_inside], row_weights, counts.size)
