@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._answers import by_parts
-from skdp._data._columns import check_readable, labels_apart, names_for_keys
+from skdp._data._answers import partitionwise
+from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -243,7 +243,7 @@ def row_wise_answer(method):
     -------
     callable
     """
-    return private_answer(by_parts(method))
+    return private_answer(partitionwise(method))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -377,7 +377,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     def _fit(self, X, y=None, groups=None):
         """Fit and return the estimator: the life of a private fit."""
         with PrivateFit(self) as fit, FitProgress(self) as progress:
-            self._labels_in = labels_apart(X)
+            self._labels_in = non_positional_labels(X)
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             shape = table.shape
@@ -412,7 +412,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     def _rehearse(self, X, y=None, groups=None, *, n_units=None):
         """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
         with PrivateFit(self) as fit:
-            self._labels_in = labels_apart(X)
+            self._labels_in = non_positional_labels(X)
             table = fit.owned(self._read_table(X, y), groups)
             table = table if n_units is None else table.of(n_units)
             fit.charge(self._checked_plan(table, fit.guarantee))

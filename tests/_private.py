@@ -4,10 +4,10 @@ A test imports private modules of the room that it stands among alone (`tests/te
 it needs of another one is here, so that a move inside the house changes one file of the tests.
 """
 
-from skdp._data._bounded import BoundedRows, bounded_additions
+from skdp._data._bounded import BoundedRows, max_bounded_additions
 from skdp._data._columns import ColumnTable, read_columns, read_numeric_columns
 from skdp._data._kinds import read_kinds
-from skdp._data._parts import Rows, most_additions, read_block, sum_over
+from skdp._data._parts import Rows, max_additions, read_block, sum_over
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp._losses._classes import (
@@ -112,7 +112,6 @@ __all__ = [
     "array_of_columns",
     "as_chunked",
     "best_split",
-    "bounded_additions",
     "category_codes",
     "cell_reader",
     "cells_of",
@@ -134,7 +133,8 @@ __all__ = [
     "loss_gradient",
     "main_layout",
     "make_table",
-    "most_additions",
+    "max_additions",
+    "max_bounded_additions",
     "pack_symmetric",
     "plan_cell_weights",
     "plan_sgd",

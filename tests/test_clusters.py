@@ -414,7 +414,7 @@ def test_folds_are_those_of_the_chunks_to_the_last_bit(rows):
     X = rng.uniform(size=(N, D)) * 10.0 ** rng.integers(-8, 1, size=(N, 1))
     rows = np.asarray(rows, dtype=bool if len(rows) == N else int)
     parts, lazy = in_memory(X)[rows], ChunkedArray(dask.array.from_array(X, chunks=(HEIGHTS, 3)))
-    assert lazy[rows].borders == parts.borders
+    assert lazy[rows].offsets == parts.offsets
     np.testing.assert_array_equal(np.asarray(lazy[rows]), np.asarray(parts))
     if len(parts):
         again = np.flatnonzero(np.arange(len(parts)) % 2 == 0)
@@ -813,7 +813,7 @@ def test_targets_that_declare_nothing_are_refused(table):
 
 
 def attributes(rows):
-    return set(vars(rows.without_rows(0)))
+    return set(vars(rows.detach(0)))
 
 
 @pytest.mark.usefixtures("here")
@@ -825,8 +825,8 @@ def test_what_is_sent_of_rows_is_listed(table):
     assert attributes(Rows(parts)) == rows
     bounded = BoundedRows(parts, 1.0, 0.5, persons=shared)
     public = {"data_norm", "unit", "constant", "n_units", "n_columns", "n_features", "norm"}
-    assert attributes(bounded) == rows | public | {"block_size", "_kept"}
-    assert bounded.without_rows(0)._kept == {}
+    assert attributes(bounded) == rows | public | {"block_size", "_blocks"}
+    assert bounded.detach(0)._blocks == {}
     sums = ClippedSums(parts, y + 0.0, BinaryLogisticLoss(), constant=1.0, clip=1.0, persons=shared)
     assert attributes(sums) == rows | {"loss", "constant", "norm", "_clip", "_indices"}
 

@@ -13,7 +13,7 @@ X = np.random.default_rng(0).uniform(size=(N, 2))
 WORDS = np.where(np.arange(N) % 2, "yes", "no").astype(object)
 WORDS[3] = None
 NUMBERS = np.arange(N) % 2
-SAME = r"Input y contains NaN.*Leave out rows without one"
+SAME = r"Input y contains NaN.*Leave out rows without a target"
 
 TARGETS = {
     "object": WORDS,

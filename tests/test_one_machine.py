@@ -65,7 +65,7 @@ def table():
 @pytest.fixture
 def short_sums(monkeypatch):
     """Let sums of few rows be cut, and say which threads made them."""
-    monkeypatch.setattr("skdp._data._parts.LONG", 1)
+    monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
     monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
     monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
     monkeypatch.setattr("skdp.gam._columns.STEP_ROWS", 64)
@@ -180,7 +180,7 @@ def test_tables_of_words_are_cut_as_those_of_numbers(backend, table, short_sums,
 def test_processes_release_what_one_would(table, monkeypatch, tmp_path):
     """With processes of joblib's own, whose modules are as they are."""
     X, y, _ = table
-    monkeypatch.setattr("skdp._data._parts.LONG", 1)
+    monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
     estimator, held = ESTIMATORS[3], files(X, tmp_path)
     model = fitted(estimator, held, y, None, 2, backend="loky")
     check_the_same(model, fitted(estimator, held, y, None, 1))
@@ -197,8 +197,8 @@ def test_threads_read_at_the_same_time(table, short_sums, monkeypatch):
         return read_block(*block)
 
     monkeypatch.setattr("skdp._data._bounded.read_block", read)
-    monkeypatch.setattr("skdp.utils._workers.CALLS_A_JOB", 1)
-    rows = BoundedRows(X[:2048], 2.0, 1.0).once()
+    monkeypatch.setattr("skdp.utils._workers.CALLS_PER_JOB", 1)
+    rows = BoundedRows(X[:2048], 2.0, 1.0).streaming()
     with parallel_config(n_jobs=2):
         loss_gradient(BinaryLogisticLoss(), rows, y[:2048], np.zeros(D + 1))
     assert len(short_sums) == 2 and not met.broken

@@ -203,13 +203,15 @@ def run(call, X, y, accountant=None, **groups):
     return {name: as_lists(value) for name, value in found.items()}
 
 
-def first_release(monkeypatch, call, table, relation, *, n_persons=OTHERS + 1, shares=None):
+def first_release(monkeypatch, call, table, relation, *, n_persons=OTHERS + 1, row_weights=None):
     """Return the norm, the sensitivity and the exact values of the first release."""
     records = []
 
     def reading(groups, n_rows, missing):
         persons = replace(read_persons(groups, n_rows, missing), n_persons=n_persons)
-        return persons if shares is None else replace(persons, shares=shares * np.ones(n_rows))
+        if row_weights is None:
+            return persons
+        return replace(persons, row_weights=row_weights * np.ones(n_rows))
 
     def recording(kind, name):
         released = getattr(kind, name)
@@ -325,7 +327,7 @@ def test_a_person_of_any_number_of_rows_moves_a_release_by_what_a_row_does(
 @pytest.mark.parametrize("name", each(CALLS))
 def test_rows_that_count_one_each_are_noticed(name, monkeypatch):
     moves = largest_moves(
-        monkeypatch, CALLS[name], "add_remove", (1, 40), CORNERS, shares=1.0, n_persons=99
+        monkeypatch, CALLS[name], "add_remove", (1, 40), CORNERS, row_weights=1.0, n_persons=99
     )
     assert moves[40] > 1.0 and moves[40] > 5.0 * moves[1]
 
@@ -382,11 +384,11 @@ def test_an_additive_model_finds_the_categories_of_persons():
 def test_shares_add_up_to_one_at_most_and_a_single_rows_is_one():
     counts = [1, 2, 3, 5, 10, 11, 500, 4097]
     persons = read_persons(np.repeat(np.arange(len(counts)), counts), sum(counts))
-    totals = np.bincount(persons.codes, persons.shares)
+    totals = np.bincount(persons.codes, persons.row_weights)
     assert persons.n_persons == len(counts) and totals[0] == 1.0
     assert (totals <= 1.0).all() and (totals > 1.0 - 2.0**-13).all()
-    np.testing.assert_array_equal(persons.shares % 2.0**-26, 0.0)
-    assert persons.shares[0] == 1.0
+    np.testing.assert_array_equal(persons.row_weights % 2.0**-26, 0.0)
+    assert persons.row_weights[0] == 1.0
 
 
 def test_batches_are_of_whole_persons():
@@ -435,7 +437,7 @@ def test_missing_ids_can_be_declared_to_be_distinct_persons(tmp_path):
     for ids in (["a", None, "a", np.nan, None, "b"], np.array([1, np.nan, 1, np.nan, np.nan, 2])):
         persons = read_persons(ids, 6, "distinct")
         np.testing.assert_array_equal(persons.codes, [0, 1, 0, 2, 3, 4])
-        np.testing.assert_array_equal(persons.shares, [0.5, 1.0, 0.5, 1.0, 1.0, 1.0])
+        np.testing.assert_array_equal(persons.row_weights, [0.5, 1.0, 0.5, 1.0, 1.0, 1.0])
         scaler = DPStandardScaler(**BOUNDS, accountant=accountant).fit(X, groups=ids)
         assert "rows without an id are declared to be of distinct persons" in scaler.privacy_.unit
     assert "of distinct persons" in str(accountant.report())

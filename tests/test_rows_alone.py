@@ -184,7 +184,7 @@ def clipped_residuals(loss, norm="l2", constant=0.5):
 
 
 def bounded_factors(X):
-    return BoundedRows(X, 1.5, 0.5).along[0]
+    return BoundedRows(X, 1.5, 0.5).row_args[0]
 
 
 def residuals_of_cells(X):
@@ -262,10 +262,10 @@ def test_found_norms_do_not_depend_on_who_stands_beside_a_row():
 
 def test_rows_of_persons_are_shared_out_by_their_number_alone():
     ids = np.repeat(np.arange(40), np.arange(1, 41))
-    whole = read_persons(ids, len(ids)).shares
+    whole = read_persons(ids, len(ids)).row_weights
     for person in range(40):
         own = ids[ids == person]
-        np.testing.assert_array_equal(read_persons(own, len(own)).shares, whole[ids == person])
+        np.testing.assert_array_equal(read_persons(own, len(own)).row_weights, whole[ids == person])
 
 
 def test_log_likelihoods_by_the_layout_are_found():

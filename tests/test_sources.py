@@ -115,7 +115,7 @@ def sources(X, folder):
 
 
 def cut_as(source, X):
-    return ChunkedArray(np.split(X, ChunkedArray(source).borders[1:-1]))
+    return ChunkedArray(np.split(X, ChunkedArray(source).offsets[1:-1]))
 
 
 def fitted(estimator, X, y=None, groups=None, **settings):
@@ -131,7 +131,7 @@ def values(model):
 def test_rows_are_those_of_memory(kind, table, folder):
     source, rng = sources(table[0], folder)[kind], np.random.default_rng(0)
     chunked = ChunkedArray(source)
-    assert len(chunked.borders) > 2 and chunked.dtype == np.float64
+    assert len(chunked.offsets) > 2 and chunked.dtype == np.float64
     for start, stop in np.sort(rng.integers(0, N + 1, size=(20, 2))):
         np.testing.assert_array_equal(chunked[start:stop], table[0][start:stop])
 
@@ -141,7 +141,7 @@ def test_what_is_decoded_of_a_chunk_is_forgotten_with_it(kind, table, folder):
     """Without a search for cycles, which may come after a gigabyte."""
     gc.disable()
     try:
-        for open_chunk in ChunkedArray(sources(table[0], folder)[kind]).parts():
+        for open_chunk in ChunkedArray(sources(table[0], folder)[kind]).partitions():
             chunk = open_chunk()
             chunk[0:1]
             forgotten = weakref.ref(chunk)
@@ -949,7 +949,7 @@ def test_what_is_decoded_is_made_an_array_once(kind, tmp_path, monkeypatch):
     monkeypatch.setattr("skdp.utils._sources._matrix", counted)
     path = tmp_path / "0.parquet"
     for size in (500, 5000):
-        chunk = ChunkedArray(path if kind == "file" else pl.scan_parquet(path)).parts()[0]()
+        chunk = ChunkedArray(path if kind == "file" else pl.scan_parquet(path)).partitions()[0]()
         made.clear()
         for _ in range(3):
             read = [np.array(chunk[start : start + size]) for start in range(0, 5000, size)]

@@ -149,7 +149,7 @@ def test_frames_whose_rows_could_move_are_refused(spark, table):
 def test_rows_are_not_brought_home_nor_taken_by_number(table):
     parts = ChunkedArray(table[0])
     for read in (np.asarray, lambda rows: rows[3:5]):
-        with pytest.raises(ValueError, match="not brought home"):
+        with pytest.raises(ValueError, match="not read in this process"):
             read(parts)
     with pytest.raises(ValueError, match="Spark chose"):
         parts[[1, 2]]

@@ -81,7 +81,7 @@ def auc(draw, n_persons):
     train = people.groups < n_persons
     test = (people.groups >= n_persons) & (people.groups < n_persons + OTHERS)
     groups = people.groups[train]
-    weights = read_persons(people.groups, len(y)).shares
+    weights = read_persons(people.groups, len(y)).row_weights
     own = {"delta": DELTA, "random_state": draw}
     models = {
         "additive": (people.data, lambda e: DPAdditiveClassifier(e, **own, **people.schema)),
@@ -102,8 +102,10 @@ def auc(draw, n_persons):
         def whole(rows, labels, groups, make=make, name=name):
             if name == "additive":
                 return make(1e5).fit(rows, labels, groups=groups)
-            shares = read_persons(groups, len(labels)).shares
-            return LogisticRegression(C=1e3, max_iter=1000).fit(rows, labels, sample_weight=shares)
+            row_weights = read_persons(groups, len(labels)).row_weights
+            return LogisticRegression(C=1e3, max_iter=1000).fit(
+                rows, labels, sample_weight=row_weights
+            )
 
         found[name, "person"] = score(make(EPSILON).fit(rows, labels, groups=groups))
         found[name, "not private"] = score(whole(rows, labels, groups))
@@ -135,12 +137,12 @@ def toy(draw, n_persons, fewest, most, n_features=5, mean=None):
     y = (X @ np.ones(n_features) + rng.logistic(size=len(X)) > 0).astype(int)
     train = groups < n_persons
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    shares = read_persons(groups, len(y)).shares
-    data, by_person, weights = (X[train], y[train]), groups[train], shares[~train]
+    row_weights = read_persons(groups, len(y)).row_weights
+    data, by_person, weights = (X[train], y[train]), groups[train], row_weights[~train]
     own = {"delta": DELTA, "random_state": draw}
     logistic = DPLogisticRegression(EPSILON, **own, data_norm=1.0)
     additive = DPAdditiveClassifier(EPSILON, **own, bounds=(-1, 1))
-    plain = LogisticRegression(C=1e3).fit(*data, sample_weight=shares[train])
+    plain = LogisticRegression(C=1e3).fit(*data, sample_weight=row_weights[train])
     close = clone(additive).set_params(epsilon=1e5).fit(*data, groups=by_person)
     found, name = {}, f"{'toy' if mean is None else 'visits'} {n_persons} x {most}"
     for kind, model, whole in (("additive", additive, close), ("logistic", logistic, plain)):
@@ -166,7 +168,7 @@ def clipped_means(draw, n_persons, n_steps=60):
     """Return the AUC by the part of a row's bound that persons' mean gradients are clipped to."""
     people = make_customers(18 * (n_persons + OTHERS), rows_per_person=MOST_ROWS, random_state=draw)
     codes, y = np.pad(encoded(people), [(0, 0), (0, 1)], constant_values=0.6), people.target
-    weights = read_persons(people.groups, len(y)).shares
+    weights = read_persons(people.groups, len(y)).row_weights
     train = people.groups < n_persons
     test = (people.groups >= n_persons) & (people.groups < n_persons + OTHERS)
     found = {}
@@ -175,9 +177,9 @@ def clipped_means(draw, n_persons, n_steps=60):
         ("one row", np.flatnonzero(train & (np.diff(people.groups, prepend=-1) > 0))),
     ):
         own, labels, ids = codes[rows], y[rows], people.groups[rows]
-        shares = read_persons(ids, len(ids)).shares
-        mean_of = csr_array((shares, (ids, np.arange(len(ids)))), shape=(n_persons, len(ids)))
-        plain = LogisticRegression(C=1e3, max_iter=1000).fit(own, labels, sample_weight=shares)
+        row_weights = read_persons(ids, len(ids)).row_weights
+        mean_of = csr_array((row_weights, (ids, np.arange(len(ids)))), shape=(n_persons, len(ids)))
+        plain = LogisticRegression(C=1e3, max_iter=1000).fit(own, labels, sample_weight=row_weights)
         weights_of = {"not private": plain.coef_[0]}
         for part in (0.125, 0.25, 0.5, 1.0):
             clip, rng = part * np.hypot(2.0, 0.6), np.random.default_rng(draw)

@@ -1,1 +1,1 @@
-"""How a table is read, row by row."""
+"""Reading of tables: containers, columns, blocks of rows and sums over them."""

@@ -1,4 +1,4 @@
-"""What fitted estimators answer of a table in parts: computed where the parts are."""
+"""Predictions and transforms of partitioned tables, computed on the partitions."""
 
 from copy import copy
 from dataclasses import replace
@@ -10,25 +10,25 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._parts import Rows, map_over
-from skdp.utils._chunked import as_chunked, form_of
+from skdp.utils._chunked import as_chunked, meta_of
 from skdp.utils._output import asks_for_frame
 
 
-def by_parts(method):
-    """Make a method that answers of each row by itself do so where the parts of a table are.
+def partitionwise(method):
+    """Decorator that lets a row-wise method compute its output on the partitions of a table.
 
-    `transform` gives of a table in parts another one, which is made when it is read, unless a frame
-    is to be made. Of the others the answers of all rows come back in one array.
+    `transform` of a partitioned table returns a lazy partitioned table, unless `set_output` asks
+    for a frame. Other methods return an array with the output of all rows.
 
     Parameters
     ----------
     method : callable
-        Of a fitted estimator and a table of numbers.
+        Method of a fitted estimator, with a table of numbers as argument.
     """
     name = method.__name__
 
     @wraps(method)
-    def answer(self, X):
+    def compute_output(self, X):
         chunked = as_chunked(X)
         if chunked is None:
             return method(self, X)
@@ -36,52 +36,54 @@ def by_parts(method):
         is_done = False
         try:
             if name == "transform" and not is_lazy:
-                made = method(self, chunked)
+                output = method(self, chunked)
             else:
-                made = _answer_by_parts(self, name, chunked, is_lazy=is_lazy)
+                output = _partitionwise_output(self, name, chunked, is_lazy=is_lazy)
             is_done = True
-            return made
+            return output
         finally:
-            # Temporary files of a table that was opened here: a lazy answer reads them later. An
-            # error that is kept would keep them, by its frames.
+            # Removes temporary files of a table that was opened here, unless a lazy output reads
+            # them later. Otherwise an error that the user keeps would keep them, by its frames.
             if chunked is not X and not (is_lazy and is_done):
                 chunked.close()
 
-    return answer
+    return compute_output
 
 
 def _example_row(estimator, chunked):
-    """Return a row that the estimator takes: of labels a category, of numbers zeros."""
+    """Return a row that the estimator accepts: a category for each label, zeros for numbers."""
     row = np.zeros((1, chunked.shape[1]), chunked.dtype)
-    if chunked.dtype.kind == "O":
-        for j, label in getattr(estimator, "_example_labels", dict)().items():
+    if chunked.dtype.kind == "O" and hasattr(estimator, "_example_labels"):
+        for j, label in estimator._example_labels().items():
             row[0, j] = label
     return row
 
 
-def _answer_by_parts(estimator, name, chunked, *, is_lazy):
-    """Return the answer of a method, as a table in parts if it is lazy."""
+def _partitionwise_output(estimator, name, chunked, *, is_lazy):
+    """Return the output of a method, as a partitioned table if it is lazy."""
     check_is_fitted(estimator)
-    validate_data(estimator, form_of(chunked), reset=False, skip_check_array=True)
-    # Whoever reads the rows needs what was released, and must not get what it was charged to.
+    validate_data(estimator, meta_of(chunked), reset=False, skip_check_array=True)
+    # Workers need the released values only: the copy that is sent to them has no accountant, no
+    # seed and no record of the ledger.
     bare = copy(estimator)
     bare.accountant = bare.random_state = bare._skl_callbacks = None
     if (statement := getattr(estimator, "privacy_", None)) is not None:
         bare.privacy_ = replace(statement, dataset="", record="", charges=(), calls=())
     names = vars(bare).pop("feature_names_in_", None)
     if names is not None:
-        # Blocks have no names, but parameters may call columns by them.
+        # Blocks have no column names, but dicts in parameters may use them.
         bare._labels_in = names.tolist()
-    answers = partial(_answers, bare=bare, name=name, dtype=chunked.dtype)
-    # The shape and type of the answers, without a look at the rows.
-    known = answers(_example_row(estimator, chunked))
-    shape = known.shape[1:]
-    dtype = known.dtype
+    compute = partial(_output_of_block, bare=bare, name=name, dtype=chunked.dtype)
+    # An example row gives the shape and type of the output, without reading the table.
+    example = compute(_example_row(estimator, chunked))
+    shape = example.shape[1:]
+    dtype = example.dtype
     if is_lazy:
-        return chunked.mapped(partial(answers, of_none=known[:0]), *shape, dtype)
-    return map_over(Rows(chunked, read=getitem), answers, shape=shape, dtype=dtype)
+        return chunked.mapped(partial(compute, empty_output=example[:0]), *shape, dtype)
+    return map_over(Rows(chunked, read=getitem), compute, shape=shape, dtype=dtype)
 
 
-def _answers(block, bare, name, dtype, of_none=None):
-    made = getattr(bare, name)(np.asarray(block, dtype)) if len(block) else of_none
-    return np.asarray(made.toarray() if issparse(made) else made)
+def _output_of_block(block, bare, name, dtype, empty_output=None):
+    """Return the dense output of method `name`; that of a block without rows is given."""
+    output = getattr(bare, name)(np.asarray(block, dtype)) if len(block) else empty_output
+    return np.asarray(output.toarray() if issparse(output) else output)

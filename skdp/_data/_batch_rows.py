@@ -1,4 +1,4 @@
-"""Reading the rows of a batch, tile by tile, into double precision."""
+"""Reading of the rows of a batch in double precision, tile by tile."""
 
 from bisect import bisect_right
 from functools import partial
@@ -12,63 +12,71 @@ from skdp.utils import ChunkedArray
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._sources import rows_within
 
-# Enough for each step to take longer than what stands between steps; little beside a cache.
+# Size of a dense tile in bytes: large enough that the arithmetic takes longer than the calls, and
+# small enough that a tile stays in cache.
 TILE_BYTES = 1 << 21
-FEWEST_ROWS = 256
-LARGEST_TILE = 1 << 13
+# Least number of rows of a dense tile, and largest number of rows of any tile.
+MIN_TILE_ROWS = 256
+MAX_TILE_ROWS = 1 << 13
 
 
 def tile_rows(n_columns):
-    """Return how many dense rows are read at a time; of a sparse table it is `LARGEST_TILE`."""
-    return min(rows_within(TILE_BYTES, n_columns, FEWEST_ROWS), LARGEST_TILE)
+    """Return the number of rows of a dense tile; a sparse tile has `MAX_TILE_ROWS`."""
+    return min(rows_within(TILE_BYTES, n_columns, MIN_TILE_ROWS), MAX_TILE_ROWS)
 
 
 def open_rows(X):
-    """Return an object whose ``read(rows)`` gives a slice, or sorted numbers, of the rows of X.
+    """Return an object whose ``read(rows)`` returns rows of X as float64.
 
-    It returns doubles, valid until the next call; dense ones are C-contiguous. All are finite:
-    what is too large becomes the largest. The rows of a call are of one part, dense ones
-    `tile_rows` of them at most and sparse ones `LARGEST_TILE`.
+    `rows` is a slice or an array of sorted indices, within one partition and of at most
+    `tile_rows` rows (`MAX_TILE_ROWS` of a sparse table). The result is valid until the next call.
+    Dense results are C-contiguous. All values are finite: larger values become the largest double.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or ChunkedArray of finite numbers
-        Of which nothing is on workers. Sparse entries that share a place are summed.
+        A table without workers. Sparse entries of a row that share a column are added up.
     """
     return _SparseRows(X) if issparse(X) else _DenseRows(X)
 
 
 class _DenseRows:
     def __init__(self, X):
+        # A subclass of ndarray may index differently.
         X = np.asarray(X) if isinstance(X, np.ndarray) else X
-        self._X, self._borders, self._tile = X, Rows(X).borders, tile_rows(X.shape[1])
+        self._X = X
+        self._offsets = Rows(X).offsets
+        self._tile = tile_rows(X.shape[1])
         self._block = np.empty((self._tile, X.shape[1]))
-        # None knows this object: a cycle would keep a part in memory.
-        self._parts = X.parts() if isinstance(X, ChunkedArray) else [lambda: X]
+        # The functions must not refer to this object: a reference cycle would keep an opened
+        # partition in memory.
+        self._partitions = X.partitions() if isinstance(X, ChunkedArray) else None
         self._number = self._gather = None
 
     def read(self, rows):
         if isinstance(rows, slice):
-            part = np.asarray(self._X[rows])
-            if part.flags.c_contiguous and part.dtype == np.float64:
-                return part
-            return _convert(part, self._block[: len(part)])
+            values = np.asarray(self._X[rows])
+            if values.flags.c_contiguous and values.dtype == np.float64:
+                return values
+            return _convert(values, self._block[: len(values)])
         block = self._block[: len(rows)]
-        number = bisect_right(self._borders, rows[0]) - 1
+        number = bisect_right(self._offsets, rows[0]) - 1
         if number != self._number:
-            # One at a time: the pages of a file that is kept open stay in memory.
-            self._number, self._gather = number, _gatherer(self._parts[number]())
-        gather = self._gather or partial(self._read_part, number)
-        gather(rows - self._borders[number] if number else rows, block)
+            # Only one partition is open: the pages of an open file stay in memory.
+            partition = self._X if self._partitions is None else self._partitions[number]()
+            self._number, self._gather = number, _gatherer(partition)
+        gather = self._gather or partial(self._read_partition, number)
+        gather(rows - self._offsets[number] if number else rows, block)
         return block
 
-    def _read_part(self, number, rows, out):
-        start, end = self._borders[number : number + 2]
+    def _read_partition(self, number, rows, out):
+        """Copy rows, by their indices in a partition that can only be sliced, into `out`."""
+        start, end = self._offsets[number : number + 2]
         for first in range(int(rows[0]), int(rows[-1]) + 1, self._tile):
             low, high = np.searchsorted(rows, (first, first + self._tile))
             if high > low:
-                part = np.asarray(self._X[start + first : min(start + first + self._tile, end)])
-                _convert(part[rows[low:high] - first], out[low:high])
+                values = np.asarray(self._X[start + first : min(start + first + self._tile, end)])
+                _convert(values[rows[low:high] - first], out[low:high])
 
 
 class _SparseRows:
@@ -82,18 +90,35 @@ class _SparseRows:
 
 
 def _gatherer(X):
-    """Return a function that reads rows of an array into doubles, None for what takes slices."""
+    """Return a function that copies rows of an array into an array of doubles.
+
+    It is None for an object that can only be sliced.
+    """
     if not isinstance(X, np.ndarray):
         return None
     X = np.asarray(X)
     if not X.flags.c_contiguous:
-        return lambda rows, out: _convert(X[rows], out)
+        return partial(_gather_indexed, X)
+    # `take` of contiguous rows is faster than indexing; "clip" avoids a copy of `out`.
     if X.dtype == np.float64:
-        return lambda rows, out: X.take(rows, 0, out, "clip")
-    return lambda rows, out: _convert(X.take(rows, 0, None, "clip"), out)
+        return partial(_gather_doubles, X)
+    return partial(_gather_contiguous, X)
+
+
+def _gather_indexed(X, rows, out):
+    return _convert(X[rows], out)
+
+
+def _gather_doubles(X, rows, out):
+    return X.take(rows, 0, out, "clip")
+
+
+def _gather_contiguous(X, rows, out):
+    return _convert(X.take(rows, 0, None, "clip"), out)
 
 
 def _convert(values, out):
+    """Copy values into an array of doubles; long doubles that overflow become the largest one."""
     if values.dtype.itemsize <= 8:
         np.copyto(out, values)
         return out

@@ -1,4 +1,4 @@
-"""Rows of bounded norm, read block by block: clipped without a copy, with a constant feature."""
+"""Rows clipped to a bounded norm as they are read, with a constant feature for the intercept."""
 
 import math
 from functools import cached_property
@@ -6,43 +6,53 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
-from skdp._data._parts import Rows, block_size, cut, is_sent, map_over, most_additions, read_block
-from skdp._data._persons import n_units, shares_of, times_shares
+from skdp._data._parts import (
+    Rows,
+    block_size,
+    is_sent,
+    map_over,
+    max_additions,
+    read_block,
+    slice_row_args,
+)
+from skdp._data._persons import n_units, row_weights_of, times_row_weights
 from skdp.utils._row_wise import row_norms
 
+# Least number of rows of a block of a sparse table.
 SPARSE_BLOCK_ROWS = 4096
+# Density of a sparse block below which its Gram matrix is computed without making the block dense.
 SPARSE_GRAM_DENSITY = 0.1
 
 
-def bounded_additions(n_features):
-    """Return `most_additions` of a sum over `BoundedRows`, which may be sparse."""
-    return most_additions(max(block_size(n_features), SPARSE_BLOCK_ROWS))
+def max_bounded_additions(n_features):
+    """Return `max_additions` of a sum over `BoundedRows`, dense or sparse."""
+    return max_additions(max(block_size(n_features), SPARSE_BLOCK_ROWS))
 
 
 class BoundedRows(Rows):
     r"""The rows :math:`(x_i \min(1, B / \|x_i\|), c)` of a table, for a norm bound B.
 
-    The factor of a row is rounded down far enough that the exact norm of the row times its
-    factor never exceeds B. A row whose norm overflows counts as zero. The scaled rows are never
-    stored; blocks are converted to float64 as they are read. A sparse table stays sparse: its
-    blocks are kept, as sorting a block's entries takes longer than a product with it.
+    The factor of a row is rounded down such that the exact norm of the row times its factor never
+    exceeds B. A row whose norm overflows counts as zero. The scaled rows are never stored; blocks
+    are converted to float64 as they are read. A sparse table stays sparse. Its blocks are cached,
+    as sorting the entries of a block takes longer than a product with it.
 
     Parameters
     ----------
     X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
-        Of numbers, validated; arrays may be memory-mapped.
+        Validated numbers; arrays may be memory-mapped.
     data_norm : float
         The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
         The value c of the constant feature that carries the intercept; 0 for none.
     unit : float, default=1.0
-        What the rows are divided by before anything else.
+        Scale by which the rows are divided before they are clipped.
     persons : Persons, default=None
-        By whose shares rows count in sums; None counts each as one.
+        Persons whose row weights are used in sums; None gives each row weight 1.
     """
 
-    stays = Rows.stays | {"persons"}
-    # Whether the constant feature of a long row is scaled as its values are, see `as_equations`.
+    local_attrs = Rows.local_attrs | {"persons"}
+    # True if the constant feature of a clipped row is scaled as its values are; see `as_equations`.
     scales_constant = False
 
     def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
@@ -51,47 +61,52 @@ class BoundedRows(Rows):
         self.unit = unit
         self.persons = persons
         self.constant = float(constant)
-        # By person the number of rows is not public.
+        # With persons the number of rows is not public, but that of persons is.
         self.n_units = n_units(X, persons)
         self.n_columns = X.shape[1]
         self.n_features = self.n_columns + (constant != 0)
         self.norm = math.hypot(data_norm, constant)
         self.block_size = max(block_size(self.n_features), SPARSE_BLOCK_ROWS * issparse(X))
         super().__init__(X, self.block_size)
-        self._kept = {}
-        # Found when it is first asked for: fits by gradients do not.
-        del self.along
+        # Blocks of a sparse table and their transposes, by the first row of the block.
+        self._blocks = {}
+        # The property below computes `row_args` when it is first used, which fits by gradient
+        # descent never do. The attribute that the base class sets would hide it.
+        del self.row_args
 
     @cached_property
-    def along(self):
-        """The rows' factors and shares; with them blocks of a sparse table are kept."""
+    def row_args(self):
+        """The rows' factors and row weights. Blocks of a sparse table are cached with them."""
         plain = Rows(self.X, self.block_size)
         if is_sent(plain):
-            return None, shares_of(self.persons)
-        factor = map_over(plain, _row_factors, self.data_norm, self.unit, held=True)
-        for rows in self.blocks() if issparse(self.X) else ():
+            return None, row_weights_of(self.persons)
+        factor = map_over(plain, _row_factors, self.data_norm, self.unit, persist=True)
+        if not issparse(self.X):
+            return factor, row_weights_of(self.persons)
+        for rows in self.blocks():
             block = plain[rows]
             zeroed = factor[rows] == 0.0
             if zeroed.any():
                 data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
                 block = csr_array((data, block.indices, block.indptr), shape=block.shape)
-            self._kept[rows.start] = block, block.T
-        return factor, shares_of(self.persons)
+            self._blocks[rows.start] = block, block.T
+        return factor, row_weights_of(self.persons)
 
-    def once(self):
-        """Return the rows for a single sum: its blocks find their factors, which nothing holds."""
-        along = {} if issparse(self.X) else {"along": (None, shares_of(self.persons))}
-        return self._changed(**along)
+    def streaming(self):
+        """Return the rows for a single pass, in which each block computes its factors."""
+        if issparse(self.X):
+            return self._changed()
+        return self._changed(row_args=(None, row_weights_of(self.persons)))
 
     def as_equations(self):
-        r"""Return the rows for a single sum, as equations that are scaled as a whole.
+        r"""Return the rows for a single pass, as equations that are scaled as a whole.
 
-        Least squares reads a row as the equation :math:`x^\top w + c\,v = y`. Where x is longer
-        than the bound, c is scaled by the same number as x, and `_Block.equation_factors` are the
-        numbers for the targets. What solves all equations then still solves them. With x alone
-        scaled down, the row would ask for longer weights than it had.
+        Least squares reads a row as the equation :math:`x^\top w + c\,v = y`. If the norm of x
+        exceeds the bound, c is scaled by the same factor as x, and the target must be scaled by
+        `_Block.equation_factors`. Weights that solve all equations still solve the scaled ones.
+        If only x were scaled, a solution would need larger weights.
         """
-        rows = self.once()
+        rows = self.streaming()
         rows.scales_constant = True
         return rows
 
@@ -100,8 +115,9 @@ class BoundedRows(Rows):
 
 
 def _row_factors(block, data_norm, unit):
-    # A sum of m squares is off by a relative m rounding errors at most; root, product and
-    # quotient add three. Twice that covers both sides.
+    """Return the factors of the rows of a block, rounded down."""
+    # The relative error of a sum of m squares is at most m units of roundoff; the root, product
+    # and quotient add three. Twice that bounds the norm and the product from both sides.
     margin = 1.0 - 2.0 * (block.shape[1] + 4) * np.finfo(np.float64).eps
     with np.errstate(over="ignore", divide="ignore"):
         return np.minimum(1.0 / unit, data_norm / row_norms(block) * margin)
@@ -112,11 +128,11 @@ class _Block:
 
     def __init__(self, table, rows):
         self._table = table
-        self._factor, self._shares = cut(table.along, rows)
+        self._factor, self._row_weights = slice_row_args(table.row_args, rows)
         self._n_columns = table.n_columns
         self._constant = table.constant
-        if table._kept:
-            self._values, self._transposed = table._kept[rows.start]
+        if table._blocks:
+            self._values, self._transposed = table._blocks[rows.start]
             return
         block = read_block(table.X, rows)
         if self._factor is None:
@@ -126,15 +142,15 @@ class _Block:
 
     @property
     def equation_factors(self):
-        """The numbers in [0, 1] that rows are scaled by, in the unit of the table."""
-        # The product of a number and its reciprocal may be rounded to more than 1.
+        """Factors of the rows in [0, 1], relative to the unit of the table."""
+        # The rounded product of a number and its reciprocal may exceed 1.
         return np.minimum(1.0, self._factor * self._table.unit)
 
-    def _constants(self, root):
-        """Return the constant feature of the rows, times one number for each."""
+    def _constants(self, coefficients):
+        """Return the constant feature of each row times its coefficient."""
         if self._table.scales_constant:
-            root = root * self.equation_factors
-        return self._constant * root
+            coefficients = coefficients * self.equation_factors
+        return self._constant * coefficients
 
     def scores(self, weights):
         """Return the products of the rows with weights of shape (..., n_features)."""
@@ -144,16 +160,20 @@ class _Block:
             product += self._constant * weights[..., self._n_columns]
         return product
 
-    def shared(self, values):
-        """Return values of the rows times their shares."""
-        return times_shares(values, self._shares)
+    def weighted(self, values):
+        """Return values of the rows times the row weights."""
+        return times_row_weights(values, self._row_weights)
 
     def weighted_sum(self, coefficients):
-        """Return the sum by shares of the rows times coefficients of shape (n, ...)."""
-        values, coefficients, one = self._values, self.shared(coefficients), coefficients.ndim == 1
-        scaled = coefficients * (self._factor if one else self._factor[:, None])
+        """Return the weighted sum of the rows times coefficients of shape (n, ...)."""
+        coefficients = self.weighted(coefficients)
+        factor = self._factor if coefficients.ndim == 1 else self._factor[:, None]
+        scaled = coefficients * factor
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
-        sums = self._transposed.dot(scaled).T if self._table._kept else scaled.T.dot(values)
+        if self._table._blocks:
+            sums = self._transposed.dot(scaled).T
+        else:
+            sums = scaled.T.dot(self._values)
         total[..., : self._n_columns] = sums
         if self._constant:
             constants = coefficients
@@ -163,9 +183,9 @@ class _Block:
         return total
 
     def add_weighted_gram(self, weights, gram):
-        """Add the sum by shares of weight times row times row' to a gram, in place."""
+        """Add the weighted sum of weight times row times row' to a Gram matrix, in place."""
         block = self._values
-        root = np.sqrt(self.shared(weights))
+        root = np.sqrt(self.weighted(weights))
         d = self._n_columns
         if issparse(block):
             if block.nnz < SPARSE_GRAM_DENSITY * len(root) * d:

@@ -8,10 +8,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._parts import Rows, cut, map_over, sum_over
-from skdp._data._persons import count_over, counts_of
-from skdp._data._refusals import TYPED, check_finite, column_name, in_one
-from skdp._data._tables import check_chunks, read_form, read_table
+from skdp._data._errors import HINTS, check_finite, column_name, join_messages
+from skdp._data._parts import Rows, map_over, slice_row_args, sum_over
+from skdp._data._persons import count_over, weighted_bincount
+from skdp._data._tables import check_chunks, read_table, validate_meta
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
     NUMBERS,
@@ -23,10 +23,10 @@ from skdp.utils._frames import (
     in_memory,
     is_frame,
     label_kind_of,
+    map_types,
     names_of,
     number_type_of,
     objects,
-    of_each_type,
     types_of,
 )
 from skdp.utils._labels import (
@@ -43,31 +43,30 @@ from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is
 
 
 class ColumnTable:
-    """The columns of a table, converted when a block of them is read.
+    """The columns of a table, which are converted when a block of rows is read.
 
     Parameters
     ----------
     shape : tuple of (int, int)
     matrix : ndarray or ChunkedArray, default=None
-        All columns.
-        None where they have no common array.
+        All columns, or None if they have no common array.
     columns : list of ndarray of shape (n_rows,), default=None
-        The columns one by one, where `matrix` is None.
+        The columns, if `matrix` is None.
     numeric : list of bool, default=None
-        Whether each column's declared type is one of numbers; None asks the type of `matrix`.
+        For each column, True if its declared type is numeric. None uses the type of `matrix`.
     names : list, default=None
-        Of the columns.
+        Names of the columns.
     label_kinds : list of {"numbers", "text", "bytes", None}, default=None
-        Of each column the kind of its values, as labels, where its declared type says it; None
-        asks the type of `matrix`.
+        For each column, the kind of its values as labels, or None if its declared type does not
+        determine it. None uses the type of `matrix`.
     number_types : list of dtype or None, default=None
-        Of each column numpy's type of its floats or integers, None of another type; None asks the
-        type of `matrix`.
+        For each column, NumPy's type of its floats or integers, or None for other columns. None
+        uses the type of `matrix`.
     blocks : list of FrameBlock, default=()
-        The same columns as `columns`, where several of one type stand together.
+        The columns of `columns` again, with those of one type in one block.
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
-        Of a table of numbers in partitions the columns that hold numbers too large to be found as
-        categories, from the pass that checked them.
+        For a partitioned table of numbers: True for columns that contain numbers too large to be
+        found as categories, as the pass that checked the table saw.
     """
 
     def __init__(
@@ -91,28 +90,28 @@ class ColumnTable:
             for block in blocks
             if block.values.dtype.kind in NUMBERS and len(block.columns) > 1
         ]
-        self.borders = getattr(matrix, "borders", (0, shape[0]))
+        self.offsets = getattr(matrix, "offsets", (0, shape[0]))
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
         self.numeric_types = numeric
         if label_kinds is None:
             kind = None if matrix is None else matrix.dtype.kind
-            # Dates may be discovered as labels of another kind.
+            # Dates may be found as labels of another kind, so their type determines nothing.
             label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
         self._label_kinds = label_kinds
         if number_types is None:
             number_types = [None if matrix is None else number_type_of(matrix.dtype)] * shape[1]
         self._number_types = number_types
         self._has_large_numbers = has_large_numbers
-        # Tables of numbers in partitions were read when they were checked to be finite.
+        # Partitioned tables of numbers were read when they were checked to be finite.
         self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
 
     def name(self, j):
-        """Return what a column is called in errors."""
+        """Return the name of a column for messages."""
         return column_name(j, self._names)
 
     def label(self, j):
-        """Return the name of a column, None where the table has no names."""
+        """Return the name of a column, or None if the table has no names."""
         return None if self._names is None else self._names[j]
 
     def column(self, j):
@@ -120,54 +119,62 @@ class ColumnTable:
         return self.rows(partial(ColumnTable.values, column=j), 1)
 
     def whole_column(self, j):
-        """Return all raw values of a column; those of a table in parts are read."""
+        """Return all raw values of a column as one array; a partitioned table is read."""
         if isinstance(self.matrix, ChunkedArray):
-            return self.column(j).whole()
+            return self.column(j).to_array()
         return self.values(j, slice(0, self.shape[0]))
 
-    def several(self, columns):
-        """Return the raw values of some columns, as `Rows`: a block is a list of arrays."""
-        return self.rows(partial(_several, columns=columns), len(columns))
+    def select(self, columns):
+        """Return the raw values of some columns, as `Rows` whose blocks are lists of arrays."""
+        return self.rows(partial(_select, columns=columns), len(columns))
 
     def numbers(self, columns=None):
-        """Return some columns, or all, in double precision, as `Rows`."""
+        """Return some columns, or all of them, in double precision, as `Rows`."""
         columns = np.arange(self.shape[1]) if columns is None else columns
         return self.rows(partial(ColumnTable.numeric, columns=columns), len(columns))
 
     def rows(self, read, n_columns):
-        """Return as `Rows` what a function of a module makes of such a table and a slice `rows`."""
-        parts = self if self.matrix is None else self.matrix
-        return Rows(parts, read=partial(_read_part, read, self.numeric_types), n_columns=n_columns)
+        """Return the values of a function of a `ColumnTable` and a slice `rows`, as `Rows`.
+
+        The function must be defined in a module, as it may run on another machine.
+        """
+        source = self if self.matrix is None else self.matrix
+        read_block = partial(_read_block, read, self.numeric_types)
+        return Rows(source, read=read_block, n_columns=n_columns)
 
     def codes(self, columns, categories, others):
-        """Return the codes of the values of some columns, as `category_codes` does, in one pass."""
-        form = {"shape": (len(columns),), "dtype": code_type(max(categories, key=len))}
-        return map_over(self.several(columns), _codes, categories, others, **form)
+        """Return the codes of the values of some columns, as in `category_codes`, in one pass."""
+        dtype = code_type(max(categories, key=len))
+        rows = self.select(columns)
+        return map_over(rows, _codes, categories, others, shape=(len(columns),), dtype=dtype)
 
-    def label_counts(self, columns, categories, others, shares=None):
-        """Return how often each category occurs in some columns, in one pass.
+    def label_counts(self, columns, categories, others, row_weights=None):
+        """Return the number of rows with each category of some columns, in one pass.
 
         Parameters
         ----------
         columns : sequence of int
         categories : list of ndarray
-            Of each.
+            Categories of each column.
         others : list of int
-            The place in these of what is not among them.
-        shares : ndarray of shape (n_rows,), default=None
-            What the rows count; None for ones.
+            For each column, the index of the category that counts all other values; negative if
+            they are not counted.
+        row_weights : ndarray of shape (n_rows,), default=None
+            Weights of the rows; None for ones.
 
         Returns
         -------
         list of ndarray
         """
-        rows = self.several(columns)
+        rows = self.select(columns)
         n_labels = sum(map(len, categories))
-        counts = count_over(rows, _add_labels, n_labels, categories, others, shares=shares)
+        counts = count_over(
+            rows, _add_labels, n_labels, categories, others, row_weights=row_weights
+        )
         return split_by_column(counts, categories)
 
     def numeric(self, columns, rows):
-        """Return some columns of a slice of rows in double precision; it may be a view.
+        """Return some columns of a slice of rows in double precision, which may be a view.
 
         Parameters
         ----------
@@ -177,33 +184,33 @@ class ColumnTable:
         Returns
         -------
         ndarray of shape (n_rows, n_columns)
-            What overflows is infinite.
+            Values that overflow are infinite.
         """
         with np.errstate(all="ignore"):
             columns = np.asarray(columns, dtype=np.intp)
             if self.matrix is None:
                 return self._numeric_columns(columns, rows)
             block = self.matrix[rows]
-            whole = np.array_equal(columns, np.arange(self.shape[1]))
-            return as_numbers(block if whole else block[:, columns])
+            takes_all = np.array_equal(columns, np.arange(self.shape[1]))
+            return as_numbers(block if takes_all else block[:, columns])
 
     def _numeric_columns(self, columns, rows):
-        """Return columns of a frame in double precision, those of a block together."""
+        """Return columns of a frame in double precision; columns of one block are read together."""
         numbers = np.empty((len(range(*rows.indices(self.shape[0]))), len(columns)))
         is_read = np.zeros(len(columns), dtype=bool)
         for block in self._number_blocks:
-            places = np.full(self.shape[1], -1)
-            places[block.columns] = np.arange(len(block.columns))
-            places = places[columns]
-            is_in_block = places >= 0
-            numbers[:, is_in_block] = as_numbers(block.values[rows][:, places[is_in_block]])
+            positions = np.full(self.shape[1], -1)
+            positions[block.columns] = np.arange(len(block.columns))
+            positions = positions[columns]
+            is_in_block = positions >= 0
+            numbers[:, is_in_block] = as_numbers(block.values[rows][:, positions[is_in_block]])
             is_read |= is_in_block
         for k in np.flatnonzero(~is_read):
             numbers[:, k] = as_numbers(self._columns[columns[k]][rows])
         return numbers
 
     def values(self, column, rows):
-        """Return the raw values of a column's slice of rows, an array of any type."""
+        """Return the raw values of a slice of rows of a column, an array of any type."""
         if self.matrix is None:
             return self._columns[column][rows]
         cells = self.matrix[rows][:, column]
@@ -211,157 +218,168 @@ class ColumnTable:
         return cells.astype(np.float64) if is_numeric else cells
 
     def check(self, checks, labels=None, found=(), expected=None):
-        """Raise `ValueError` if columns hold what they must not, in one pass over the rows.
+        """Raise `ValueError` if columns contain values that they must not, in one pass.
 
-        Columns of objects in memory are replaced by what the checks return: asked for its number
-        again, a cell could give another one, or raise after the charge.
+        Columns of objects in memory are replaced by the values that the checks return. A cell may
+        be an object of the user that returns another number when it is converted again, or raises
+        an error after the charge.
 
         Parameters
         ----------
         checks : dict of column to callable
-            Functions of modules, of the raw values of some rows and of what the column is called.
-            They raise, or return the values, or the numbers that these are.
+            Functions of the raw values of some rows and of the column's name for messages. They
+            raise an error, or return the values, or the values as numbers. They must be defined in
+            a module.
         labels : dict of column to ndarray, default=None
-            The categories that are declared for columns; see `check_label_kinds`.
+            Declared categories of columns; see `check_label_kinds`.
         found : collection of int, default=()
-            The columns whose categories are to be found, or were; see `check_label_forms`.
+            Columns whose categories are, or were, found privately; see `check_label_forms`.
         expected : dict of column to ndarray, default=None
-            The categories of which each must be one that the column's type can hold.
+            Declared categories, each of which the column's type must be able to hold.
         """
         self._check_types(labels or {}, expected or {})
-        of_kinds = {} if labels is None else self._checks_of_kinds(labels)
+        label_checks = {} if labels is None else self._label_kind_checks(labels)
         for j in self._with_doubtful_forms(found):
-            if j in of_kinds:
-                of_kinds[j] = partial(_check_in_turn, own=check_label_forms, of_kind=of_kinds[j])
+            if j in label_checks:
+                label_checks[j] = partial(
+                    _check_both, first=label_checks[j], second=check_label_forms
+                )
             else:
-                of_kinds[j] = check_label_forms
+                label_checks[j] = check_label_forms
         if isinstance(self.matrix, ChunkedArray) and self.matrix.dtype.kind != "O":
             # Numbers were checked when the table was read.
-            checks = of_kinds
+            checks = label_checks
         else:
-            checks = checks | {
-                j: partial(_check_in_turn, own=checks[j], of_kind=check) if j in checks else check
-                for j, check in of_kinds.items()
-            }
-        if isinstance(self.matrix, ChunkedArray):
-            left = dict(checks)
-        else:
-            if self.matrix is not None and self.matrix.dtype.kind == "O":
-                self._columns = list(self.matrix.T)
-                self.matrix = None
-            held = [j for j in checks if self.matrix is None and self._columns[j].dtype.kind == "O"]
-            refused = []
-            for j in held:
-                try:
-                    self._columns[j] = checks[j](self._columns[j], self.name(j))
-                except ValueError as error:
-                    refused.append(str(error))
-            if refused:
-                raise ValueError(in_one(refused))
-            left = {j: check for j, check in checks.items() if j not in held}
-        if left:
-            named = [(check, self.name(j)) for j, check in left.items()]
-            sum_over(self.several(list(left)), _check_block, np.zeros(1), named)
+            checks = dict(checks)
+            for j, check in label_checks.items():
+                if j in checks:
+                    check = partial(_check_both, first=check, second=checks[j])
+                checks[j] = check
+        if not isinstance(self.matrix, ChunkedArray):
+            checks = self._check_objects(checks)
+        if checks:
+            named_checks = [(check, self.name(j)) for j, check in checks.items()]
+            sum_over(self.select(list(checks)), _check_block, np.zeros(1), named_checks)
             self._has_unread_rows = False
 
-    def check_readable(self):
-        """Raise if some rows cannot be read, in one pass that is left out where one was made.
+    def _check_objects(self, checks):
+        """Check and replace the columns of objects in memory; return the other columns' checks."""
+        if self.matrix is not None and self.matrix.dtype.kind == "O":
+            self._columns = list(self.matrix.T)
+            self.matrix = None
+        remaining = {}
+        messages = []
+        for j, check in checks.items():
+            if self.matrix is not None or self._columns[j].dtype.kind != "O":
+                remaining[j] = check
+                continue
+            try:
+                self._columns[j] = check(self._columns[j], self.name(j))
+            except ValueError as error:
+                messages.append(str(error))
+        if messages:
+            raise ValueError(join_messages(messages))
+        return remaining
 
-        A table in partitions is read when its rows are needed. A file that is damaged, or a task of
-        dask that fails, must raise before the charge.
+    def check_readable(self):
+        """Raise if rows cannot be read, in one pass, unless a pass was made already.
+
+        A partitioned table is read when its rows are needed. A damaged file, or a failing task of
+        dask, must raise before the charge.
         """
         if self._has_unread_rows:
-            sum_over(self.several(range(self.shape[1])), _read_only, np.zeros(1))
+            sum_over(self.select(range(self.shape[1])), _read_only, np.zeros(1))
             self._has_unread_rows = False
 
     def _check_types(self, labels, expected):
         """Raise `ValueError` if a declared category can equal no value, by the columns' types."""
-        refused = []
+        messages = []
         for j, categories in labels.items():
             number_type = self._number_types[j]
             if number_type is not None:
                 try:
                     check_not_rounded(number_type, self.name(j), categories)
                 except ValueError as error:
-                    refused.append(str(error))
+                    messages.append(str(error))
         for j, categories in expected.items():
-            held = category_of_no_value(self._label_kinds[j], self._number_types[j], categories)
-            if held is not None:
-                category, kind = held
-                refused.append(
+            mismatch = category_of_no_value(self._label_kinds[j], self._number_types[j], categories)
+            if mismatch is not None:
+                category, kind = mismatch
+                messages.append(
                     f"{self.name(j)} holds {kind} by its type, which never equal its category "
                     f"{category!r}: declare categories of the column's own type only, or convert "
                     "the column to text"
                 )
-        if refused:
-            raise ValueError(in_one(refused))
+        if messages:
+            raise ValueError(join_messages(messages))
 
-    def _checks_of_kinds(self, labels):
-        """Return a check of the values' kinds for each column that can hold values of others."""
+    def _label_kind_checks(self, labels):
+        """Return a check of the values' kinds, for each column whose type allows other kinds."""
         checks = {}
         for j, categories in labels.items():
             kinds = label_kinds(categories)
-            # Nothing to check of a list without labels, nor of a column all of whose values are of
-            # an allowed kind by its type.
+            # No check is needed without labels, or if the column's type allows their kind only.
             if kinds and self._label_kinds[j] not in kinds:
                 checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
         return checks
 
     def _with_doubtful_forms(self, columns):
-        """Return those of some columns that may hold values of which no category can be found."""
+        """Return the columns that may contain values which cannot be found as categories."""
         if self._has_large_numbers is not None:
-            # The partitions need not be read again.
+            # The columns were checked when the table was read.
             return [j for j in columns if self._has_large_numbers[j]]
         return columns
 
     def kind_is_public(self, column):
-        """Return whether the column's type alone says what kind of labels its values are."""
+        """Return True if the column's type determines the kind of its values as labels."""
         return self._label_kinds[column] is not None
 
 
 def check_readable(rows):
-    """Raise if some rows of what a fit has read, with a target or without, cannot be read."""
+    """Raise if rows of a table, or of a `RowsAndTarget`, cannot be read."""
     table = getattr(rows, "X", rows)
     if isinstance(table, ColumnTable):
         table.check_readable()
 
 
 def check_label_kinds(values, name, categories, kinds=None):
-    """Return values, unless one is of a kind that none of the categories is of: `ValueError`.
+    """Return values, or raise `ValueError` if one has a kind that no category has.
 
-    Such a value can equal no category, whatever it is: ``"1"`` is not 1. A table that has them
-    where the categories are declared is one whose declaration is wrong, and all its rows would
-    count as undeclared. Each value is judged by itself.
+    Such a value equals no category: ``"1"`` is not 1. Then the declaration is wrong, and all rows
+    of the table would count as undeclared. Each value is checked independently.
 
     Parameters
     ----------
     values : ndarray
-        Of any type.
+        Values of any type.
     name : str
-        What they are called in errors.
+        Name of the values for messages.
     categories : ndarray of shape (n_categories,)
     kinds : set of str, default=None
-        Those of `label_kinds`, where they are known.
+        Kinds of the categories, as in `label_kinds`; None computes them.
 
     Returns
     -------
     ndarray
     """
     kinds = label_kinds(categories) if kinds is None else kinds
-    found = kind_of_others(values, kinds) if kinds else None
-    if found is not None:
-        shown = ", ".join(map(repr, categories[:3].tolist())) + ", ..." * (len(categories) > 3)
+    other_kind = kind_of_others(values, kinds) if kinds else None
+    if other_kind is not None:
+        shown = ", ".join(map(repr, categories[:3].tolist()))
+        if len(categories) > 3:
+            shown += ", ..."
         raise ValueError(
-            f"{name} holds {found}, but its categories [{shown}] are {' and '.join(sorted(kinds))}"
-            f", which never equal {found}: declare categories of the column's own type, or convert "
-            "each value of the column to the type of the categories"
+            f"{name} holds {other_kind}, but its categories [{shown}] are "
+            f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: declare categories "
+            "of the column's own type, or convert each value of the column to the type of the "
+            "categories"
         )
     check_not_rounded(values.dtype, name, categories)
     return values
 
 
 def check_not_rounded(dtype, name, categories):
-    """Raise `ValueError` if a floating point type rounds one of the categories."""
+    """Raise `ValueError` if a floating-point type rounds one of the categories."""
     rounded = category_rounded_by(dtype, categories)
     if rounded is not None:
         raise ValueError(
@@ -372,12 +390,12 @@ def check_not_rounded(dtype, name, categories):
 
 
 def category_rounded_by(dtype, categories):
-    """Return the first category that no number of a floating point type equals, or None."""
+    """Return the first category that no number of a floating-point type equals, or None."""
     if dtype.kind != "f" or dtype.itemsize >= 8:
         return None
     for category in categories.tolist():
         key = label_key(category)
-        # What is missing equals nothing, and is declared by itself.
+        # A missing value equals nothing, and may be a declared category.
         if isinstance(key, int | float):
             with np.errstate(over="ignore"):
                 if float(dtype.type(key)) != key:
@@ -386,21 +404,21 @@ def category_rounded_by(dtype, categories):
 
 
 def category_of_no_value(kind, number_type, categories):
-    """Return the first category that no value of a column equals by its type, and what it holds.
+    """Return the first category that no value of a column can equal, and the column's kind.
 
     Parameters
     ----------
     kind : {"numbers", "text", "bytes", None}
-        The kind of all values of the column; None if its type does not say it.
+        Kind of all values of the column; None if its type does not determine it.
     number_type : dtype or None
-        Of a column of floats or integers.
+        Type of a column of floats or integers.
     categories : ndarray
-        Declared.
+        Declared categories.
 
     Returns
     -------
     tuple of (label, str) or None
-        None if each of them may be a value. What is missing may be one.
+        None if each category may be a value. A missing value always may be.
     """
     for category in categories.tolist():
         key = label_key(category)
@@ -415,17 +433,17 @@ def category_of_no_value(kind, number_type, categories):
 
 
 def check_label_forms(values, name):
-    """Return values, unless one is of a kind that no category can be found of: `ValueError`.
+    """Return values, or raise `ValueError` if one cannot be found as a category.
 
-    Such a value would count as no category, and the column would be lost without a word. Each
-    value is judged by itself.
+    Such a value would count for no category, and the column would be lost silently. Each value is
+    checked independently.
 
     Parameters
     ----------
     values : ndarray
-        Of any type.
+        Values of any type.
     name : str
-        What they are called in errors.
+        Name of the values for messages.
 
     Returns
     -------
@@ -433,149 +451,154 @@ def check_label_forms(values, name):
     """
     kind = kind_without_form(values)
     if kind is not None:
-        typed = f"{TYPED[kind]}; to use it as a label, " if kind in TYPED else ""
+        hint = f"{HINTS[kind]}; to use it as a label, " if kind in HINTS else ""
         raise ValueError(
             f"{name} holds {kind}, and categories are found of text and of numbers below 2**53 "
-            f"only: {typed}turn each value of the column into text, by X[column].astype(str) in "
+            f"only: {hint}turn each value of the column into text, by X[column].astype(str) in "
             "pandas or str(value) elsewhere"
         )
     return values
 
 
-def _check_in_turn(values, name, own, of_kind):
-    of_kind(values, name)
-    return own(values, name)
+def _check_both(values, name, first, second):
+    """Run two checks of `ColumnTable.check`, and return the values of the second."""
+    first(values, name)
+    return second(values, name)
 
 
 def check_numbers(values, name):
-    """Return values as finite numbers, or raise `ValueError`."""
+    """Return values as finite numbers, or raise `ValueError` or `TypeError`."""
     numbers = as_numbers(values, name)
     check_finite(numbers, name)
     return numbers
 
 
 def check_labels(values, name):
-    """Return values, unless one is NaN, None or an infinite float: `ValueError`."""
+    """Return values, or raise `ValueError` if one is NaN, None or an infinite float."""
     check_not_infinite(values, name, allow_nan=False)
     if values.dtype.kind in "OmM" and any(map(is_missing, values)):
         raise ValueError(
-            f"{name} contains NaN or None; give missing values a category of their own, by "
+            f"{name} contains NaN or None: replace missing values by a separate category, with "
             "DPSimpleImputer(strategy='constant')"
         )
     return values
 
 
 def check_not_infinite(values, name, *, allow_nan=True):
-    """Return values, unless they are floats of which one is infinite: `ValueError`."""
+    """Return values, or raise `ValueError` if one is an infinite float."""
     if values.dtype.kind == "f":
         check_finite(values, name, allow_nan=allow_nan)
     return values
 
 
-def _read_part(read, numeric, X, rows):
+def _read_block(read, numeric, X, rows):
+    """Return a block of `ColumnTable.rows`; X is a `ColumnTable` or a partition of a matrix."""
     if not isinstance(X, ColumnTable):
-        # Column by column, rows would be decoded anew for each.
+        # Rows are decoded once for all columns.
         block = X[rows]
         X = ColumnTable(block.shape, block, numeric=numeric)
         rows = slice(0, len(block))
     return read(X, rows=rows)
 
 
-def _several(table, rows, columns):
+def _select(table, rows, columns):
     return [table.values(j, rows) for j in columns]
 
 
 def _check_block(total, columns, checks):
-    refused = []
+    """Check a block of columns; `total` is not changed."""
+    messages = []
     for values, (check, name) in zip(columns, checks, strict=True):
         try:
             check(values, name)
         except ValueError as error:
-            refused.append(str(error))
-    if refused:
-        raise ValueError(in_one(refused))
+            messages.append(str(error))
+    if messages:
+        raise ValueError(join_messages(messages))
 
 
 def _read_only(total, columns):
-    """Do nothing with a block, which was read before it came here."""
+    """Do nothing: reading the block, before this call, is the purpose."""
 
 
 def _codes(columns, categories, others):
     return np.column_stack([*map(category_codes, columns, categories, others)])
 
 
-def _add_labels(counts, columns, shares, categories, others):
+def _add_labels(counts, columns, row_weights, categories, others):
     totals = split_by_column(counts, categories)
     for total, values, labels, other in zip(totals, columns, categories, others, strict=True):
-        places = slice(None)
+        inverse = slice(None)
         if values.dtype.kind in "biuf":
-            values, places = np.unique(values, return_inverse=True)
-        codes = category_codes(values, labels, other)[places]
-        known = codes >= 0
-        total += counts_of(codes[known], cut(shares, known), len(total))
+            # Few distinct numbers are looked up faster than all values.
+            values, inverse = np.unique(values, return_inverse=True)
+        codes = category_codes(values, labels, other)[inverse]
+        is_counted = codes >= 0
+        weights = slice_row_args(row_weights, is_counted)
+        total += weighted_bincount(codes[is_counted], weights, len(total))
 
 
 def split_by_column(values, columns):
-    """Return the parts of values that stand one behind another, as many as each column has."""
-    return np.split(values, np.cumsum([len(own) for own in columns])[:-1])
+    """Split an array of concatenated values into one array per column, by the columns' lengths."""
+    return np.split(values, np.cumsum([len(column) for column in columns])[:-1])
 
 
 def read_columns(estimator, X, *, reset=True, allow_nan=False):
-    """Read a table some of whose columns may be categorical, each cell by itself.
+    """Read a table with numeric and categorical columns, each cell independently.
 
-    Cells are checked by `ColumnTable.check`.
+    Values are checked later, by `ColumnTable.check`.
 
     Parameters
     ----------
     estimator : estimator
     X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
     reset : bool, default=True
-        Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
+        True to set `n_features_in_` and `feature_names_in_`, False to compare with them.
     allow_nan : bool, default=False
-        Whether values may be missing in a table of numbers that is read in parts; in others
-        nothing is said.
+        True if values of a partitioned table of numbers may be missing. Other tables are not
+        checked here.
 
     Returns
     -------
     ColumnTable
-        Nothing is copied where no conversion is needed, and what needs one is converted when
-        it is read.
+        Values are not copied. They are converted when they are read.
 
     Raises
     ------
     ValueError
-        If scikit-learn would raise it.
+        As scikit-learn's `validate_data`, without its checks of values.
     """
     check_names_differ(X)
     chunked = as_chunked(X)
     if chunked is not None:
         if chunked.dtype.kind != "O":
             return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
-        form = read_form(estimator, chunked, reset=reset)
-        known = {}
-        if is_frame(form):
-            known = {
-                "numeric": frame_columns(form)[1],
-                "names": names_of(form),
-                "label_kinds": of_each_type(label_kind_of, types_of(form)),
-                "number_types": of_each_type(number_type_of, types_of(form)),
-            }
-        return ColumnTable(chunked.shape, chunked, **known)
+        meta = validate_meta(estimator, chunked, reset=reset)
+        if not is_frame(meta):
+            return ColumnTable(chunked.shape, chunked)
+        return ColumnTable(
+            chunked.shape,
+            chunked,
+            numeric=frame_columns(meta)[1],
+            names=names_of(meta),
+            label_kinds=map_types(label_kind_of, types_of(meta)),
+            number_types=map_types(number_type_of, types_of(meta)),
+        )
     if is_frame(X):
         X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         blocks = frame_blocks(X)
         columns, numeric = columns_in_blocks(blocks)
         shape = (len(X), len(columns))
-        # It raises as scikit-learn does where there is no row or no column.
+        # Raises scikit-learn's error for a table without rows or columns.
         check_array(np.broadcast_to(0.0, shape), estimator=estimator)
         return ColumnTable(
             shape,
             columns=columns,
             numeric=numeric,
             names=names_of(X),
-            label_kinds=of_each_type(label_kind_of, types_of(X)),
-            number_types=of_each_type(number_type_of, types_of(X)),
+            label_kinds=map_types(label_kind_of, types_of(X)),
+            number_types=map_types(number_type_of, types_of(X)),
             blocks=blocks,
         )
     if not hasattr(X, "dtype"):
@@ -585,10 +608,10 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
 
 
 def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
-    """Read a table of numbers as `read_table` does, as a `ColumnTable`."""
+    """Read a table of numbers, as `read_table` does, and return it as a `ColumnTable`."""
     chunked = as_chunked(X)
     if chunked is not None:
-        read_form(estimator, chunked, reset=reset)
+        validate_meta(estimator, chunked, reset=reset)
         large = check_chunks(chunked, allow_nan=allow_nan)
         return ColumnTable(chunked.shape, chunked, has_large_numbers=large)
     matrix = read_table(estimator, X, reset=reset, allow_nan=allow_nan)
@@ -596,15 +619,15 @@ def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
 
 
 def declared_bounds(bounds, shape, columns=None):
-    """Return (low, high) of some columns, NaN for those whose bounds are to be found.
+    """Return (low, high) of some columns; NaN for those whose bounds are found privately.
 
     Parameters
     ----------
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
     shape : TableShape
-        Whose names a dict may use.
+        Shape of the table; keys of a dict may be its column names.
     columns : ndarray of int, default=None
-        The ones whose bounds are needed; others need no entry. None takes all.
+        Columns whose bounds are needed; other columns need no entry. None takes all.
 
     Returns
     -------
@@ -613,7 +636,7 @@ def declared_bounds(bounds, shape, columns=None):
     Raises
     ------
     ValueError
-        If they are not as described, or name no column of the table.
+        If `bounds` is invalid, has a key that is no column, or lacks a column.
     """
     columns = np.arange(shape.n_columns) if columns is None else columns
     if is_auto(bounds):
@@ -622,34 +645,34 @@ def declared_bounds(bounds, shape, columns=None):
         ends = broadcast_bounds(bounds, shape.n_columns)
         return check_bounds([end[columns] for end in ends], len(columns))
     low, high = np.full(len(columns), np.nan), np.full(len(columns), np.nan)
-    refused = []
+    messages = []
     for i, entry in enumerate(all_declared(bounds, shape, "bounds", columns)):
         if is_auto(entry):
             continue
         try:
             (low[i],), (high[i],) = check_bounds(entry, 1)
         except ValueError as error:
-            refused.append(f"{column_name(columns[i], shape.names)}: {error}")
-    if refused:
-        raise ValueError(in_one(refused))
+            messages.append(f"{column_name(columns[i], shape.names)}: {error}")
+    if messages:
+        raise ValueError(join_messages(messages))
     return low, high
 
 
-def all_declared(value, shape, what, columns):
-    """Return the entries of some columns in a dict, or raise `ValueError` where one has none."""
-    entries = column_entries(value, shape.names, shape.n_columns, what)
+def all_declared(value, shape, parameter, columns):
+    """Return the entries of some columns in a dict; raise `ValueError` if a column has none."""
+    entries = column_entries(value, shape.names, shape.n_columns, parameter)
     names = range(shape.n_columns) if shape.names is None else shape.names
     missing = [names[j] for j in columns if entries[j] is None]
     if missing:
-        raise ValueError(f"{what}: columns {missing} have none")
+        raise ValueError(f"{parameter}: columns {missing} have none")
     return [entries[j] for j in columns]
 
 
-def labels_apart(X):
-    """Return the labels of a frame's columns if they are no strings and no positions, or None.
+def non_positional_labels(X):
+    """Return a frame's column labels if they are neither strings nor positions, else None.
 
-    scikit-learn keeps names that are strings only. A dict of columns must not take the labels
-    1, 2, 3 of a frame whose column 0 was dropped for positions.
+    scikit-learn stores names only if they are strings. If column 0 of a frame with the labels 0
+    to 3 was dropped, a dict with the keys 1, 2, 3 must mean labels, not positions.
     """
     if not is_frame(X):
         return None
@@ -660,24 +683,24 @@ def labels_apart(X):
 
 
 def names_for_keys(estimator):
-    """Return the names by which parameters call the columns of a fitted table, or None."""
+    """Return the column names that dicts in parameters may use as keys, or None."""
     names = getattr(estimator, "feature_names_in_", None)
     return getattr(estimator, "_labels_in", None) if names is None else names
 
 
-def column_entries(value, names, n_features, what):
-    """Return a parameter's entry for each column, None where it has none.
+def column_entries(value, names, n_features, parameter):
+    """Return a parameter's entry for each column; None for a column without one.
 
     Parameters
     ----------
     value : dict of column to entry, sequence of n_features entries, or None
-        Columns are named by their position or, where the table has names, by their name. Where
-        names are no strings, these alone count.
+        Keys are column names, if the table has names, or positions. If the names are not
+        strings, keys must be names.
     names : ndarray of str, list or None
-        Those of `names_for_keys`.
+        Names of `names_for_keys`.
     n_features : int
-    what : str
-        The parameter's name, for errors.
+    parameter : str
+        Name of the parameter for messages.
 
     Returns
     -------
@@ -686,24 +709,24 @@ def column_entries(value, names, n_features, what):
     Raises
     ------
     ValueError
-        If a column does not exist, is named twice, or the length is another.
+        If a key is no column, two keys are one column, or a sequence has another length.
     """
     if value is None:
         return [None] * n_features
     if not isinstance(value, Mapping):
         if len(value) != n_features:
-            raise ValueError(f"{what} has {len(value)} entries, X has {n_features} columns")
+            raise ValueError(f"{parameter} has {len(value)} entries, X has {n_features} columns")
         return list(value)
     positions = {name: j for j, name in enumerate(names)} if names is not None else {}
-    # None stands for a column whose name is not known.
+    # None is a column with an unknown name.
     only_labels = any(not isinstance(name, str | None) for name in positions)
     entries = [None] * n_features
     for key, entry in value.items():
         j = positions.get(key, None if only_labels else key)
         is_position = isinstance(j, int | np.integer) and not isinstance(j, bool)
         if not is_position or not 0 <= j < n_features:
-            raise ValueError(f"{what}: X has no column {key!r}")
+            raise ValueError(f"{parameter}: X has no column {key!r}")
         if entries[j] is not None:
-            raise ValueError(f"{what} names column {j} twice")
+            raise ValueError(f"{parameter} names column {j} twice")
         entries[j] = entry
     return entries

@@ -1,9 +1,10 @@
-"""Tables out of their containers, each cell and each row by itself.
+"""Conversion of lists, arrays and sparse matrices, each cell or row independently.
 
-A list is read cell by cell, a frame column by column as its type declares, a sparse matrix row
-by row. No cell influences how another one is converted: ``np.asarray`` of a list turns all its
-numbers into strings where one is a string, and scikit-learn's conversions of sparse formats sort
-all rows where one is unsorted. What of a table is public is written in ``docs/relations.md``.
+A list is converted cell by cell, a frame column by column by its declared types, and a sparse
+matrix row by row. No cell may influence how another one is converted, because neighboring data
+sets must differ in one row only. NumPy and scikit-learn break this rule: ``np.asarray`` of a list
+turns all numbers into strings if one cell is a string, and conversions of sparse formats sort all
+rows if one is unsorted. ``docs/relations.md`` lists the public facts of a table.
 """
 
 import datetime
@@ -12,16 +13,17 @@ from collections.abc import Mapping, Sized
 import numpy as np
 from scipy.sparse import csr_array
 
-from skdp._data._refusals import TYPED_DATES, TYPED_DURATIONS, no_numbers
+from skdp._data._errors import DATE_HINT, DURATION_HINT, non_numeric_error
 from skdp.utils._frames import NUMBERS, TIMES
 from skdp.utils._labels import is_missing
 
-LARGEST = float(np.finfo(np.float64).max)
-ARRAY_NAMES = ("dtype", "shape", "__array__", "__array_interface__", "__array_struct__")
+MAX_DOUBLE = float(np.finfo(np.float64).max)
+# Attributes by which arrays of any library are recognized.
+ARRAY_ATTRIBUTES = ("dtype", "shape", "__array__", "__array_interface__", "__array_struct__")
 
 
 def as_cells(rows):
-    """Return a sequence of rows, or of values, as an array of objects, each kept as it is.
+    """Return a sequence of rows, or of values, as an array of unchanged objects.
 
     Parameters
     ----------
@@ -31,46 +33,46 @@ def as_cells(rows):
     Returns
     -------
     ndarray of objects
-        Of one dimension if the rows are not of one length.
+        It has one dimension if the rows have different lengths.
     """
-    # numpy turns arrays of dates into integers on the way to objects.
+    # NumPy converts arrays of dates to integers when it makes an array of objects.
     rows = [list(row) if is_sequence(row) or _holds_times(row) else row for row in rows]
     return np.array(rows, dtype=object)
 
 
 def is_sequence(values):
-    """Return whether something has cells of its own, and is no array of any kind."""
-    # A cell may raise whatever it is asked for; its type does not.
+    """Return True for a sequence of cells, such as a list, that is no array or string."""
+    # Attributes are read from the type: those of the object may raise any error.
     kind = type(values)
     if issubclass(kind, list | tuple):
         return True
-    is_array = any(hasattr(kind, name) for name in ARRAY_NAMES)
-    # An Enum has a length and items; its members have none.
+    is_array = any(hasattr(kind, name) for name in ARRAY_ATTRIBUTES)
+    # The class of an Enum has a length and items, but a member has not.
     has_cells = issubclass(kind, Sized) and hasattr(kind, "__getitem__")
     return has_cells and not is_array and not issubclass(kind, str | bytes | bytearray | Mapping)
 
 
 def as_numbers(values, name="a column"):
-    """Return values in double precision, each converted by itself.
+    """Return values in double precision, each converted independently.
 
-    Dates and durations count the unit of their array's type, from 1970 on.
+    Dates and durations become numbers of the unit of their array's type, dates since 1970.
 
     Parameters
     ----------
     values : ndarray
-        Of numbers, dates, durations or objects.
+        Numbers, dates, durations or objects.
     name : str, default="a column"
-        What they are, for errors.
+        Name of the values in error messages.
 
     Returns
     -------
     ndarray of float64
-        NaN where a value is missing; the largest where one is beyond double precision.
+        Missing values are NaN. Values beyond double precision become the largest double.
 
     Raises
     ------
     TypeError, ValueError
-        If a value is no number.
+        If a value is not a number.
     """
     if values.dtype.kind in TIMES:
         numbers = values.astype(np.int64).astype(np.float64)
@@ -80,17 +82,18 @@ def as_numbers(values, name="a column"):
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float64, copy=False)
         if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-            np.clip(numbers, -LARGEST, LARGEST, out=numbers, where=np.isfinite(values))
+            np.clip(numbers, -MAX_DOUBLE, MAX_DOUBLE, out=numbers, where=np.isfinite(values))
         return numbers
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported")
     if values.dtype.kind != "O":
-        raise no_numbers(name)
+        raise non_numeric_error(name)
     if set(map(type, values.ravel())) <= {float, bool}:
-        # The same, faster.
+        # The result is the same as below, in less time.
         return values.astype(np.float64)
     flat = [_as_number(value, name) for value in values.ravel()]
-    # A zero keeps its sign: what a null makes objects of is otherwise an array, where it does.
+    # The sign of zero is kept. A column with a missing value is an array of objects, one without is
+    # an array of floats, and both must give the same numbers for the other rows.
     return np.array(flat, dtype=np.float64).reshape(values.shape)
 
 
@@ -108,18 +111,20 @@ def _as_number(value, name):
     except OverflowError:
         raise ValueError(f"{name} contains a value too large for dtype('float64')") from None
     except TypeError as error:
-        typed = ""
-        if isinstance(value, datetime.date | datetime.timedelta):
-            typed = f"; {TYPED_DURATIONS if isinstance(value, datetime.timedelta) else TYPED_DATES}"
-        raise TypeError(f"{no_numbers(name)}{typed} ({error})") from None
+        hint = ""
+        if isinstance(value, datetime.timedelta):
+            hint = f"; {DURATION_HINT}"
+        elif isinstance(value, datetime.date):
+            hint = f"; {DATE_HINT}"
+        raise TypeError(f"{non_numeric_error(name)}{hint} ({error})") from None
     except ValueError:
-        raise no_numbers(name) from None
+        raise non_numeric_error(name) from None
 
 
 def as_csr(X):
-    """Return a sparse matrix of any format as CSR, whose entries of a row keep their order.
+    """Return a sparse matrix of any format as CSR, without reordering the entries of a row.
 
-    Entries that share a place are not added up, see `canonical_rows`.
+    Entries that share a row and column are not added up; see `canonical_rows`.
 
     Parameters
     ----------
@@ -132,10 +137,10 @@ def as_csr(X):
     Raises
     ------
     ValueError
-        If it is not of two dimensions, or an entry lies outside.
+        If X does not have two dimensions, or an entry is outside of its shape.
     """
     if X.ndim != 2:
-        raise ValueError(f"Expected a 2-dimensional container, got a sparse one of {X.ndim}")
+        raise ValueError(f"Expected a 2-dimensional sparse container, got {X.ndim} dimensions")
     if X.format == "csr":
         data = X.data
         columns = X.indices
@@ -148,16 +153,16 @@ def as_csr(X):
         columns = columns[order]
         indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=X.shape[0])))
     rows = csr_array((doubles_at_most(data), columns, indptr), shape=X.shape)
-    # An entry of a column that does not exist would be one of another row.
+    # Without this check an entry with an invalid column would be read as one of another row.
     rows.check_format()
     return rows
 
 
 def canonical_rows(block):
-    """Return a CSR block in double precision, each row's entries sorted and added up by place.
+    """Return a CSR block in double precision, with sorted columns and without duplicate entries.
 
-    Entries of one place are added in the order of their values: the sum depends on the row's
-    entries alone and not on how they are stored.
+    Entries that share a row and column are added in the order of their values, so that the sum
+    does not depend on how they are stored.
 
     Parameters
     ----------
@@ -170,7 +175,7 @@ def canonical_rows(block):
     with np.errstate(over="ignore"):
         data = block.data.astype(np.float64)
     block = csr_array((data, block.indices, block.indptr), shape=block.shape)
-    # The flags of a new matrix are not out of date.
+    # A new matrix computes this flag from its entries; that of the user's matrix may be stale.
     if block.has_canonical_format:
         return block
     rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
@@ -180,15 +185,15 @@ def canonical_rows(block):
     data = data[order]
     is_first = np.append(True, (np.diff(rows) != 0) | (np.diff(columns) != 0))[: len(data)]
     sums = data[is_first]
-    place = np.cumsum(is_first) - 1
+    sum_index = np.cumsum(is_first) - 1
     with np.errstate(over="ignore"):
-        np.add.at(sums, place[~is_first], data[~is_first])
+        np.add.at(sums, sum_index[~is_first], data[~is_first])
     indptr = np.searchsorted(rows[is_first], np.arange(block.shape[0] + 1))
     return csr_array((sums, columns[is_first], indptr), shape=block.shape)
 
 
 def doubles_at_most(values):
-    """Return an array without numbers of more than double precision, others as they are."""
+    """Return long doubles as doubles, and any other array unchanged."""
     is_longer = values.dtype.kind == "f" and values.dtype.itemsize > 8
     return as_numbers(values) if is_longer else values
 

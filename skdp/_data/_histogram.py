@@ -1,44 +1,46 @@
 """Histograms of all columns of a table in one pass."""
 
 import math
-from itertools import pairwise, starmap
+from itertools import pairwise
 
 import numpy as np
 
 from skdp._data._parts import Rows, block_size, map_over
-from skdp._data._persons import count_over, counts_of
+from skdp._data._persons import count_over, weighted_bincount
 from skdp.utils._sources import rows_within
 from skdp.utils._validation import check_integer
 
-# Places are numbers of bins in fixed point with this many bits behind the point, the lowest bits
-# of a float64 of _MAGIC and more.
+# Positions among bins are fixed-point numbers with this many fractional bits. Adding _OFFSET to a
+# float64 rounds it to such a number and leaves it in the lowest bits of the word.
 _FRACTION_BITS = 20
-_UNIT = 2.0**-_FRACTION_BITS
-_MAGIC = 2.0 ** (52 - _FRACTION_BITS)
-_MAGIC_WORD = int(np.float64(_MAGIC).view(np.int64))
-# The bits of a fraction of four units or more.
-_FAR = (1 << _FRACTION_BITS) - 4
+_GRID_STEP = 2.0**-_FRACTION_BITS
+_OFFSET = 2.0 ** (52 - _FRACTION_BITS)
+_OFFSET_WORD = int(np.float64(_OFFSET).view(np.int64))
+# Mask of the fractional bits that are not zero at a distance of four grid steps or more from an
+# edge.
+_FAR_MASK = (1 << _FRACTION_BITS) - 4
 
-# What is made of more values leaves the cache, and of fewer it is made before another thread has
-# woken. Lines are rows side by side.
+# Number of values that are processed together: more would leave the cache, and fewer would be done
+# before another thread has started.
 STEP_VALUES = 1 << 16
+# Number of values of a line: rows side by side, so that NumPy's inner loops are long.
 LINE_VALUES = 1 << 9
-# Up to so many rows are compared with all edges of the columns that are searched.
-FEW_ROWS = 16
+# Number of rows up to which values are compared with all edges instead of by bisection.
+MAX_COMPARED_ROWS = 16
 
 
 def uniform_edges(low, high, n_bins):
-    """Return the edges of equal bins, as `numpy.histogram_bin_edges` has them."""
+    """Return the edges of bins of equal width, as `numpy.histogram_bin_edges` does."""
     return np.linspace(low, high, check_integer(n_bins, "bins", 1) + 1)
 
 
 def check_edges(edges, name="bins"):
-    """Return bin edges as a float64 array: at least two, finite and increasing.
+    """Return bin edges as a float64 array.
 
     Raises
     ------
     ValueError
-        If they are anything else.
+        If there are fewer than two edges, or they are not finite and increasing.
     """
     try:
         edges = np.asarray(edges, dtype=np.float64)
@@ -51,29 +53,29 @@ def check_edges(edges, name="bins"):
     return edges
 
 
-def count_bins(X, edges, *, outermost=False, shares=None):
+def count_bins(X, edges, *, outermost=False, row_weights=None):
     """Count the rows in each bin of each column.
 
-    Bins are as in `numpy.histogram`: they hold their lower edge, the last one holds both its
-    edges, and values outside count nowhere. Values are compared with the edges in double
-    precision. Bins of one width are found by arithmetic and then compared with the edges, others
-    by bisection.
+    Bins are as in `numpy.histogram`: a bin contains its lower edge, the last one contains both
+    edges, and values outside are not counted. Values are compared with the edges in double
+    precision. For bins of equal width the bin is computed and then corrected at its edges; other
+    bins are found by bisection.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        Read block by block; NaN counts nowhere.
+        Table that is read block by block; NaN is not counted.
     edges : sequence of n_columns arrays
-        Finite and increasing; the columns may have different numbers of bins.
+        Finite and increasing edges; columns may have different numbers of bins.
     outermost : bool, default=False
-        Whether values outside count in the outermost bins; then there must be no NaN.
-    shares : ndarray of shape (n_rows,), default=None
-        What a row counts, a multiple of 2**-26; None for ones.
+        True to count values outside in the outermost bins; then there must be no NaN.
+    row_weights : ndarray of shape (n_rows,), default=None
+        Weights of the rows, multiples of 2**-26; None for ones.
 
     Returns
     -------
     list of ndarray of int64
-        The counts of each column; float64 with shares.
+        The counts of each column; of float64 with row weights.
 
     Examples
     --------
@@ -84,45 +86,46 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     """
     bins = Bins(edges)
     size = bins.ends[-1]
-    counts = count_over(_blocks(X, size), _add_slots, size, bins, shares=shares)
+    counts = count_over(_blocks(X, size), _add_slots, size, bins, row_weights=row_weights)
     if outermost:
         counts[bins.starts + 1] += counts[bins.starts]
         counts[bins.ends - 2] += counts[bins.ends - 1]
-    return [each[1:-1] for each in np.split(counts, bins.ends[:-1])]
+    return [column_counts[1:-1] for column_counts in np.split(counts, bins.ends[:-1])]
 
 
-def count_cells(X, edges, shares=None):
-    """Count the rows in each cell of all columns' bins, as `numpy.histogramdd` does.
+def count_cells(X, edges, row_weights=None):
+    """Count the rows in each combination of the columns' bins, as `numpy.histogramdd` does.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
     edges : sequence of n_columns arrays
-    shares : ndarray of shape (n_rows,), default=None
+    row_weights : ndarray of shape (n_rows,), default=None
         As in `count_bins`.
 
     Returns
     -------
-    ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second, ...)
+    ndarray of shape (n_bins of the first, n_bins of the second, ...)
+        Of int64; of float64 with row weights.
     """
     bins = Bins(edges)
     shape = tuple(bins.sizes.tolist())
     size = math.prod(shape)
-    counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, shares=shares)
+    counts = count_over(_blocks(X, size), _add_cells, size, bins, shape, row_weights=row_weights)
     return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
 
 
-def _add_slots(counts, block, shares, bins):
-    counts += counts_of(bins.slots(block), shares, len(counts))
+def _add_slots(counts, block, row_weights, bins):
+    counts += weighted_bincount(bins.slots(block), row_weights, len(counts))
 
 
-def _add_cells(counts, block, shares, bins, shape):
+def _add_cells(counts, block, row_weights, bins, shape):
     cells = np.ravel_multi_index(tuple((bins.slots(block) - bins.starts).T), shape)
-    counts += counts_of(cells, shares, len(counts))
+    counts += weighted_bincount(cells, row_weights, len(counts))
 
 
 def bin_numbers(X, edges):
-    """Return the bin of each value, of those outside the outermost one; of NaN the first.
+    """Return the bin of each value; values outside get the outermost bin, and NaN the first.
 
     Parameters
     ----------
@@ -133,24 +136,27 @@ def bin_numbers(X, edges):
     -------
     ndarray of shape (n_rows, n_columns), dtype int64
     """
-    return map_over(Rows.of(X), find_bins, Bins(edges), shape=X.shape[1:], dtype=np.int64)
+    return map_over(Rows.wrap(X), find_bins, Bins(edges), shape=X.shape[1:], dtype=np.int64)
 
 
 def find_bins(block, bins):
-    """Return the bin of each value of a block, as `bin_numbers` does; `bins` are its `Bins`."""
+    """Return the bin of each value of a block, as `bin_numbers` does, for `Bins`."""
     return np.clip(bins.slots(block), bins.starts + 1, bins.ends - 2) - (bins.starts + 1)
 
 
-def _blocks(X, least_values):
-    """Return the rows of a table, or these in other blocks, of at least so many values.
+def _blocks(X, n_counts):
+    """Return the rows of a table in blocks of at least as many values as there are counts.
 
-    There are as many values as counts: adding the counts of a block takes as long.
+    Adding the counts of a block then takes no longer than reading the block.
     """
-    return Rows.of(X).sized(max(block_size(X.shape[1]), least_values // X.shape[1]))
+    return Rows.wrap(X).with_block_size(max(block_size(X.shape[1]), n_counts // X.shape[1]))
 
 
 class Bins:
-    """The bins of all columns, those of each between two slots: of what is below or NaN, and above.
+    """The bins of all columns, as slots of one vector.
+
+    The slots of a column are one for values below its bins and NaN, one for each bin, and one for
+    values above its bins.
 
     Parameters
     ----------
@@ -158,36 +164,37 @@ class Bins:
 
     Attributes
     ----------
-    sizes, starts, ends : of the columns' slots, in a vector of all
+    sizes, starts, ends : ndarray of shape (n_columns,)
+        Number of slots of each column, and its first and last (exclusive) slot.
     """
 
     def __init__(self, edges):
         self._edges = edges = check_all_edges(edges)
-        n_edges = np.array([len(each) for each in edges])
+        n_edges = np.array([len(column_edges) for column_edges in edges])
         self.sizes = n_edges + 1
         self.ends = np.cumsum(self.sizes)
         self.starts = self.ends - self.sizes
-        # A slot begins at its lower edge, and the first one at -inf. The last bin holds its upper
-        # edge: what is above it begins at the next number.
-        joined = np.concatenate(edges)
+        # A slot begins at its lower edge, and the first slot of a column at -inf. The last bin
+        # contains its upper edge, so that the slot above begins at the next double.
+        all_edges = np.concatenate(edges)
         self._lower = np.full(self.ends[-1], -np.inf)
         is_edge = np.ones(len(self._lower), dtype=bool)
         is_edge[self.starts] = False
-        self._lower[is_edge] = joined
+        self._lower[is_edge] = all_edges
         self._lower[self.ends - 1] = np.nextafter(self._lower[self.ends - 1], np.inf)
-        self._map, is_even = _affine_maps(joined, n_edges, self.starts)
+        self._map, is_even = _affine_maps(all_edges, n_edges, self.starts)
         self._searched = np.flatnonzero(~is_even)
-        # The edges of all columns that are searched, one column after another.
+        # The edges of the columns whose bins are searched, one column after another.
         is_searched = is_edge & np.repeat(~is_even, self.sizes)
         self._searched_edges = self._lower[is_searched]
         self._searched_sizes = n_edges[self._searched]
 
     def __reduce__(self):
-        # Edges are sent once, with what else holds them.
+        # Only the edges are pickled, and once if another object of the pickle holds them.
         return Bins, (self._edges,)
 
     def slots(self, block):
-        """Return the places of a block's values among the slots of all columns, dtype int64."""
+        """Return the slot of each value of a block among the slots of all columns, as int64."""
         with np.errstate(all="ignore"):
             slots = self._even_slots(block)
             if len(self._searched):
@@ -195,93 +202,99 @@ class Bins:
             return slots
 
     def _search(self, block, slots):
-        """Put the slots of the columns whose bins are not of one width."""
+        """Set the slots of the columns whose bins have different widths, in place."""
         sizes = self._searched_sizes
         first_slots = self.starts[self._searched]
         starts = np.cumsum(sizes) - sizes
-        if len(block) <= FEW_ROWS:
-            # Comparing with every edge takes less time than calling a function for each column.
+        if len(block) <= MAX_COMPARED_ROWS:
+            # Comparison with all edges is faster than one call per column.
             values = np.repeat(block[:, self._searched], sizes, axis=1)
             is_above = self._searched_edges <= values
-            found = np.add.reduceat(is_above, starts, axis=1, dtype=np.int64)
-            slots[:, self._searched] = first_slots + found
+            n_below = np.add.reduceat(is_above, starts, axis=1, dtype=np.int64)
+            slots[:, self._searched] = first_slots + n_below
             return
         for j, start, size, first_slot in zip(
             self._searched, starts, sizes, first_slots, strict=True
         ):
             edges = self._searched_edges[start : start + size]
             values = block[:, j]
-            found = np.searchsorted(edges, values, side="right")
-            slots[:, j] = first_slot + np.where(np.isnan(values), 0, found)
+            n_below = np.searchsorted(edges, values, side="right")
+            slots[:, j] = first_slot + np.where(np.isnan(values), 0, n_below)
 
     def _even_slots(self, values):
+        """Return the slots of the columns whose bins have equal width; others are arbitrary."""
         values = np.ascontiguousarray(values, dtype=np.float64)
-        slots, (n_rows, n_columns) = np.empty(values.shape, np.int64), values.shape
-        n_times = rows_within(8 * LINE_VALUES, n_columns)
-        size = rows_within(8 * STEP_VALUES, n_columns)
-        last = n_rows - n_rows % n_times
-        for rows in starmap(slice, pairwise(sorted({*range(0, last, size), last, n_rows}))):
-            # Those that are left over may be lines of their own.
-            shape = -1, n_columns * math.gcd(n_times, rows.stop - rows.start)
-            self._put_slots(values[rows].reshape(shape), slots[rows].reshape(shape))
+        n_rows, n_columns = values.shape
+        slots = np.empty(values.shape, np.int64)
+        n_line_rows = rows_within(8 * LINE_VALUES, n_columns)
+        n_step_rows = rows_within(8 * STEP_VALUES, n_columns)
+        last = n_rows - n_rows % n_line_rows
+        steps = sorted({*range(0, last, n_step_rows), last, n_rows})
+        for start, stop in pairwise(steps):
+            # The last rows may not fill a line: their lines are shorter.
+            shape = (-1, n_columns * math.gcd(n_line_rows, stop - start))
+            self._set_slots(values[start:stop].reshape(shape), slots[start:stop].reshape(shape))
         return slots
 
-    def _put_slots(self, values, slots):
-        least, most, factor, shift = np.tile(self._map, values.shape[1] // self._map.shape[1])
-        places = slots.view(np.float64)
-        np.fmax(values, least, out=places)
-        np.minimum(places, most, out=places)
-        places *= factor
-        places += shift
-        slots -= _MAGIC_WORD
-        fractions = slots & _FAR
+    def _set_slots(self, values, slots):
+        """Set the slots of values in place, for rows of which several form a line."""
+        low, high, factor, shift = np.tile(self._map, values.shape[1] // self._map.shape[1])
+        # The same memory as doubles, whose lowest bits become the fixed-point positions.
+        positions = slots.view(np.float64)
+        np.fmax(values, low, out=positions)
+        np.minimum(positions, high, out=positions)
+        positions *= factor
+        positions += shift
+        slots -= _OFFSET_WORD
+        far_bits = slots & _FAR_MASK
         slots >>= _FRACTION_BITS
-        if fractions.min() == 0:
+        if far_bits.min() == 0:
             # At an edge, up to rounding: compare with the edge itself.
-            near = fractions == 0
-            found = slots[near]
-            slots[near] = found - (values[near] < self._lower[found])
+            is_near = far_bits == 0
+            near_slots = slots[is_near]
+            slots[is_near] = near_slots - (values[is_near] < self._lower[near_slots])
 
 
 def check_all_edges(edges):
     """Return the edges of several columns as `check_edges` does, in a few calls of numpy."""
     try:
-        arrays = [np.asarray(each, dtype=np.float64) for each in edges]
-        are_vectors = all(each.ndim == 1 and each.size >= 2 for each in arrays)
+        arrays = [np.asarray(column_edges, dtype=np.float64) for column_edges in edges]
+        are_vectors = all(array.ndim == 1 and array.size >= 2 for array in arrays)
     except (TypeError, ValueError, OverflowError):
         are_vectors = False
     if are_vectors:
-        joined = np.concatenate(arrays)
+        all_edges = np.concatenate(arrays)
         with np.errstate(all="ignore"):
-            increases = np.diff(joined) > 0
-        # From the last edge of a column to the first of the next.
-        increases[np.cumsum([len(each) for each in arrays[:-1]], dtype=np.intp) - 1] = True
-        if increases.all() and np.isfinite(joined).all():
+            increases = np.diff(all_edges) > 0
+        # The step from the last edge of a column to the first of the next need not increase.
+        increases[np.cumsum([len(array) for array in arrays[:-1]], dtype=np.intp) - 1] = True
+        if increases.all() and np.isfinite(all_edges).all():
             return arrays
-    return [check_edges(each) for each in edges]
+    return [check_edges(column_edges) for column_edges in edges]
 
 
 def _affine_maps(edges, n_edges, first_slots):
-    """Return what makes values of each column places among slots, where its bins are of one width.
+    """Return the affine map from values to slots, for each column whose bins have equal width.
 
-    Places of edges are two units above whole numbers of bins, with an error below 1.5 units: half a
-    unit for the rounding of each of the two sums to units, less for the rest.
+    The position of an edge is two grid steps above an integer, with an error below 1.5 grid steps:
+    half a grid step for the rounding of each of the two sums to the grid, and less than half a
+    grid step for the other operations.
 
     Parameters
     ----------
     edges : ndarray of shape (n_all_edges,)
-        Of all columns, one after another.
+        Edges of all columns, one column after another.
     n_edges : ndarray of shape (n_columns,)
     first_slots : ndarray of shape (n_columns,)
-        Where the slots of each column begin.
+        First slot of each column.
 
     Returns
     -------
     maps : ndarray of shape (4, n_columns)
-        What a value is clipped to (least and most), a factor and a shift. Of columns that are to
-        be searched they find nothing, and nothing near an edge.
+        Lower and upper limit to which a value is clipped, factor, and shift. For the other columns
+        the map is constant, and its value is not near an edge.
     is_even : ndarray of bool, shape (n_columns,)
-        False where edges are not as far from each other as arithmetic would have them.
+        False for columns whose edges differ too much from those of bins of equal width.
     """
     starts = np.cumsum(n_edges) - n_edges
     n_bins = n_edges - 1
@@ -290,18 +303,18 @@ def _affine_maps(edges, n_edges, first_slots):
     with np.errstate(all="ignore"):
         width = (end - first) / n_bins
         factor = 1.0 / width
-        least = first - width / 2
-        most = end + width / 2
+        low = first - width / 2
+        high = end + width / 2
         number = np.arange(len(edges)) - np.repeat(starts, n_edges)
         even = np.repeat(first, n_edges) + number * np.repeat(width, n_edges)
         even[starts + n_edges - 1] = end
         distance = np.maximum.reduceat(np.abs(edges - even), starts)
-        is_close = distance <= 0.25 * _UNIT * width
-        # The rounding of products, in bins, must be far below a unit.
+        is_close = distance <= 0.25 * _GRID_STEP * width
+        # The rounding error of the product, in bins, must be far below a grid step.
         is_fine = (width > 2.0**-28 * np.maximum(np.abs(first), np.abs(end))) & (n_bins < 1e6)
-        shift = _MAGIC + first_slots + 1 + 2 * _UNIT - first * factor
-        is_even = (0.0 < factor) & (factor < np.inf) & np.isfinite(least) & np.isfinite(most)
+        shift = _OFFSET + first_slots + 1 + 2 * _GRID_STEP - first * factor
+        is_even = (0.0 < factor) & (factor < np.inf) & np.isfinite(low) & np.isfinite(high)
         is_even &= is_close & is_fine
-    maps = np.array([least, most, factor, shift])
-    maps[:, ~is_even] = np.array([0.0, 0.0, 0.0, _MAGIC + 0.5])[:, np.newaxis]
+    maps = np.array([low, high, factor, shift])
+    maps[:, ~is_even] = np.array([0.0, 0.0, 0.0, _OFFSET + 0.5])[:, np.newaxis]
     return maps, is_even

@@ -1,13 +1,14 @@
-"""Sums over the rows of a table, part by part.
+"""Sums over the rows of a table, partition by partition.
 
-A table lies in parts: an array is one, a `ChunkedArray` has one for each of its chunks. Its rows
-are read in blocks: slices of the rows of one part. What is computed of a table is a sum of a
-function of its blocks, or a function of each block by itself; both get a block and small values,
-and nothing of other blocks, so that a part may be anywhere: those of a dask array are summed by
-whoever computes them (`skdp.utils._workers`), and only sums come back.
+A table has one or more partitions: an array is a single one, and each chunk of a `ChunkedArray` is
+one. The rows of a partition are read in blocks, which are slices of its rows. A fit computes
+either a sum over blocks (`sum_over`) or a value for each row of a block (`map_over`). The function
+that is summed or mapped receives one block and a few arguments of small size, and nothing from
+other blocks. So a partition may be on another machine: the partitions of a dask array are summed by
+dask's workers (`skdp.utils._workers`), and only the sums are sent back.
 
-Threads wait for each other where a function holds the interpreter, as numpy's ``@`` does for
-products of few values, however long they take, and all of `scipy.linalg.blas`; ``dot`` does not.
+Use ``dot`` and not ``@`` in functions of blocks: ``@`` holds Python's interpreter lock for
+products of few values, and so does all of `scipy.linalg.blas`, so that threads wait for each other.
 """
 
 from bisect import bisect_right
@@ -22,30 +23,32 @@ from scipy.sparse import csr_array, issparse
 from skdp._data._containers import canonical_rows
 from skdp.utils import ChunkedArray
 from skdp.utils._sources import rows_within
-from skdp.utils._workers import JoblibWorkers, added, cut, joined, spans
+from skdp.utils._workers import JoblibWorkers, concat_into, slice_row_args, split_range, tree_sum
 
+# Size of a block in bytes.
 BLOCK_BYTES = 1 << 22
-# So many blocks are added one after another, or fewer. No table has 2**48 rows.
+# Number of blocks that are added one after another; their sums are added pairwise.
 RUN_BLOCKS = 16
-LOG2_MOST_ROWS = 48
-# Sums over so many values take longer than it takes to hand them to several threads.
-LONG = 1 << 22
+# Binary logarithm of a number of rows that no table reaches.
+LOG2_MAX_ROWS = 48
+# Number of values from which on several threads are faster than one, their start included.
+MIN_VALUES_FOR_THREADS = 1 << 22
 
 
 def block_size(n_columns):
-    """Return how many float64 rows of `n_columns` values are read at a time."""
+    """Return the number of float64 rows of `n_columns` values that are read at a time."""
     return rows_within(BLOCK_BYTES, n_columns, 64)
 
 
 def row_blocks(table, size):
-    """Yield slices of at most `size` rows that cover all rows in order, each within one part."""
-    for first, last in pairwise(_borders(table)):
+    """Yield slices of at most `size` rows, in order; each is within one partition."""
+    for first, last in pairwise(_offsets(table)):
         for start in range(first, last, size):
             yield slice(start, min(start + size, last))
 
 
 def read_block(X, rows):
-    """Return rows of a table as `read_table` returned it, in double precision.
+    """Return rows of a table that `read_table` returned, in double precision.
 
     Parameters
     ----------
@@ -55,10 +58,10 @@ def read_block(X, rows):
     Returns
     -------
     ndarray or csr_array of float64
-        Of a sparse table, with a row's entries added up by place; a sum that overflows is
+        Sparse entries of a row that share a column are added up. A sum that overflows is
         infinite.
     """
-    # A row that overflows counts as zero, so that no warning may tell of one.
+    # A row that overflows counts as zero. A warning about it would reveal that it exists.
     with np.errstate(all="ignore"):
         if not issparse(X):
             return np.asarray(X[rows], dtype=np.float64)
@@ -70,99 +73,100 @@ def read_block(X, rows):
 
 
 def as_dense(block):
-    """Return a block as an array, which a sparse one becomes."""
+    """Return a block as a dense array."""
     return block.toarray() if issparse(block) else block
 
 
 class Rows:
-    """The rows of a table, or what is read of them, in blocks.
+    """The rows of a table, or values computed from them, read in blocks.
 
     Parameters
     ----------
     X : table
-        With `shape`, and with `borders` if it has several parts.
+        With `shape`, and with `offsets` if it has several partitions.
     size : int, default=None
-        The number of rows in a block; None takes four megabytes of doubles, or less.
+        Number of rows of a block. None takes at most four megabytes of doubles.
     read : callable, default=read_block
-        Returns a block, of a table, a slice of its rows and what goes with them. A function of a
-        module, as it may run where the part is.
+        Function of a table, a slice of its rows and these rows of `row_args`, which returns a
+        block. It must be defined in a module, as it may run on another machine.
     n_columns : int, default=None
-        The number of columns that are read; None for all.
-    along : tuple, default=()
-        What goes with the rows, as in `sum_over`, and is read with them.
+        Number of columns that are read; None for all.
+    row_args : tuple, default=()
+        Arrays with one entry per row that `read` receives, as in `sum_over`.
 
     Attributes
     ----------
-    of_chunks : bool
-        Whether a part itself is read, and not only what goes with its rows.
+    reads_chunks : bool
+        True if the partition is read; False if its `row_args` are all that is needed.
     run_blocks : int or None
-        How many blocks are added one after another; None for the usual number.
-    stays : set of str
-        The attributes that are never sent.
+        Number of blocks that are added one after another; None for `RUN_BLOCKS`.
+    local_attrs : set of str
+        Names of the attributes that are never sent to a worker.
     """
 
-    of_chunks = True
+    reads_chunks = True
     run_blocks = None
-    stays = frozenset({"X", "along", "borders"})
+    local_attrs = frozenset({"X", "row_args", "offsets"})
 
-    def __init__(self, X, size=None, read=read_block, n_columns=None, along=()):
+    def __init__(self, X, size=None, read=read_block, n_columns=None, row_args=()):
         self.X = X
         self.shape = (X.shape[0], n_columns or X.shape[1])
-        self.along = along
-        self.borders = _borders(X)
+        self.row_args = row_args
+        self.offsets = _offsets(X)
         self._size = size or block_size(self.shape[1])
         self._read = read
 
     @classmethod
-    def of(cls, X):
-        """Return the rows of a table, or X itself if it is what is read of some."""
+    def wrap(cls, X):
+        """Return X if it is a `Rows` already, and the rows of the table X otherwise."""
         return X if isinstance(X, cls) else cls(X)
 
     def blocks(self):
-        """Yield the slices of rows that are read."""
+        """Yield the slice of rows of each block."""
         return row_blocks(self, self._size)
 
     def __getitem__(self, rows):
-        return self._read(self.X, rows, *[cut(values, rows) for values in self.along])
+        return self._read(self.X, rows, *[slice_row_args(values, rows) for values in self.row_args])
 
-    def whole(self):
-        """Return all that is read in one array."""
-        # A view would keep a part that was computed.
+    def to_array(self):
+        """Return all blocks in one array."""
+        # A view would keep a computed partition in memory.
         return gather_over(self, np.copy, np.concatenate)
 
-    def mapped(self, function, *along):
-        """Return what a function makes of each block, and of what else goes with its rows.
+    def mapped(self, function, *row_args):
+        """Return the rows with a function applied to each block.
 
         Parameters
         ----------
         function : callable
-            Of a block as it was read, and of its rows of `along`. A function of a module.
-        *along : as `sum_over` takes it
+            Function of a block and of its rows of `row_args`; it must be defined in a module.
+        *row_args : array, tuple of arrays, or None
+            Further values with one entry per row, as in `sum_over`.
         """
-        read = partial(_read_mapped, self._read, len(self.along), function)
-        return self._changed(_read=read, along=(*self.along, *along))
+        read = partial(_read_mapped, self._read, len(self.row_args), function)
+        return self._changed(_read=read, row_args=(*self.row_args, *row_args))
 
-    def sized(self, size, run_blocks=None):
-        """Return the same in blocks of another size, of which so many are added in a run."""
+    def with_block_size(self, size, run_blocks=None):
+        """Return the rows in blocks of another size, and with another number of blocks in a run."""
         return self._changed(_size=size, run_blocks=run_blocks)
 
-    def without_rows(self, number):
-        """Return what is sent to where a part is: all but the rows and what goes with them."""
+    def detach(self, number):
+        """Return a copy without the rows and without `row_args`, to be sent to a worker."""
         rows = copy(self)
-        for name in self.stays:
+        for name in self.local_attrs:
             vars(rows).pop(name, None)
         return rows
 
-    def with_rows(self, X, along):
-        """Return, of what was sent, the rows of a part as they are read here.
+    def attach(self, X, row_args):
+        """Return a copy that reads the rows of a partition; `detach` is the inverse.
 
         Parameters
         ----------
-        X : table, or None where no part is read
-        along : tuple
-            What goes with its rows.
+        X : table, or None if the partition is not read
+        row_args : tuple
+            The partition's rows of the values with one entry per row.
         """
-        return self._changed(X=X, along=along, borders=(0, 0 if X is None else X.shape[0]))
+        return self._changed(X=X, row_args=row_args, offsets=(0, 0 if X is None else X.shape[0]))
 
     def _changed(self, **attributes):
         rows = copy(self)
@@ -170,200 +174,236 @@ class Rows:
         return rows
 
 
-def sum_over(table, add, total, *small, along=(), then=None):
+def sum_over(table, add, total, *args, row_args=(), finalize=None):
     """Add a function of each block of a table to a total.
 
-    Blocks of a part are added one after another in runs, then the sums of the runs by halves, then
-    those of the parts by halves: the order depends on how the table lies and on nothing else. A
-    part that no block is of is not opened.
+    The blocks of a partition are added one after another in runs, then the sums of the runs
+    pairwise, then the sums of the partitions pairwise. This order depends on the partitions and
+    the block size only. A partition without a block is not opened.
 
     Parameters
     ----------
-    table : Rows or like them
-        With ``blocks()`` and, for a slice that this yields, ``table[rows]``.
+    table : Rows or an object with its interface
+        With ``blocks()`` and, for each slice that this yields, ``table[rows]``.
     add : callable
-        Of an array, to which it adds in place, a block, the block's rows of `along`, and `small`.
-        A function of a module: it may run where the part is, and again if what ran it is lost.
+        Function of an array, to which it adds in place, a block, the block's rows of `row_args`,
+        and `args`. It must be defined in a module: it may run on another machine, and run again
+        if a worker is lost.
     total : ndarray
-        Zeros. It is changed.
-    *small : objects
-        The same for all blocks.
-    along : tuple of (array of shape (n_rows, ...), a tuple of such, or None)
-        What goes with the rows.
-    then : callable, default=None
-        Makes of the sum, where it was added up, what is returned.
+        Zeros. It is changed in place.
+    *args : objects
+        Further arguments of `add`, the same for all blocks; they are sent with each call.
+    row_args : tuple of (array of shape (n_rows, ...), a tuple of such arrays, or None)
+        Values with one entry per row.
+    finalize : callable, default=None
+        Function of the sum whose value is returned instead. It runs where the sum was computed.
 
     Returns
     -------
     ndarray
-        `total`, or what `then` makes of it.
+        `total`, or the value of `finalize`.
     """
     workers = _workers(table)
     runs = _runs(table)
-    filled = [own for own in runs if own]
-    if workers is None or not filled:
-        sums = (_sum_runs(table, own, add, total, small, along) for own in filled)
-        found = added(sums, len(filled)) if filled else np.zeros_like(total)
-        found = found if then is None else then(found)
+    nonempty_runs = [partition_runs for partition_runs in runs if partition_runs]
+    if not nonempty_runs:
+        result = np.zeros_like(total)
+        if finalize is not None:
+            result = finalize(result)
+    elif workers is None:
+        sums = (_sum_runs(table, group, add, total, args, row_args) for group in nonempty_runs)
+        result = tree_sum(sums, len(nonempty_runs))
+        if finalize is not None:
+            result = finalize(result)
     else:
-        what = partial(_sum_there, add, total.shape, total.dtype, small)
-        calls = zip(_calls(workers, table, runs, what, along), runs, strict=True)
-        found = workers.total([each for each, own in calls if own], then)
-    if then is not None:
-        return found
-    total += found
+        function = partial(_sum_on_worker, add, total.shape, total.dtype, args)
+        calls = zip(_calls(workers, table, runs, function, row_args), runs, strict=True)
+        nonempty_calls = [partition_calls for partition_calls, group in calls if group]
+        result = workers.total(nonempty_calls, finalize)
+    if finalize is not None:
+        return result
+    total += result
     return total
 
 
-def map_over(table, function, *small, shape=(), dtype=np.float64, held=False):
-    """Return what a function makes of each block, and of `small`: an array of all rows.
+def map_over(table, function, *args, shape=(), dtype=np.float64, persist=False):
+    """Return the values of a function of each block, as one array with an entry per row.
 
     Parameters
     ----------
-    table, function, *small : as `sum_over` takes them
-        The function returns a row for each of the block's.
+    table : Rows or an object with its interface
+        As in `sum_over`.
+    function : callable
+        Function of a block and `args`, which returns one entry per row of the block. It must be
+        defined in a module.
+    *args : objects
+        As in `sum_over`.
     shape : tuple of int, default=()
-        Of what it makes of a row.
+        Shape of the entry of one row.
     dtype : dtype, default=float64
-    held : bool, default=False
-        Whether that stays where the rows are: what is returned is for `cut` and `sum_over`.
+        Type of the values.
+    persist : bool, default=False
+        True to leave the values on the workers, if the rows are there: the result can then be
+        passed as one of the `row_args` of `sum_over` only.
     """
     workers = _workers(table)
-    out = partial(np.empty, dtype=dtype)
+    out_shape = (table.shape[0], *shape)
     if workers is None:
-        return _map_blocks(table, table.blocks(), function, out((table.shape[0], *shape)), small)
-    # Threads put it in its place, which goes with the rows; others return it.
-    here = out((table.shape[0], *shape)) if getattr(workers, "threads", False) else None
-    what = partial(_map_there, function, shape, dtype, small)
-    calls = list(chain.from_iterable(_calls(workers, table, _runs(table), what, here)))
-    if held and workers.held:
-        return workers.held(calls)
-    found = workers.results(calls)
-    return joined(found, out((table.shape[0], *shape))) if here is None else here
+        return _map_blocks(table, table.blocks(), function, np.empty(out_shape, dtype), args)
+    # Threads write into the array of all rows. Other workers return their values.
+    shared_out = np.empty(out_shape, dtype) if getattr(workers, "threads", False) else None
+    on_worker = partial(_map_on_worker, function, shape, dtype, args)
+    calls = list(chain.from_iterable(_calls(workers, table, _runs(table), on_worker, shared_out)))
+    if persist and workers.persist:
+        return workers.persist(calls)
+    results = workers.results(calls)
+    if shared_out is not None:
+        return shared_out
+    return concat_into(results, np.empty(out_shape, dtype))
 
 
-def gather_over(table, function, merge, *small):
-    """Return what a function makes of all blocks, and of `small`, merged into one.
+def gather_over(table, function, merge, *args):
+    """Return the values of a function of each block, merged into one value.
 
     Parameters
     ----------
-    table, function, *small : as `sum_over` takes them
-        What the function returns may keep nothing of its block, as a view does.
+    table : Rows or an object with its interface
+        As in `sum_over`.
+    function : callable
+        Function of a block and `args`. Its value must not refer to the block, as a view would.
     merge : callable
-        Makes one of a list of what blocks became, or several blocks together. A function of a
-        module: those of a part are merged where it is.
+        Function of a list of such values, or of merged ones, which returns one value. It must be
+        defined in a module: the values of a partition are merged where the partition is.
+    *args : objects
+        As in `sum_over`.
     """
     workers = _workers(table)
     runs = _runs(table)
     if workers is None:
-        return merge([function(table[rows], *small) for rows in table.blocks()])
-    what = partial(_gather_there, function, merge, small)
-    calls = zip(_calls(workers, table, runs, what), runs, strict=True)
-    return merge(workers.results(chain.from_iterable(each for each, own in calls if own)))
+        return merge([function(table[rows], *args) for rows in table.blocks()])
+    on_worker = partial(_gather_on_worker, function, merge, args)
+    calls = zip(_calls(workers, table, runs, on_worker), runs, strict=True)
+    nonempty_calls = (partition_calls for partition_calls, group in calls if group)
+    return merge(workers.results(chain.from_iterable(nonempty_calls)))
 
 
-def _read_mapped(read, n_along, function, X, rows, *along):
-    return function(read(X, rows, *along[:n_along]), *along[n_along:])
+def _read_mapped(read, n_read_args, function, X, rows, *row_args):
+    """Return a function of a block; the first `n_read_args` of `row_args` are for `read`."""
+    return function(read(X, rows, *row_args[:n_read_args]), *row_args[n_read_args:])
 
 
-def _gather_there(function, merge, small, sent, span, X, along):
-    table = sent.with_rows(X, along)
+def _gather_on_worker(function, merge, args, detached, span, X, row_args):
+    table = detached.attach(X, row_args)
     blocks = chain.from_iterable(_runs(table)[0][slice(*span)])
-    return merge([function(table[rows], *small) for rows in blocks])
+    return merge([function(table[rows], *args) for rows in blocks])
 
 
 def _runs(table):
-    """Return the runs of blocks of each part; a run is a list of slices."""
-    borders = _borders(table)
-    blocks = [[] for _ in borders[1:]]
+    """Return the runs of blocks of each partition; a run is a list of slices."""
+    offsets = _offsets(table)
+    blocks = [[] for _ in offsets[1:]]
     for rows in table.blocks():
-        blocks[bisect_right(borders, rows.start) - 1].append(rows)
+        blocks[bisect_right(offsets, rows.start) - 1].append(rows)
     n = getattr(table, "run_blocks", None) or RUN_BLOCKS
-    return [[each[i : i + n] for i in range(0, len(each), n)] for each in blocks]
+    runs = []
+    for slices in blocks:
+        runs.append([slices[i : i + n] for i in range(0, len(slices), n)])
+    return runs
 
 
 def _workers(table):
-    """Return what calls functions where the parts of a table are, None if that is here."""
+    """Return the workers that hold the partitions of a table, None for a loop in this thread."""
     X = getattr(table, "X", None)
     workers = getattr(X, "workers", None)
     if workers is not None or not isinstance(table, Rows):
         return workers
-    n_jobs = effective_n_jobs(None) if table.borders[-1] * table.shape[1] >= LONG else 1
+    n_jobs = (
+        effective_n_jobs(None)
+        if table.offsets[-1] * table.shape[1] >= MIN_VALUES_FOR_THREADS
+        else 1
+    )
     if n_jobs == 1:
         return None
     chunked = isinstance(X, ChunkedArray)
-    parts = X.parts() if chunked else [lambda: X]
-    # What goes with the rows is in memory.
-    in_memory = not (table.of_chunks and chunked and X.opens_itself)
-    return JoblibWorkers(parts, _borders(X), n_jobs, in_memory)
+    partitions = X.partitions() if chunked else [partial(_identity, X)]
+    # The `row_args` are in memory: without chunks to read there is nothing to open elsewhere.
+    in_memory = not (table.reads_chunks and chunked and X.opens_itself)
+    return JoblibWorkers(partitions, _offsets(X), n_jobs, in_memory)
+
+
+def _identity(X):
+    return X
 
 
 def is_sent(table):
-    """Say whether what goes with the rows is sent with each sum, to other processes."""
+    """Return True if `row_args` are sent to other processes with each sum."""
     workers = _workers(table)
     return isinstance(workers, JoblibWorkers) and not workers.threads
 
 
-def _calls(workers, table, runs, function, *along):
-    """Return of each part the calls of a function of it, each of some of its runs."""
+def _calls(workers, table, runs, function, *row_args):
+    """Return a list of calls of a function for each partition; each call is of some runs."""
 
-    def calls(number, own):
-        what = partial(function, table.without_rows(number))
-        goes_along = (table.along, *along)
-        call = partial(workers.call, number, of_part=table.of_chunks)
-        return [call(partial(what, span), *goes_along) for span in spans(len(own), workers.depth)]
+    def calls_of(number, partition_runs):
+        detached = partial(function, table.detach(number))
+        call = partial(workers.call, number, of_part=table.reads_chunks)
+        spans = split_range(len(partition_runs), workers.depth)
+        return [call(partial(detached, span), table.row_args, *row_args) for span in spans]
 
-    return [calls(number, own) for number, own in enumerate(runs)]
+    return [calls_of(number, partition_runs) for number, partition_runs in enumerate(runs)]
 
 
-def _sum_runs(table, runs, add, total, small, along):
+def _sum_runs(table, runs, add, total, args, row_args):
     def sum_of(run):
         sums = np.zeros_like(total)
         for rows in run:
-            add(sums, table[rows], *[cut(values, rows) for values in along], *small)
+            add(sums, table[rows], *[slice_row_args(values, rows) for values in row_args], *args)
         return sums
 
-    return added(map(sum_of, runs), len(runs))
+    return tree_sum(map(sum_of, runs), len(runs))
 
 
-def _sum_there(add, shape, dtype, small, sent, span, X, read_with, along):
-    table = sent.with_rows(X, read_with)
+def _sum_on_worker(add, shape, dtype, args, detached, span, X, read_args, row_args):
+    table = detached.attach(X, read_args)
     runs = _runs(table)[0][slice(*span)]
-    return _sum_runs(table, runs, add, np.zeros(shape, dtype), small, along)
+    return _sum_runs(table, runs, add, np.zeros(shape, dtype), args, row_args)
 
 
-def _map_blocks(table, blocks, function, out, small, first=0):
+def _map_blocks(table, blocks, function, out, args, first=0):
     for rows in blocks:
-        out[rows.start - first : rows.stop - first] = function(table[rows], *small)
+        out[rows.start - first : rows.stop - first] = function(table[rows], *args)
     return out
 
 
-def _map_there(function, shape, dtype, small, sent, span, X, along, out):
-    table = sent.with_rows(X, along)
+def _map_on_worker(function, shape, dtype, args, detached, span, X, row_args, out):
+    table = detached.attach(X, row_args)
     first = 0
     blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
     if out is None:
         first = blocks[0].start if blocks else 0
         n_rows = sum(b.stop - b.start for b in blocks)
         out = np.empty((n_rows, *shape), dtype)
-    return _map_blocks(table, blocks, function, out, small, first)
+    return _map_blocks(table, blocks, function, out, args, first)
 
 
-def most_additions(size):
-    r"""Bound how many additions a number goes through in `sum_over`, for any number of rows.
+def max_additions(size):
+    r"""Return a bound on the additions that one term goes through in `sum_over`.
 
-    They are those within a block of at most `size` rows, of the blocks of its run, of which the
-    first is added to zero, of the runs of its part by halves, and of the parts by halves. There are
-    fewer runs than rows, and no memory holds 2**48 rows: a single part's runs add 48. Several parts
-    are 2**24 at most (`ChunkedArray` checks it) and add 24; a part of theirs adds 26, as it has
-    fewer than 2**26 runs, of 16 blocks of 64 rows or more each: no part holds 2**36 rows. So the
-    bound is the same where the number of rows is not public. A sum whose terms go through m
-    additions is off by at most m units of roundoff of the sum of their magnitudes, and less than as
-    much of that again (Higham 2002, section 4.2).
+    The bound holds for any number of rows, so that the number need not be public. A term is added
+    within its block of at most `size` rows, then with the blocks of its run (the first of which is
+    added to zero), then with the runs of its partition pairwise, then with the partitions
+    pairwise. There are fewer runs than rows, and no memory holds 2**48 rows, so a table of one
+    partition adds 48. Otherwise there are at most 2**24 partitions (`ChunkedArray` checks it),
+    which add 24, and a partition adds 26: it holds fewer than 2**36 rows, so fewer than 2**26 runs
+    of 16 blocks of 64 rows or more.
+
+    If each term of a sum goes through m additions, the error is at most m units of roundoff times
+    the sum of the terms' magnitudes, and a remainder that is smaller than this bound (Higham 2002,
+    section 4.2).
     """
-    return size + RUN_BLOCKS + LOG2_MOST_ROWS + 2
+    return size + RUN_BLOCKS + LOG2_MAX_ROWS + 2
 
 
-def _borders(table):
-    """Return where parts begin, and the end of the last."""
-    return table.borders if hasattr(table, "borders") else (0, table.shape[0])
+def _offsets(table):
+    """Return the first row of each partition, and the number of rows."""
+    return table.offsets if hasattr(table, "offsets") else (0, table.shape[0])

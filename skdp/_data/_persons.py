@@ -1,4 +1,4 @@
-"""Whose the rows of a table are, where the unit is a person, and what share of one a row is."""
+"""The person and the weight of each row, for user-level privacy (``unit="person"``)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,128 +10,149 @@ from sklearn.utils import check_consistent_length
 from skdp._data._parts import sum_over
 from skdp.utils._limit_rows import person_codes
 
-# Shares are multiples of this, so that sums of shares of up to as many persons are exact.
+# Row weights are multiples of this step, so that their sums over at most MAX_PERSONS persons are
+# exact in double precision.
 STEP = 2.0**-26
-MOST_PERSONS = 2**26
+MAX_PERSONS = 2**26
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Persons:
-    """Whose each row is.
+    """The person and the weight of each row.
 
     Parameters
     ----------
     n_persons : int
-        Public.
+        Number of persons, which is public.
     codes : ndarray of shape (n_rows,), dtype int64
-        The number of each row's person, by the order of their first rows.
-    shares : ndarray of shape (n_rows,)
-        One over the number of rows of the row's person, rounded down to a multiple of 2**-26:
-        those of a person add up to 1 at most, without rounding, and a single row's is 1.
+        Index of each row's person. Persons are numbered in the order of their first rows.
+    row_weights : ndarray of shape (n_rows,)
+        1 / k for each row of a person with k rows, rounded down to a multiple of 2**-26. The
+        weights of a person add up to at most 1, exactly, and a single row has weight 1.
     """
 
     n_persons: int
     codes: np.ndarray
-    shares: np.ndarray
+    row_weights: np.ndarray
 
-    def one_each(self, column):
-        """Return the entries of a column in each person's first row."""
+    def first_entries(self, column):
+        """Return the entry of a column in the first row of each person."""
         return column[np.unique(self.codes, return_index=True)[1]]
 
     def rows_of(self, persons):
-        """Return the sorted numbers of the rows of some persons."""
+        """Return the sorted indices of the rows of some persons."""
         return np.sort(self._rows[persons].indices)
 
     @cached_property
     def _rows(self):
         n_rows = len(self.codes)
-        marks = np.ones(n_rows, dtype=bool), self.codes, np.arange(n_rows + 1)
-        return csr_array(marks, shape=(n_rows, self.n_persons)).T.tocsr()
+        # Row i of the matrix marks the person of row i; its transpose lists the rows of a person.
+        entries = (np.ones(n_rows, dtype=bool), self.codes, np.arange(n_rows + 1))
+        return csr_array(entries, shape=(n_rows, self.n_persons)).T.tocsr()
 
 
 def read_persons(groups, n_rows, missing="error"):
-    """Return whose the rows are, by one id a row; ids are compared as labels are, and not kept.
+    """Return the `Persons` of a table from one person id per row.
+
+    Ids are compared as labels are. They are not stored.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_rows,)
+        Person ids.
+    n_rows : int
+    missing : {"error", "distinct"}, default="error"
+        "distinct" makes each row with a missing id a person.
 
     Raises
     ------
     ValueError
-        If there are not as many ids as rows, one is missing and `missing` is not "distinct", or
-        there are too many persons.
+        If the number of ids is not `n_rows`, an id is missing and `missing` is "error", or there
+        are more than 2**26 persons.
     """
     codes = person_codes(groups, missing)
     check_consistent_length(np.empty(n_rows), codes)
     counts = np.bincount(codes)
     n_persons = np.count_nonzero(counts)
-    if n_persons > MOST_PERSONS:
-        raise ValueError("groups names more than 2**26 persons: no sum of so many is exact")
-    # Of what is assigned to one place several times the last stays: here the first row.
-    first = np.full(len(counts), n_rows)
-    first[codes[::-1]] = np.arange(n_rows)[::-1]
-    place = np.empty(len(counts), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(counts))
-    shares = np.floor(1.0 / STEP / np.maximum(counts, 1)) * STEP
-    return Persons(n_persons=n_persons, codes=place[codes], shares=shares[codes])
+    if n_persons > MAX_PERSONS:
+        raise ValueError(
+            f"groups has {n_persons} persons, and sums are exact up to 2**26 persons only"
+        )
+    # Assignment keeps the last of several values with one index. It runs backwards, so that the
+    # first row of each person is kept.
+    first_rows = np.full(len(counts), n_rows)
+    first_rows[codes[::-1]] = np.arange(n_rows)[::-1]
+    ranks = np.empty(len(counts), dtype=np.int64)
+    ranks[np.argsort(first_rows)] = np.arange(len(counts))
+    row_weights = np.floor(1.0 / STEP / np.maximum(counts, 1)) * STEP
+    return Persons(n_persons=n_persons, codes=ranks[codes], row_weights=row_weights[codes])
 
 
-def shares_of(persons):
-    """Return the rows' shares; None, for ones, where each row is a unit."""
-    return None if persons is None else persons.shares
+def row_weights_of(persons):
+    """Return the row weights of persons; None, which means ones, if `persons` is None."""
+    return None if persons is None else persons.row_weights
 
 
 def n_units(table, persons):
-    """Return the public number of units of a table: of its rows, or of persons."""
+    """Return the public number of privacy units of a table: of its rows, or of persons."""
     return table.shape[0] if persons is None else persons.n_persons
 
 
-def no_counts(size, shares):
-    """Return the counts of no rows: whole numbers where each row counts as one."""
-    return np.zeros(size, dtype=np.int64 if shares is None else np.float64)
+def zero_counts(size, row_weights):
+    """Return an array of zero counts, which are integers unless rows have weights."""
+    return np.zeros(size, dtype=np.int64 if row_weights is None else np.float64)
 
 
-def count_over(table, add, size, *small, shares=None):
-    """Return counts of no rows, to which a function added its of each block, as `sum_over` does."""
-    return sum_over(table, add, no_counts(size, shares), *small, along=(shares,))
+def count_over(table, add, size, *args, row_weights=None):
+    """Return counts that `add` collects from each block, as in `sum_over`."""
+    return sum_over(table, add, zero_counts(size, row_weights), *args, row_args=(row_weights,))
 
 
-def counts_of(places, shares, size):
-    """Return the counts of places, one or several of each row, by the rows' shares."""
-    if shares is not None:
-        shares = np.repeat(shares, places.size // max(len(places), 1))
-    return np.bincount(places.ravel(), shares, size)
+def weighted_bincount(codes, row_weights, size):
+    """Return the weighted count of each code below `size`; a row may have several codes."""
+    if row_weights is not None:
+        row_weights = np.repeat(row_weights, codes.size // max(len(codes), 1))
+    return np.bincount(codes.ravel(), row_weights, size)
 
 
-def times_shares(values, shares):
-    """Return values of rows, along their first axis, times the rows' shares."""
-    if shares is None:
+def times_row_weights(values, row_weights):
+    """Return values of rows, whose first axis is that of rows, times the row weights."""
+    if row_weights is None:
         return values
-    return values * shares.reshape(-1, *[1] * (values.ndim - 1))
+    return values * row_weights.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def units_of_labels(codes, size, persons):
-    """Return how many units each of `size` labels is of: rows, or persons, who have one at most.
+    """Return the number of privacy units with each of `size` labels.
 
-    Of the labels of a person's rows the most frequent one counts, the first of several; so it does
-    not depend on other persons' rows.
+    A unit is a row, or a person. A person counts for the most frequent label of their rows, and
+    for the smallest code among equally frequent ones, so that the label does not depend on other
+    persons' rows.
 
     Parameters
     ----------
     codes : ndarray of shape (n_rows,), dtype int64
-        The place of each row's label in an order of all that could be, negative for none.
+        Index of each row's label in the list of all labels; negative for none.
     size : int
+        Number of labels.
     persons : Persons or None
     """
-    known = codes >= 0
-    labels = codes[known]
+    has_label = codes >= 0
+    labels = codes[has_label]
     if persons is not None:
-        # A person of a larger share has fewer rows than 2**15: a small table is counted faster.
-        ones = np.ones(len(labels), np.int16 if persons.shares.min() > 2.0**-15 else np.int64)
-        pairs = persons.codes[known], labels
+        # With row weights above 2**-15 a person has fewer than 2**15 rows, which fit into int16:
+        # a table of small integers is counted faster.
+        dtype = np.int16 if persons.row_weights.min() > 2.0**-15 else np.int64
+        ones = np.ones(len(labels), dtype)
+        pairs = persons.codes[has_label], labels
         counts = coo_array((ones, pairs), shape=(persons.n_persons, size))
         if 0 < size * persons.n_persons <= 8 * len(codes):
             counts = counts.toarray()
             labels = counts.argmax(axis=1)
             labels = labels[counts[np.arange(len(labels)), labels] > 0]
         else:
+            # One key for the count and the label: the largest key is that of the most frequent
+            # label with the smallest code.
             counts = counts.tocsr()
             first = counts.indptr[:-1][np.diff(counts.indptr) > 0]
             ranks = counts.data.astype(np.int64) * size - counts.indices

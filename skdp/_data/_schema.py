@@ -1,4 +1,4 @@
-"""What a table's form declares, in a file; and a draft of it by names and types alone."""
+"""Schema of a table: its bounds and categories in a file, and a draft from names and types."""
 
 import json
 from pathlib import Path
@@ -11,15 +11,15 @@ HALVES = ("bounds", "categories")
 
 
 class Schema(dict):
-    """What is public of a table's columns: a dict of `bounds` and of `categories`, by their names.
+    """Declared bounds and categories of a table's columns: a dict of two dicts by column name.
 
-    Estimators take it as ``tabular_pipeline("classifier", **schema)``, or one half of it as
-    ``DPStandardScaler(bounds=schema["bounds"])``. Its file is JSON with one line a column, for
-    whoever owns the data to read and sign.
+    Estimators accept it as ``tabular_pipeline("classifier", **schema)``, or one half of it as
+    ``DPStandardScaler(bounds=schema["bounds"])``. Its file is JSON with one line per column, which
+    the curator of the data can read and sign.
 
     See Also
     --------
-    schema_from : Drafts one of a table.
+    schema_from : Draft of a table's schema.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Schema(dict):
         Parameters
         ----------
         path : str or path-like
-            Of the file.
+            Path of the file.
 
         Returns
         -------
@@ -54,62 +54,66 @@ class Schema(dict):
         Raises
         ------
         ValueError
-            If the file does not hold the two dicts.
+            If the file does not contain the two dicts.
         """
-        read = json.loads(Path(path).read_text("utf-8"))
-        halves = [read.get(what) for what in HALVES] if isinstance(read, dict) else [None]
-        if not all(isinstance(each, dict) for each in halves):
-            raise ValueError(f"{path} must hold an object with 'bounds' and 'categories'")
-        return cls({what: read[what] for what in HALVES})
+        content = json.loads(Path(path).read_text("utf-8"))
+        halves = [content.get(half) for half in HALVES] if isinstance(content, dict) else [None]
+        if not all(isinstance(declared, dict) for declared in halves):
+            raise ValueError(f"{path} must contain an object with 'bounds' and 'categories'")
+        return cls({half: content[half] for half in HALVES})
 
     def save(self, path):
-        """Write it to a file, with ``null`` for blanks.
+        """Write the schema to a file, with ``null`` for blanks.
 
         Parameters
         ----------
         path : str or path-like
-            Of the file; what it holds is replaced.
+            Path of the file; an existing file is replaced.
         """
         Path(path).write_text(f"{self}\n", "utf-8")
 
     @property
     def blanks(self):
-        """The columns of which nothing is declared yet, a list of their names."""
+        """Names of the columns without a declaration, as a list."""
         return [name for declared in self.values() for name in declared if declared[name] is None]
 
-    def _lines(self, what):
-        """Return a name, and what is declared of that column in JSON, for each column."""
-        values = self[what].items()
-        return [(str(n), json.dumps(v, default=_plain, ensure_ascii=False)) for n, v in values]
+    def _lines(self, half):
+        """Return the name and the declaration, as JSON, of each column."""
+        lines = []
+        for name, declared in self[half].items():
+            text = json.dumps(declared, default=_json_value, ensure_ascii=False)
+            lines.append((str(name), text))
+        return lines
 
     def __repr__(self):
-        parts = []
-        for what in self:
+        halves = []
+        for half in self:
             lines = [
-                f"  {json.dumps(name, ensure_ascii=False)}: {v}" for name, v in self._lines(what)
+                f"  {json.dumps(name, ensure_ascii=False)}: {text}"
+                for name, text in self._lines(half)
             ]
-            parts.append(f' "{what}": {{\n' + ",\n".join(lines) + "\n }")
-        return "{\n" + ",\n".join(parts) + "\n}"
+            halves.append(f' "{half}": {{\n' + ",\n".join(lines) + "\n }")
+        return "{\n" + ",\n".join(halves) + "\n}"
 
     def _repr_html_(self):
-        return html_fragment(*(Section(what, self._lines(what)).to_html() for what in self))
+        return html_fragment(*(Section(half, self._lines(half)).to_html() for half in self))
 
 
-def _plain(value):
-    """Return what numpy, pandas or datetime made as JSON knows it."""
+def _json_value(value):
+    """Return a value of NumPy, pandas or datetime as a type that JSON has."""
     return value.tolist() if hasattr(value, "tolist") else value.isoformat()
 
 
 def schema_from(frame):
-    """Draft what has to be declared of a table, with blanks to fill in.
+    """Draft the schema of a table, with blanks to fill in.
 
-    No value is read, nor the labels that a type of categories lists: fill the blanks in from the
-    form, the law or common sense.
+    No value is read, and no labels that a categorical type lists. Fill in the blanks from the form
+    that collected the data, from the law or from common sense, not from the data.
 
     Parameters
     ----------
     frame : DataFrame
-        Of pandas, polars, pyarrow or dask, without the target. Columns have names.
+        A frame of pandas, polars, pyarrow or dask with column names, without the target.
 
     Returns
     -------
@@ -117,18 +121,18 @@ def schema_from(frame):
         A dict with the parameters that estimators take, as in ``DPAdditiveClassifier(**schema)``:
 
         "bounds" : dict of str to None
-            Columns of numbers, dates and durations. A pair (low, high) takes the place of None;
-            of dates as text, "2015-01-31".
+            Columns of numbers, dates and durations. Replace None by a pair (low, high); dates may
+            be strings such as "2015-01-31".
         "categories" : dict of str to None
-            Columns of strings, categories and objects. A list of labels takes the place of None.
+            Columns of strings, categories and objects. Replace None by a list of labels.
 
-        Columns of booleans need no declaration. A blank that stays is found privately by
-        additive models and `DPTableVectorizer`; other estimators refuse it.
+        Boolean columns need no declaration. Additive models and `DPTableVectorizer` find the
+        bounds or categories of a remaining blank privately; other estimators refuse it.
 
     Raises
     ------
     ValueError
-        If there are no names of columns, or one that is no string or occurs twice.
+        If the columns have no names, or a name is not a string or occurs twice.
 
     Examples
     --------
@@ -141,9 +145,7 @@ def schema_from(frame):
     """
     names = names_of(frame) if is_frame(frame) else []
     if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):
-        raise ValueError(
-            "a schema is drafted of a data frame whose columns have names of their own"
-        )
+        raise ValueError("frame must be a data frame whose column names are distinct strings")
     kinds = dict(zip(names, container_kinds(frame), strict=True))
     return Schema(
         bounds={n: None for n in names if kinds[n] in ("number", "date", "duration")},

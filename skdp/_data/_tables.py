@@ -1,4 +1,4 @@
-"""Tables and targets as estimators read them: checked once, then block by block in doubles."""
+"""Reading and checking of tables of numbers and of targets."""
 
 from dataclasses import dataclass
 
@@ -8,92 +8,103 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data import _containers
+from skdp._data._errors import (
+    check_finite,
+    check_no_label_is_missing,
+    column_name,
+    non_numeric_error,
+)
 from skdp._data._parts import Rows, map_over, sum_over
-from skdp._data._refusals import check_finite, check_no_label_is_missing, column_name, no_numbers
 from skdp.utils import _frames
-from skdp.utils._chunked import as_chunked, form_of
+from skdp.utils._chunked import as_chunked, meta_of
 from skdp.utils._labels import INTEGERS_APART, is_missing, text_array
 from skdp.utils._row_wise import row_products
 from skdp.utils._values import FrozenValue
 
 
 def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False):
-    """Read a table of numbers, each row by itself, and set or compare the features' number.
+    """Read a table of numbers, each row independently, and set or compare the features.
 
     Parameters
     ----------
     estimator : estimator
-    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-        A sparse matrix too, of any format, with `accept_sparse`.
+    X : array-like, DataFrame, ChunkedArray or its source, of shape (n_samples, n_features)
+        A sparse matrix of any format is allowed with `accept_sparse`.
     reset : bool, default=True
-        Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
+        True to set `n_features_in_` and `feature_names_in_`, False to compare with them.
     allow_nan : bool, default=False
-        Whether values may be missing.
+        True if values may be missing.
     accept_sparse : bool, default=False
-        Whether X may be sparse.
+        True if X may be sparse.
 
     Returns
     -------
     ndarray, csr_array or ChunkedArray
-        Of numbers of at most double precision. Not copied where no conversion is needed.
+        Numbers of at most double precision. They are copied only if they must be converted.
 
     Raises
     ------
     TypeError, ValueError
-        If scikit-learn would raise it: a value is no number or not finite, the table is empty.
+        If a value is not a finite number, or the table is empty; the errors of scikit-learn.
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        read_form(estimator, chunked, reset=reset)
+        validate_meta(estimator, chunked, reset=reset)
         check_chunks(chunked, allow_nan=allow_nan)
         return chunked
     _frames.check_names_differ(X)
-    given = X
+    frame = X
     names = _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
         X = number_matrix(X)
     elif accept_sparse:
         X = _containers.as_csr(X)
-    checks = {"accept_sparse": "csr" if accept_sparse else False, "ensure_all_finite": False}
-    X = check_array(X, order=None, estimator=estimator, input_name="X", **checks)
-    # A frame has the columns' names; its values were checked as an array.
-    validate_data(estimator, X if names is None else given, reset=reset, skip_check_array=True)
+    X = check_array(
+        X,
+        order=None,
+        estimator=estimator,
+        input_name="X",
+        accept_sparse="csr" if accept_sparse else False,
+        ensure_all_finite=False,
+    )
+    # Names are read from the frame. Its values were checked as an array above.
+    validate_data(estimator, X if names is None else frame, reset=reset, skip_check_array=True)
     check_finite(X, "X", allow_nan=allow_nan, names=names)
     return csr_array(X) if issparse(X) else X
 
 
-def read_form(estimator, chunked, *, reset=True):
-    """Set or compare the features of a `ChunkedArray`; return what has their names and types."""
-    # It raises as scikit-learn does where there is no row or no column.
+def validate_meta(estimator, chunked, *, reset=True):
+    """Set or compare the features of a `ChunkedArray`; return its `meta_of`."""
+    # Raises scikit-learn's error for a table without rows or columns.
     check_array(np.zeros([min(length, 1) for length in chunked.shape]))
-    form = form_of(chunked)
-    validate_data(estimator, form, reset=reset, skip_check_array=True)
-    return form
+    meta = meta_of(chunked)
+    validate_data(estimator, meta, reset=reset, skip_check_array=True)
+    return meta
 
 
 def read_array(estimator, X, *, reset=True, dtype=None):
-    """Read a dense table of numbers into one array, each row by itself.
+    """Read a dense table of numbers into one array, each row independently.
 
     Parameters
     ----------
     estimator : estimator
-        Whose number and names of features are set or compared.
-    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        Estimator whose number and names of features are set or compared.
+    X : array-like, DataFrame, ChunkedArray or its source, of shape (n_samples, n_features)
         Finite numbers.
     reset : bool, default=True
-        Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
+        True to set `n_features_in_` and `feature_names_in_`, False to compare with them.
     dtype : dtype, default=None
-        What to convert the values to; None leaves them.
+        Type of the result; None keeps the type of X.
 
     Returns
     -------
     ndarray of shape (n_samples, n_features)
-        Not copied where no conversion is needed.
+        It is a copy only if X must be converted.
 
     Raises
     ------
     TypeError, ValueError
-        If scikit-learn would raise it: a value is no number or not finite, the table is empty.
+        If a value is not a finite number, or the table is empty; the errors of scikit-learn.
 
     Examples
     --------
@@ -108,20 +119,20 @@ def read_array(estimator, X, *, reset=True, dtype=None):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableShape(FrozenValue):
-    """What a plan may know of a table: what is public, and nothing else.
+    """Public facts of a table, from which the plan of a fit is made.
 
     Parameters
     ----------
     n_rows : int or None
-        The number of rows; of persons, where the unit is a person. None if it is not known.
+        Number of rows, or of persons if the unit is a person; None if unknown.
     n_columns : int or None
-        The number of columns, None if it is not known.
+        Number of columns; None if unknown.
     classes : ndarray of shape (n_classes,), default=None
         The label set of y, sorted; None without labels.
     names : ndarray of str of shape (n_columns,), default=None
-        The columns' names, where the container has them.
+        Names of the columns, if the container has them.
     kinds : list of str of length n_columns, default=None
-        What the container says of each column: "number", "date", "duration", "boolean", "label" or
+        Kind of each column by its container: "number", "date", "duration", "boolean", "label" or
         "object".
 
     Examples
@@ -140,7 +151,7 @@ class TableShape(FrozenValue):
 
 @dataclass(frozen=True, eq=False)
 class RowsAndTarget(FrozenValue):
-    """What the plan of a supervised fit runs on: a table as it was read, and a number a row.
+    """The data of a supervised fit: a table that was read, and a code or target for each row.
 
     Parameters
     ----------
@@ -154,13 +165,13 @@ class RowsAndTarget(FrozenValue):
 
 
 def read_samples(estimator, X):
-    """Return samples for a fitted transformer of numbers, in double precision."""
+    """Return the samples of a fitted transformer of numbers, in double precision."""
     check_is_fitted(estimator)
     return read_array(estimator, X, dtype=np.float64, reset=False)
 
 
 def number_matrix(X):
-    """Return a table as an array of numbers where it is of a kind that scikit-learn would convert.
+    """Return a table of any container as an array of numbers, each value converted independently.
 
     Parameters
     ----------
@@ -169,7 +180,7 @@ def number_matrix(X):
     Returns
     -------
     array-like
-        X itself where it is an array of numbers, or no table.
+        X itself if it is an array of numbers, or not a table that scikit-learn would convert.
     """
     X = _frames.in_memory(X)
     if _frames.is_frame(X):
@@ -184,20 +195,23 @@ def number_matrix(X):
         numbers = [block for block in blocks if block.values.dtype.kind in _frames.NUMBERS]
         for block in numbers:
             matrix[:, block.columns] = _containers.as_numbers(block.values)
-        for j in sorted(set(range(len(columns))).difference(*(b.columns for b in numbers))):
+        is_read = np.zeros(len(columns), dtype=bool)
+        for block in numbers:
+            is_read[block.columns] = True
+        for j in np.flatnonzero(~is_read).tolist():
             matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names))
         return matrix
     X = _containers.as_cells(X) if _containers.is_sequence(X) else np.asarray(X)
     if X.dtype.kind in "OmMSU" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
             return _containers.as_numbers(X)
-        named = ((each, column_name(j)) for j, each in enumerate(X.T))
-        return np.column_stack([_containers.as_numbers(*each) for each in named])
+        columns = [_containers.as_numbers(values, column_name(j)) for j, values in enumerate(X.T)]
+        return np.column_stack(columns)
     return _containers.doubles_at_most(X)
 
 
 def number_array(a):
-    """Return a vector or a matrix of numbers out of any container, each value read by itself.
+    """Return a vector or matrix of numbers of any container, each value converted independently.
 
     Parameters
     ----------
@@ -206,22 +220,24 @@ def number_array(a):
     Returns
     -------
     array-like
-        `a` itself where it is an array of numbers, or nothing that can be one.
+        `a` itself if it is an array of numbers, or cannot be converted to one.
     """
-    return number_matrix(_frames.column_values(a, without_zones=True)[0] if _is_column(a) else a)
+    if _is_column(a):
+        a, _ = _frames.column_values(a, without_zones=True)
+    return number_matrix(a)
 
 
 def indexable_table(X):
-    """Return a table whose rows can be taken by number, for steps of any kind.
+    """Return a table whose rows can be selected by index, for steps of any kind.
 
-    A list becomes an array of floats where every cell is a number, and of objects otherwise. A
-    sparse matrix becomes a canonical CSR one.
+    A list becomes an array of floats if every cell is a number, and of objects otherwise. A
+    sparse matrix becomes a canonical CSR matrix.
 
     Raises
     ------
     ValueError
-        If a column of a list has numbers beside other things: one row would decide what the
-        others are converted to.
+        If a column of a list mixes numbers and other values, so that one row would determine how
+        the others are converted.
     """
     if issparse(X):
         return _containers.canonical_rows(_containers.as_csr(X))
@@ -234,33 +250,36 @@ def indexable_table(X):
         return np.asarray(X)
     cells = _containers.as_cells(X)
     if cells.ndim != 2:
-        raise ValueError("Expected a 2-dimensional table, got a list of rows of several lengths")
+        raise ValueError("Expected a 2-dimensional table, got a list of rows of different lengths")
     return _containers.as_numbers(cells) if all(numeric_columns(cells)) else cells
 
 
 def numeric_columns(cells):
-    """Return whether each column of a list's cells is one of numbers; missing cells are either.
+    """Return a flag for each column of a list's cells: True if all its present cells are numbers.
 
     Raises
     ------
     ValueError
-        If a column has numbers beside other things, or missing cells beside a single other one
-        or none: one row would decide of what kind the column is.
+        If a column mixes numbers and other values, or has missing cells and at most one other
+        cell. One row would then determine the kind of the column.
     """
-    kinds = []
+    flags = []
     for j, column in enumerate(cells.T):
         present = [_is_number(value) for value in column if not is_missing(value)]
         if len(set(present)) > 1 or len(present) < 2 <= len(column):
-            what = "numbers beside other things" if present[1:] else "fewer than two known values"
+            if len(present) > 1:
+                problem = "numbers and other values"
+            else:
+                problem = "fewer than two known values"
             raise ValueError(
-                f"column {j} of the list has {what}; give a DataFrame or an array of objects"
+                f"column {j} of the list has {problem}: pass a DataFrame or an array of objects"
             )
-        kinds.append(all(present))
-    return kinds
+        flags.append(all(present))
+    return flags
 
 
 def read_target(estimator, y, n_rows):
-    """Read labels or targets, one a row.
+    """Read labels or targets, one per row.
 
     Parameters
     ----------
@@ -275,7 +294,7 @@ def read_target(estimator, y, n_rows):
     Raises
     ------
     ValueError
-        If there are none, a value is missing, or a list has numbers beside strings.
+        If y is None, a value is missing, or a list mixes numbers and strings.
     """
     if y is None:
         raise ValueError(
@@ -289,29 +308,29 @@ def read_target(estimator, y, n_rows):
 
 
 def read_numeric_target(estimator, y, n_rows):
-    """Read targets, in double precision unless they are whole numbers; as `read_target`."""
+    """Read targets as `read_target` does, as float64 unless they are integers."""
     y = read_target(estimator, y, n_rows)
     if y.dtype.kind not in "fiubO":
         raise ValueError(
-            f"y must hold numbers, got an array of {y.dtype}; a classifier takes labels"
+            f"y must contain numbers, got an array of {y.dtype}: use a classifier for labels"
         )
     if y.dtype.kind in "iub":
         return y
     numbers = _containers.as_numbers(y, "y")
-    # Of objects scikit-learn looks for NaN before it converts them, when None is none yet.
+    # `read_target` checked objects before this conversion, which turns None into NaN.
     check_finite(numbers, "y")
     return numbers
 
 
 def target_array(y):
-    """Return labels or targets as an array, without converting one because of another.
+    """Return labels or targets as an array, each converted independently of the others.
 
-    Of a list whose numbers are all whole the array is one of integers, whatever their types.
+    A list of whole numbers becomes an array of integers, whatever the types of its numbers.
 
     Raises
     ------
     ValueError
-        If a list has labels of several kinds.
+        If a list contains labels of several kinds.
     """
     y = _frames.in_memory(y)
     if _containers.is_sequence(y):
@@ -326,11 +345,11 @@ def target_array(y):
             raise ValueError(f"y mixes labels of several kinds: {', '.join(sorted(kinds))}")
         if kinds - {"number", "truth value", "string"}:
             return cells
-        plain = [v.item() if isinstance(v, np.generic) else v for v in cells]
-        if kinds == {"number"} and all(-(2**63) <= v < 2**63 and v == int(v) for v in plain):
-            return np.array([int(v) for v in plain])
+        values = [v.item() if isinstance(v, np.generic) else v for v in cells]
+        if kinds == {"number"} and all(-(2**63) <= v < 2**63 and v == int(v) for v in values):
+            return np.array([int(v) for v in values])
         if kinds == {"string"}:
-            # Of a member of an Enum numpy takes the name, cut to the longest value.
+            # NumPy would convert a member of a string Enum to its name, cut to the longest value.
             return text_array([str.__str__(v) for v in cells])
         return _unless_rounded(cells)
     if _frames.is_frame(y):
@@ -346,15 +365,15 @@ def target_array(y):
 
 
 def _is_column(a):
-    """Return whether something is one column that has a type."""
+    """Return True for a single column that has a type, such as a Series."""
     has_type = not _frames.is_frame(a) and (hasattr(a, "dtype") or hasattr(type(a), "to_pylist"))
     return has_type and np.ndim(a) == 1
 
 
 def _unless_rounded(cells):
-    """Return labels as an array, or as they are where a float beside them rounds an integer.
+    """Return cells as an array, or unchanged if an integer would be rounded to a float.
 
-    Of targets each becomes a float by itself; as labels they stay apart.
+    Rounding would merge different labels. Targets are converted to floats later.
     """
     array = np.array(cells.tolist())
     rounds = array.dtype.kind == "f" and any(
@@ -376,7 +395,7 @@ def _kind_of_label(value):
 
 
 def linear_scores(X, coef, intercept):
-    """Return ``X @ coef.T + intercept`` of a table as `read_table` returned it, block by block.
+    """Return ``X @ coef.T + intercept`` of a table that `read_table` returned, block by block.
 
     Parameters
     ----------
@@ -387,7 +406,8 @@ def linear_scores(X, coef, intercept):
     Returns
     -------
     ndarray of shape (n_rows, n_outputs)
-        What overflows is the largest double; products of opposite signs that both do are 0.
+        A score that overflows is the largest double. The sum of products that overflow with
+        opposite signs is 0.
     """
     with np.errstate(all="ignore"):
         scores = map_over(Rows(X), row_products, coef, shape=(len(coef),))
@@ -395,26 +415,28 @@ def linear_scores(X, coef, intercept):
 
 
 def check_chunks(chunked, name="X", *, allow_nan=False):
-    """Raise `ValueError` unless a `ChunkedArray` holds finite numbers, or may miss some.
+    """Raise `ValueError` unless a `ChunkedArray` consists of finite numbers, or NaN if allowed.
 
     Returns
     -------
     ndarray of shape (n_columns,), bool
-        Whether a column holds a number too large to be found as a category.
+        True for a column with a number that is too large to be found as a category.
     """
     if chunked.dtype.kind == "O":
-        form = form_of(chunked)
-        labels = [_frames.kind_of(each) == "label" for each in _frames.types_of(form)]
-        j = labels.index(True) if any(labels) else None
-        raise no_numbers(name if j is None else column_name(j, _frames.names_of(form)))
+        meta = meta_of(chunked)
+        for j, dtype in enumerate(_frames.types_of(meta)):
+            if _frames.kind_of(dtype) == "label":
+                raise non_numeric_error(column_name(j, _frames.names_of(meta)))
+        raise non_numeric_error(name)
     total = sum_over(Rows(chunked), _add_checks, np.zeros(2 + chunked.shape[1]))
     check_finite(total[:2][allow_nan:], name)
     return total[2:] > 0
 
 
 def _add_checks(total, block):
+    """Add the sums of NaN and of infinite values, and a count of large numbers per column."""
     total[0] += block[np.isnan(block)].sum()
     total[1] += np.abs(block[np.isinf(block)]).sum()
-    # The magnitude of the least integer is no integer of its type.
+    # Not by magnitudes: that of the least integer overflows.
     is_large = (block >= INTEGERS_APART) | (block <= -INTEGERS_APART)
     total[2:] += is_large.sum(axis=0)

@@ -9,9 +9,17 @@ import math
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
-from skdp._data._parts import LOG2_MOST_ROWS, Rows, cut, is_sent, map_over, most_additions, sum_over
-from skdp._data._persons import shares_of, times_shares
+from skdp._data._batch_rows import MAX_TILE_ROWS, open_rows, tile_rows
+from skdp._data._parts import (
+    LOG2_MAX_ROWS,
+    Rows,
+    is_sent,
+    map_over,
+    max_additions,
+    slice_row_args,
+    sum_over,
+)
+from skdp._data._persons import row_weights_of, times_row_weights
 from skdp.utils._row_wise import row_norms, row_sums
 from skdp.utils._validation import check_choice, check_magnitude
 
@@ -57,17 +65,17 @@ class ClippedSums(Rows):
     norm : {"l2", "l1"}, default="l2"
         In which norm gradients are clipped; that of all classes together.
     persons : Persons, default=None
-        By whose shares clipped gradients count, and of whom batches consist then.
+        By whose row weights clipped gradients count, and of whom batches consist then.
     of_gains : bool, default=False
         Whether gains alone are asked for, which need no row's norm.
     """
 
-    stays = Rows.stays | {"read", "row_scores", "_persons", "_caps", "_firsts"}
+    local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
 
     def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None, of_gains=False):
-        shares = shares_of(persons)
-        tile = LARGEST_TILE if issparse(X) else tile_rows(X.shape[1])
-        super().__init__(X, tile, along=(y, None, shares))
+        row_weights = row_weights_of(persons)
+        tile = MAX_TILE_ROWS if issparse(X) else tile_rows(X.shape[1])
+        super().__init__(X, tile, row_args=(y, None, row_weights))
         self.loss, self.constant = loss, float(constant)
         self.norm = check_choice(norm, "norm", LENGTH_OF_GAINS)
         self._clip = check_magnitude(clip, "clip")
@@ -77,8 +85,8 @@ class ClippedSums(Rows):
             self._open()
         if of_gains or is_sent(self):
             return
-        self._caps = map_over(self, _largest_residuals, self._clip, held=True)
-        self.along = y, self._caps, shares
+        self._caps = map_over(self, _largest_residuals, self._clip, persist=True)
+        self.row_args = y, self._caps, row_weights
 
     def _open(self):
         self.read = open_rows(self.X).read
@@ -89,27 +97,27 @@ class ClippedSums(Rows):
         if indices is None:
             return self
         indices = self._persons.rows_of(indices) if self._persons else indices
-        borders = np.searchsorted(indices, self.borders).tolist()
-        return self._changed(_indices=indices, _firsts=self.borders[:-1], borders=borders)
+        offsets = np.searchsorted(indices, self.offsets).tolist()
+        return self._changed(_indices=indices, _firsts=self.offsets[:-1], offsets=offsets)
 
     def __getitem__(self, rows):
         return _Tile(self, rows if self._indices is None else self._indices[rows])
 
-    def without_rows(self, number):
-        batch = super().without_rows(number)
+    def detach(self, number):
+        batch = super().detach(number)
         if self._indices is not None:
-            own = self._indices[slice(*self.borders[number : number + 2])]
+            own = self._indices[slice(*self.offsets[number : number + 2])]
             steps = np.diff(own, prepend=self._firsts[number])
             # In as few bytes as the longest step takes: they are most of what is sent.
             batch._indices = steps.astype(np.min_scalar_type(steps.max(initial=0)))
         return batch
 
-    def with_rows(self, X, along):
-        batch = super().with_rows(X, along)
+    def attach(self, X, row_args):
+        batch = super().attach(X, row_args)
         batch._open()
         if self._indices is not None:
             batch._indices = np.cumsum(self._indices, dtype=np.int64)
-            batch.borders = (0, len(batch._indices))
+            batch.offsets = (0, len(batch._indices))
         return batch
 
     def sums(self, weights, indices):
@@ -173,7 +181,7 @@ def _largest_residuals(tile, clip):
 
 
 @np.errstate(all="ignore")
-def sum_gains(moved, first, last, units, shares):
+def sum_gains(moved, first, last, units, row_weights):
     """Return the exact sums of what rows gain, of which one has a length of `LENGTH_OF_GAINS`.
 
     Parameters
@@ -182,7 +190,7 @@ def sum_gains(moved, first, last, units, shares):
         What scores move by, and the residuals before and after.
     units : (float, float)
         The norms at which moves and residuals are clipped.
-    shares : ndarray of shape (n_rows,), or None
+    row_weights : ndarray of shape (n_rows,), or None
         By which rows count.
 
     Returns
@@ -196,7 +204,7 @@ def sum_gains(moved, first, last, units, shares):
     products = -first * moved, last * moved, PART_OF_SPREAD * first**2
     gains = np.stack([row_sums(product) for product in products], axis=1)
     # Towards zero: no unit's norm grows. What overflowed to no number is zero.
-    steps = np.trunc(times_shares(np.nan_to_num(gains) / GAIN_STEP, shares))
+    steps = np.trunc(times_row_weights(np.nan_to_num(gains) / GAIN_STEP, row_weights))
     return GAIN_STEP * steps.sum(axis=0)
 
 
@@ -225,7 +233,7 @@ class _Tile:
 
     def __init__(self, table, rows):
         self.table, self.block = table, table.read(rows)
-        self.y, self.caps, self.shares = (_taken(values, rows) for values in table.along)
+        self.y, self.caps, self.row_weights = (_taken(values, rows) for values in table.row_args)
 
     def scores(self, weights):
         """Return the rows' scores."""
@@ -237,7 +245,7 @@ class _Tile:
         return scores
 
     def clipped(self, weights):
-        """Return the rows' clipped residuals, times their shares."""
+        """Return the rows' clipped residuals, times their row weights."""
         residual = self.table.loss.residual(self.scores(weights), self.y)
         if self.caps is None:
             self.caps = _largest_residuals(self, self.table._clip)
@@ -245,12 +253,12 @@ class _Tile:
             _clip_vectors(residual, self.caps, self.table.norm)
         else:
             _clip_numbers(residual, self.caps)
-        return times_shares(residual, self.shares)
+        return times_row_weights(residual, self.row_weights)
 
 
 def _taken(values, rows):
     if values is None or isinstance(rows, slice):
-        return cut(values, rows)
+        return slice_row_args(values, rows)
     return values.take(rows, None, None, "clip")
 
 
@@ -267,7 +275,7 @@ def _add_gradients(total, tile, weights):
 def _add_gains(total, tile, start, weights, units):
     scores = [tile.scores(one) for one in (start, weights)]
     residuals = [tile.table.loss.residual(each, tile.y) for each in scores]
-    total += sum_gains(scores[1] - scores[0], *residuals, units, tile.shares)
+    total += sum_gains(scores[1] - scores[0], *residuals, units, tile.row_weights)
 
 
 def sum_rounding(n_columns, n_outputs, clip, batch_bound):
@@ -289,9 +297,9 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
         In the norm of the clip. The computed sum is within it of the exact sum of the summands,
         each of which has exactly a norm of at most `clip`.
     """
-    additions = most_additions(LARGEST_TILE) + 3
+    additions = max_additions(MAX_TILE_ROWS) + 3
     summed = additions * 0.5 * EPS * batch_bound * clip
-    underflow = 4.0 * 2.0**LOG2_MOST_ROWS * n_outputs * (n_columns + 1) * TINY
+    underflow = 4.0 * 2.0**LOG2_MAX_ROWS * n_outputs * (n_columns + 1) * TINY
     return 1.01 * (summed + underflow)
 
 

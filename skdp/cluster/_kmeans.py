@@ -13,9 +13,9 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
-from skdp._data._answers import by_parts
-from skdp._data._parts import most_additions
-from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
+from skdp._data._answers import partitionwise
+from skdp._data._parts import max_additions
+from skdp._data._persons import row_weights_of, times_row_weights, weighted_bincount, zero_counts
 from skdp._data._tables import read_samples, read_table
 from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -122,7 +122,7 @@ class KMeansPlan(_moments.StatisticPlan):
         norm = moved = math.hypot(1.0, self.weight)
         if self.guarantee.relation == "replace_one":
             moved = 2.0 * norm if self.delta == 0.0 else max(2.0, math.sqrt(2.0) * norm)
-        additions = most_additions(_moments.BLOCK_ROWS) + 1
+        additions = max_additions(_moments.BLOCK_ROWS) + 1
         return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
     # Of a count, for the least expected error of a center (Su et al. 2016, section 4).
@@ -160,7 +160,7 @@ class KMeansPlan(_moments.StatisticPlan):
         mean, variance = moments.run(X, source, persons)
         spread = np.maximum(np.sqrt(variance) / unit, SMALLEST_DEVIATION)
         cells = Cells((mean - middle) / unit, spread, _intervals(spread**2, self.n_bits))
-        counts = no_counts(1 << self.n_bits, shares_of(persons))
+        counts = zero_counts(1 << self.n_bits, row_weights_of(persons))
         counts = self._sum(X, _add_cells, counts, persons, cells)
         noisy = counting.release(counts, random_state=source)
         kept = np.where(noisy > counting.deviation(counts.size), noisy, 0.0)
@@ -181,7 +181,7 @@ class KMeansPlan(_moments.StatisticPlan):
 
     def _sum(self, X, add, total, persons, *small):
         add = partial(add, self.half_ranges, *small)
-        return _moments.unit_sums(X, add, total, self.low, self.high, shares_of(persons))
+        return _moments.unit_sums(X, add, total, self.low, self.high, row_weights_of(persons))
 
     def _starts(self, cells, counts):
         """Return centers of a weighted sample, and the points' root mean square distance."""
@@ -248,15 +248,15 @@ def _intervals(variances, n_bits):
     return intervals
 
 
-def _add_cells(scale, cells, counts, u, shares):
-    counts += counts_of(cells.places(u * scale), shares, counts.size)
+def _add_cells(scale, cells, counts, u, row_weights):
+    counts += weighted_bincount(cells.places(u * scale), row_weights, counts.size)
 
 
-def _add_blocks(scale, centers, radius, weight, blocks, u, shares):
+def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
     rows = u * scale
     nearest = row_distances(rows, centers).argmin(axis=1)
     offsets = clip_rows((rows - centers[nearest]) / radius, 1.0)
-    values = times_shares(np.column_stack([np.full(len(rows), weight), offsets]), shares)
+    values = times_row_weights(np.column_stack([np.full(len(rows), weight), offsets]), row_weights)
     blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64).dot(values)
 
 
@@ -487,7 +487,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         with np.errstate(over="ignore"):
             return -float(np.sum(self._to_nearest(X) ** 2))
 
-    @by_parts
+    @partitionwise
     def _to_nearest(self, X):
         return self._distances(X).min(axis=1)
 

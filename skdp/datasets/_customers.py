@@ -1,4 +1,4 @@
-"""A made table of people, with what its form declares."""
+"""A synthetic table of customers, with its schema."""
 
 from copy import deepcopy
 
@@ -8,7 +8,8 @@ from sklearn.utils import Bunch, check_random_state
 from skdp._data._schema import Schema
 from skdp.utils._validation import check_integer
 
-# The possible answers, as the form gives them.
+# The possible answers, as the customers' form lists them. Income is in a currency per year, hours
+# are per week, and visits per year.
 BOUNDS = {
     "age": (18, 100),
     "income": (0, 150_000),
@@ -24,21 +25,22 @@ CATEGORIES = {
 
 
 def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
-    """Make a table of customers, of whom some renew their contract.
+    """Make a synthetic table of customers, some of whom renew their contract.
 
-    Numbers, categories, a date and gaps, as in a file from an office. Age has a peak, visits count
-    for more below 45, and income by its logarithm: no straight line tells who renews. The table is
-    drawn from public formulas and needs no protection.
+    It has numbers, categories, a date and missing values, as a file from an office has. The chance
+    of renewal has a peak in age, grows with the logarithm of income, and grows faster with visits
+    below 45 years, so that no linear model fits it. The table is drawn from public formulas and
+    needs no protection.
 
     Parameters
     ----------
     n_samples : int, default=20_000
-        How many rows.
+        Number of rows.
     rows_per_person : int, default=1
-        The most rows of a person. With more than 1 a person has contracts of several years:
-        income, hours, visits and the date differ from row to row.
+        Maximum number of rows of a person. If it is greater than 1, a person has contracts of
+        several years: income, hours, visits and the date differ from row to row.
     random_state : int, RandomState instance or None, default=0
-        What the table is drawn from; an int makes the same table again.
+        Seed or generator of the table. An int returns the same table each time.
 
     Returns
     -------
@@ -46,23 +48,23 @@ def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
         With these entries:
 
         data : DataFrame, or ndarray of object, of shape (n_samples, 8)
-            A frame where pandas is installed. In the array the dates are days since 1970.
+            A frame if pandas is installed. In the array, dates are days since 1970.
         target : ndarray of shape (n_samples,)
-            Whether the contract was renewed, 0 or 1; about a third were.
+            1 if the contract was renewed, which about a third were, and 0 otherwise.
         groups : ndarray of shape (n_samples,)
-            The number of each row's person.
+            Person id of each row.
         schema : skdp.Schema
-            The possible answers as the form gives them, by column:
+            The possible answers that the form lists, by column:
             ``DPAdditiveClassifier(**people.schema)``.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described.
+        If `n_samples` or `rows_per_person` is below 1.
 
     See Also
     --------
-    skdp.schema_from : Drafts such a schema for another table.
+    skdp.schema_from : Draft of such a schema for another table.
 
     Examples
     --------
@@ -72,17 +74,17 @@ def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
     ((1000, 8), (18, 100))
     """
     n = check_integer(n_samples, "n_samples", 1)
-    most = check_integer(rows_per_person, "rows_per_person", 1)
+    max_rows = check_integer(rows_per_person, "rows_per_person", 1)
     rng = check_random_state(random_state)
-    groups = np.repeat(np.arange(n), rng.randint(1, most + 1, n))[:n]
+    groups = np.repeat(np.arange(n), rng.randint(1, max_rows + 1, n))[:n]
 
     age = np.rint(18 + 72 * rng.beta(1.7, 2.6, n))[groups]
     education = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])[groups]
     job = np.where(age < 67, rng.randint(7, size=n)[groups], 7)
     region = rng.choice(6, n, p=[0.3, 0.2, 0.05, 0.15, 0.18, 0.12])[groups]
-    usual = 9.9 + 0.28 * education - ((age - 52) / 40) ** 2 + 0.4 * rng.randn(n)[groups]
-    usual -= np.array([0, 0, 0, 0, 0, 0, 0.8, 0.3])[job]
-    income = np.round(np.exp(usual + 0.15 * rng.randn(n)), -2).clip(0, 150_000)
+    log_income = 9.9 + 0.28 * education - ((age - 52) / 40) ** 2 + 0.4 * rng.randn(n)[groups]
+    log_income -= np.array([0, 0, 0, 0, 0, 0, 0.8, 0.3])[job]
+    income = np.round(np.exp(log_income + 0.15 * rng.randn(n)), -2).clip(0, 150_000)
     hours = np.where(job < 6, np.clip(np.rint(rng.normal(38, 9, n)), 0, 80), 0)
     visits = rng.poisson(rng.gamma(1.2, 4, n)).clip(0, 60)
     joined = rng.randint(15_340, 20_454, n)
@@ -95,21 +97,22 @@ def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
     income[rng.rand(n) < 0.08] = np.nan
 
     codes = {"education": education, "job": job, "region": region}
-    words = {name: np.array(CATEGORIES[name], dtype=object)[own] for name, own in codes.items()}
-    columns = {"age": age, **words, "income": income, "hours": hours}
-    columns |= {"visits": visits, "joined": joined}
+    columns = {"age": age}
+    for name, category_codes in codes.items():
+        columns[name] = np.array(CATEGORIES[name], dtype=object)[category_codes]
+    columns |= {"income": income, "hours": hours, "visits": visits, "joined": joined}
     schema = {"bounds": BOUNDS, "categories": CATEGORIES}
     try:
         from pandas import Categorical, DataFrame, to_datetime
     except ImportError:
         data = np.array(list(columns.values()), dtype=object).T
         days = np.array(BOUNDS["joined"], dtype="M8[D]").astype(np.int64)
-        places = {name: j for j, name in enumerate(columns)}
+        indices = {name: j for j, name in enumerate(columns)}
         schema = {
-            what: {places[name]: answers for name, answers in declared.items()}
-            for what, declared in schema.items()
+            half: {indices[name]: answers for name, answers in declared.items()}
+            for half, declared in schema.items()
         }
-        schema["bounds"][places["joined"]] = tuple(days.tolist())
+        schema["bounds"][indices["joined"]] = tuple(days.tolist())
     else:
         columns["joined"] = to_datetime(joined, unit="D")
         columns |= {

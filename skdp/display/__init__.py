@@ -1,4 +1,4 @@
-"""Pictures of privacy. They need matplotlib: ``pip install "skdp[plot]"``."""
+"""Displays of privacy, which need matplotlib: ``pip install "skdp[plot]"``."""
 
 from skdp.display._additive import AdditiveDisplay
 from skdp.display._budget import BudgetDisplay, CompositionDisplay

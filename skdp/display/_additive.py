@@ -1,4 +1,4 @@
-"""What each column does to an additive model's answer."""
+"""Display of the terms of an additive model."""
 
 import math
 from dataclasses import replace
@@ -7,51 +7,53 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.display._display import Display
-from skdp.gam import _shapes as words
+from skdp.gam import _shapes
 from skdp.utils._documents import printable
 from skdp.utils._validation import check_integer
 
-N_COLUMNS = 4
+# Number of panels side by side, of classes that have distinct colors, and of bars in a panel.
+N_PANEL_COLUMNS = 4
 N_COLORS = 10
-MOST_BARS = 12
-# In parts of a panel's height: room for the noisy counts, and how high they are drawn.
-FOOT = 0.22
-COUNTS = 0.15
-# A single value with many rows has a bin that is too narrow to be seen: it gets a dot. In parts of
-# a panel's width, and of the usual density.
-NARROW = 0.01
-SPIKE = 5.0
-LIGHT = {"color": "0.5", "alpha": 0.4}
-TURNED = {"rotation": 50, "ha": "right", "rotation_mode": "anchor"}
+MAX_BARS = 12
+# Fractions of a panel's height: the space below the curves for the noisy counts of rows, and the
+# height of the largest count.
+COUNT_SPACE = 0.22
+COUNT_HEIGHT = 0.15
+# A single value with many rows has a bin that is too narrow to be seen, so it is drawn as a dot: a
+# bin below this fraction of the panel's width and above this multiple of the median density.
+MAX_DOT_WIDTH = 0.01
+MIN_DOT_DENSITY = 5.0
+COUNT_STYLE = {"color": "0.5", "alpha": 0.4}
+ROTATED_TEXT = {"rotation": 50, "ha": "right", "rotation_mode": "anchor"}
 
 
 class AdditiveDisplay(Display):
-    """The curves, bars and tables of an additive model, the most important term first.
+    """Display of the curves, bars and tables of an additive model, the most important term first.
 
-    Make it with `from_estimator`. It shows what the fit released and costs nothing. All panels have
-    one scale of values, so that what is small is seen to be small. The gray shapes at the foot are
-    the noisy numbers of rows: where they are low, a curve rests on little. Dots are single values
-    that many rows have. Bars are the categories with the most rows, in the order of their values.
-    What is missing stands beside a curve, if it is 2 % of the rows at least. Of a pair with several
-    classes the table of the first one is drawn.
+    Create it with `from_estimator`. It shows released values only, so it costs no budget. All
+    panels have the same scale. The gray shapes at the bottom are the noisy counts of rows: where
+    they are low, a curve rests on few rows. Dots are single values with many rows. Bars are the
+    categories with the most rows, sorted by their values. Missing values are drawn beside a curve
+    if they are at least 2 % of the rows. For a pair of columns and several classes, the table of
+    the first class is drawn.
 
     Parameters
     ----------
     shapes : list of ShapeFunction
-        The terms in the order of the panels. Their values have a last axis of outputs.
+        The terms in the order of the panels. The last axis of their values is that of outputs.
     outputs : list of str
-        The classes to whose scores values add, "the target" for a regressor.
+        The classes whose scores the terms add up to; "the target" for a regressor.
     names : dict of int to str
-        The columns' names, by their place in the table.
+        Names of the columns, by column index.
     n_terms : int
-        How many terms the model has.
+        Number of terms of the model.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The place of all panels.
+        Axes that contain all panels.
     axes_ : list of matplotlib Axes
-        One a term.
+        One per term.
     figure_ : matplotlib Figure
         Figure that holds them.
 
@@ -82,13 +84,13 @@ class AdditiveDisplay(Display):
         model : DPAdditiveClassifier or DPAdditiveRegressor
             Fitted.
         terms : list of str or int, default=None
-            The names or places of terms in `shape_functions_`; None takes all.
+            Names of terms, or their indices in `shape_functions_`; None takes all.
         max_terms : int, default=16
-            How many of them are drawn at most: the most important ones.
+            Maximum number of terms; the most important ones are drawn.
         classes : array-like, default=None
-            With several classes, those to draw; None takes all, the first ten of more.
+            The classes to draw; None takes the first ten.
         ax : matplotlib Axes, default=None
-            One of a figure's subplots, whose place is divided; None makes a new figure.
+            Axes that are divided into panels; None makes a new figure.
 
         Returns
         -------
@@ -97,136 +99,155 @@ class AdditiveDisplay(Display):
         Raises
         ------
         ValueError
-            If there is no such term or class, or none is asked for.
+            If a term or class does not exist, or the list of them is empty.
         """
         model = model.steps[-1][1] if hasattr(model, "steps") else model
         check_is_fitted(model)
         shapes = model.shape_functions_
-        chosen = range(len(shapes)) if terms is None else [words.place_of(shapes, t) for t in terms]
-        outputs = words.output_names(model)
-        known = outputs[:N_COLORS] if classes is None else [str(label) for label in classes]
-        if not (chosen and known and set(known) <= set(outputs)):
-            raise ValueError(f"terms and classes must name some; the scores are of {outputs}")
+        chosen = (
+            range(len(shapes)) if terms is None else [_shapes.place_of(shapes, t) for t in terms]
+        )
+        outputs = _shapes.output_names(model)
+        drawn = outputs[:N_COLORS] if classes is None else [str(label) for label in classes]
+        if not (chosen and drawn and set(drawn) <= set(outputs)):
+            raise ValueError(
+                f"terms and classes must name at least one each; the classes are {outputs}"
+            )
         max_terms = check_integer(max_terms, "max_terms", 1)
-        kept = [outputs.index(label) for label in known]
-        # A last axis of outputs, also if there is one.
-        most = words.ranked([shapes[t] for t in chosen], max_terms)
-        flat = [replace(s, values=s.values.reshape(*s.counts.shape, -1)[..., kept]) for s in most]
+        output_indices = [outputs.index(label) for label in drawn]
+        panels = []
+        for shape in _shapes.ranked([shapes[t] for t in chosen], max_terms):
+            # The values get a last axis of outputs, also for a single output.
+            values = shape.values.reshape(*shape.counts.shape, -1)[..., output_indices]
+            panels.append(replace(shape, values=values))
         names = {s.features[0]: s.name for s in shapes if len(s.features) == 1}
-        return cls(flat, outputs=known, names=names, n_terms=len(shapes)).plot(ax=ax)
+        return cls(panels, outputs=drawn, names=names, n_terms=len(shapes)).plot(ax=ax)
 
     @property
     def _size(self):
         n = len(self.shapes)
-        return 1.0 + 3.0 * min(N_COLUMNS, n), 0.8 + 2.6 * math.ceil(n / N_COLUMNS)
+        return 1.0 + 3.0 * min(N_PANEL_COLUMNS, n), 0.8 + 2.6 * math.ceil(n / N_PANEL_COLUMNS)
 
     def _draw(self, ax):
-        """Divide the place of axes, and draw a panel a term."""
+        """Divide axes into panels, and draw one term in each."""
         n = len(self.shapes)
-        several = len(self.outputs) > 1
-        seen = [s.values.reshape(s.counts.size, -1)[words.shown_cells(s)] for s in self.shapes]
-        low = min(values.min(initial=0.0) for values in seen)
-        high = max(values.max(initial=0.0) for values in seen)
-        room = (high - low) or 1.0
+        has_classes = len(self.outputs) > 1
+        shown = [s.values.reshape(s.counts.size, -1)[_shapes.shown_cells(s)] for s in self.shapes]
+        low = min(values.min(initial=0.0) for values in shown)
+        high = max(values.max(initial=0.0) for values in shown)
+        height = (high - low) or 1.0
         ax.set_axis_off()
-        place = ax.figure.add_subfigure(ax.get_subplotspec())
-        grid = place.add_gridspec(math.ceil(n / N_COLUMNS), min(N_COLUMNS, n))
-        self.axes_ = [place.add_subplot(grid[i]) for i in range(n)]
+        subfigure = ax.figure.add_subfigure(ax.get_subplotspec())
+        grid = subfigure.add_gridspec(math.ceil(n / N_PANEL_COLUMNS), min(N_PANEL_COLUMNS, n))
+        self.axes_ = [subfigure.add_subplot(grid[i]) for i in range(n)]
         for panel, shape in zip(self.axes_, self.shapes, strict=True):
             panel.tick_params(labelsize="x-small")
-            title = plain(shape.name, 24)
+            title = short_text(shape.name, 24)
             if len(shape.features) == 2:
                 draw_table(panel, shape, max(-low, high) or 1.0)
-                first, second = (plain(self.names[j]) for j in shape.features)
+                first, second = (short_text(self.names[j]) for j in shape.features)
                 panel.set(xlabel=first, ylabel=second)
-                title += f"\n{plain(self.outputs[0])}" if several else ""
+                title += f"\n{short_text(self.outputs[0])}" if has_classes else ""
             else:
-                title += (draw_bars if shape.kinds == ("label",) else draw_curve)(panel, shape)
+                draw = draw_bars if shape.kinds == ("label",) else draw_curve
+                title += draw(panel, shape)
                 panel.axhline(0.0, color="0.5", linewidth=0.8)
-                panel.set_ylim(low - FOOT * room, high + 0.05 * room)
+                panel.set_ylim(low - COUNT_SPACE * height, high + 0.05 * height)
             panel.set_title(title, fontsize="medium")
-        target = "the scores" if several else f"the score of {plain(self.outputs[0])}"
+        target = "the scores" if has_classes else f"the score of {short_text(self.outputs[0])}"
         title = f"What {n} of {self.n_terms} terms add to {target}; gray: rows"
-        place.suptitle(title, fontsize="medium")
-        if several:
+        subfigure.suptitle(title, fontsize="medium")
+        if has_classes:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
-            place.legend(lines, map(plain, self.outputs), loc="outside lower center", ncols=5)
+            subfigure.legend(
+                lines, map(short_text, self.outputs), loc="outside lower center", ncols=5
+            )
 
 
 def draw_curve(ax, shape):
-    """Draw the steps of a number or a date, with what is missing beside them."""
+    """Draw the steps of a number or a date, with missing values beside them; return no title."""
     from matplotlib import dates
 
-    (edges,), missing = shape.edges, shape.counts.size - 1
+    (edges,) = shape.edges
+    # The last cell is that of missing values.
+    missing = shape.counts.size - 1
     ax.locator_params(axis="x", nbins=4)
-    if shape.kinds == ("date",) and (found := words.dates_of(edges)).dtype.kind == "M":
-        edges = dates.date2num(found)
+    if shape.kinds == ("date",) and (days := _shapes.dates_of(edges)).dtype.kind == "M":
+        edges = dates.date2num(days)
         locator = dates.AutoDateLocator(minticks=2, maxticks=6)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
     widths = np.diff(edges)
-    whole = edges[-1] - edges[0]
+    total_width = edges[-1] - edges[0]
     density = shape.counts[:-1] / widths
-    usual = max(np.median(density), 1e-300)
-    # Single values with many rows would leave no height for the others.
-    foot = COUNTS * np.minimum(density / (2.0 * usual), 1.0)
-    at_foot = ax.get_xaxis_transform()
-    ax.stairs(foot, edges, fill=True, transform=at_foot, **LIGHT)
-    spikes = (widths < NARROW * whole) & (density > SPIKE * usual)
-    at = (edges[:-1] + 0.5 * widths)[spikes]
-    dots = np.flatnonzero(spikes)
-    if missing in words.shown_cells(shape):
-        at = np.append(at, edges[-1] + 0.1 * whole)
+    median_density = max(np.median(density), 1e-300)
+    # Clipped, as a single value with many rows would leave no height for the other bins.
+    heights = COUNT_HEIGHT * np.minimum(density / (2.0 * median_density), 1.0)
+    # Vertical positions are fractions of the panel's height.
+    transform = ax.get_xaxis_transform()
+    ax.stairs(heights, edges, fill=True, transform=transform, **COUNT_STYLE)
+    is_dot = (widths < MAX_DOT_WIDTH * total_width) & (density > MIN_DOT_DENSITY * median_density)
+    positions = (edges[:-1] + 0.5 * widths)[is_dot]
+    dots = np.flatnonzero(is_dot)
+    if missing in _shapes.shown_cells(shape):
+        positions = np.append(positions, edges[-1] + 0.1 * total_width)
         dots = np.append(dots, missing)
-        ax.text(at[-1], -0.05, "missing", transform=at_foot, va="top", size=7, **TURNED)
-    for k, own in enumerate(shape.values.T):
-        ax.stairs(own[:-1], edges, baseline=None, color=f"C{k}", linewidth=1.5)
-        ax.plot(at, own[dots], "o", color=f"C{k}", markersize=3)
+        ax.text(
+            positions[-1], -0.05, "missing", transform=transform, va="top", size=7, **ROTATED_TEXT
+        )
+    for k, values in enumerate(shape.values.T):
+        ax.stairs(values[:-1], edges, baseline=None, color=f"C{k}", linewidth=1.5)
+        ax.plot(positions, values[dots], "o", color=f"C{k}", markersize=3)
     return ""
 
 
 def draw_bars(ax, shape):
-    """Draw the categories with the most rows: bars by value, or points of several classes."""
-    (names,), shown = words.cell_names(shape), words.shown_cells(shape, MOST_BARS)
+    """Draw the categories with the most rows, as bars, or as points if there are several classes.
+
+    Return the end of the title: the number of categories that are shown, if not all are.
+    """
+    (names,) = _shapes.cell_names(shape)
+    shown = _shapes.shown_cells(shape, MAX_BARS)
     shown = shown[np.argsort(shape.values[shown, 0])]
-    at = np.arange(len(shown))
-    foot = shape.counts[shown] / max(shape.counts.max(), 1.0)
-    ax.bar(at, COUNTS * foot, width=0.9, transform=ax.get_xaxis_transform(), **LIGHT)
+    positions = np.arange(len(shown))
+    heights = COUNT_HEIGHT * shape.counts[shown] / max(shape.counts.max(), 1.0)
+    transform = ax.get_xaxis_transform()
+    ax.bar(positions, heights, width=0.9, transform=transform, **COUNT_STYLE)
     if shape.values.shape[1] > 1:
-        ax.plot(at, shape.values[shown], "o", markersize=4)
+        ax.plot(positions, shape.values[shown], "o", markersize=4)
     else:
-        ax.bar(at, shape.values[shown, 0], width=0.6, color="C0")
-    ax.set_xticks(at, [plain(names[i], 18) for i in shown], **TURNED)
-    n_all = len(words.shown_cells(shape))
+        ax.bar(positions, shape.values[shown, 0], width=0.6, color="C0")
+    ax.set_xticks(positions, [short_text(names[i], 18) for i in shown], **ROTATED_TEXT)
+    n_all = len(_shapes.shown_cells(shape))
     return f", {len(shown)} of {n_all}" if len(shown) < n_all else ""
 
 
 def draw_table(ax, shape, largest):
-    """Draw the first output's table of a pair of columns, the first one to the right."""
-    first, second = map(np.unique, np.unravel_index(words.shown_cells(shape), shape.counts.shape))
+    """Draw the table of a pair of columns for the first output; the first column is horizontal."""
+    first, second = map(np.unique, np.unravel_index(_shapes.shown_cells(shape), shape.counts.shape))
     values = shape.values[np.ix_(first, second, [0])][..., 0]
     colors = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
     picture = ax.imshow(values.T, origin="lower", aspect="auto", **colors)
     ax.figure.colorbar(picture, ax=ax).ax.tick_params(labelsize="x-small")
-    ax.set_xticks(*ticks(shape, 0, first), **TURNED)
+    ax.set_xticks(*ticks(shape, 0, first), **ROTATED_TEXT)
     ax.set_yticks(*ticks(shape, 1, second))
 
 
 def ticks(shape, axis, shown):
-    """Return where a table's axis has ticks and their words: at edges of bins, or at cells."""
+    """Return where a table's axis has ticks and their _shapes: at edges of bins, or at cells."""
     kind = shape.kinds[axis]
     edges = shape.edges[axis]
-    names = [plain(name, 12) for name in words.cell_names(shape)[axis]]
+    names = [short_text(name, 12) for name in _shapes.cell_names(shape)[axis]]
     if kind == "label":
         return np.arange(len(shown)), [names[i] for i in shown]
     places = np.arange(0, len(edges) - 1, 3)
-    ends = words.edge_names(kind, edges)
+    ends = _shapes.edge_names(kind, edges)
     missing = shown[shown == len(edges) - 1]
     return [*(places - 0.5), *missing], [*(ends[i] for i in places), *(names[i] for i in missing)]
 
 
-def plain(text, width=36):
-    """Return somebody else's words as matplotlib writes them, not too long and with no formula."""
+def short_text(text, width=36):
+    """Return text of the user in at most `width` characters, without matplotlib's math mode."""
     text = printable(text)
     half = width // 2
     short = text if len(text) <= width else f"{text[:half]}…{text[1 - half :]}"

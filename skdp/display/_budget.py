@@ -1,4 +1,4 @@
-"""What a budget was spent on and what is left, and what repeated releases cost."""
+"""Displays of a budget, and of the cost of repeated releases."""
 
 from textwrap import fill
 
@@ -7,9 +7,11 @@ import numpy as np
 from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
 from skdp.display._display import Display
 
-TOGETHER = "all together"
-LINE = 30
-# For Gaussian releases zCDP and RDP at the best order are one line; the wide one shows below.
+# Label of the bar of all releases, and number of characters per line of a label.
+TOTAL = "all together"
+LABEL_WIDTH = 30
+# For Gaussian releases the lines of zCDP and of RDP at the best order coincide: zCDP is wide and
+# transparent so that both are seen.
 LINES = {
     "basic": {"label": "basic", "linestyle": ":"},
     "advanced": {"label": "advanced", "linestyle": "-."},
@@ -21,23 +23,23 @@ LINES = {
 
 
 class BudgetDisplay(Display):
-    """A budget's epsilon: spent by whom, spent in all, left.
+    """Display of a budget: the epsilon spent by each label, the epsilon spent in total, the rest.
 
-    Make it with `from_accountant`. It shows what the ledger says, which is public.
+    Create it with `from_accountant`. It shows values of the ledger, which are public.
 
     Parameters
     ----------
     epsilons : dict of str to float
-        What the releases of each label cost by themselves, summed.
+        Sum of the epsilons of the releases with each label.
     spent : float
-        What all of them cost together by the accountant's composition; below the sum of
-        `epsilons` where that is tighter than addition, or where parts were disjoint.
+        Epsilon of all releases by the accountant's composition. It is below the sum of `epsilons`
+        if the composition is tighter than addition, or if releases were of disjoint data.
     limit : tuple of (float, float)
         The budget, (epsilon, delta).
     dataset : str
-        Whose budget it is.
+        Name of the data set that the budget is for.
     composition : str
-        How charges add up.
+        Name of the accountant's composition.
 
     Attributes
     ----------
@@ -46,7 +48,7 @@ class BudgetDisplay(Display):
     figure_ : matplotlib Figure
         Figure that holds them.
     bars_ : list of matplotlib BarContainer
-        What the labels spent, what was spent together, what is left.
+        Epsilon by label, epsilon of all releases, and remaining epsilon.
 
     Examples
     --------
@@ -70,12 +72,12 @@ class BudgetDisplay(Display):
 
     @classmethod
     def from_accountant(cls, accountant):
-        """Read a budget from its ledger.
+        """Draw the budget of an accountant.
 
         Parameters
         ----------
         accountant : PrivacyAccountant
-            Whose ledger is read.
+            Accountant whose ledger is read.
 
         Returns
         -------
@@ -86,19 +88,26 @@ class BudgetDisplay(Display):
         for charge in report.charges:
             label = charge.label or "unlabeled"
             epsilons[label] = epsilons.get(label, 0.0) + charge.epsilon
-        shown = {name: getattr(report, name) for name in ("limit", "dataset", "composition")}
-        return cls(epsilons, report.spent[0], **shown)
+        return cls(
+            epsilons,
+            report.spent[0],
+            limit=report.limit,
+            dataset=report.dataset,
+            composition=report.composition,
+        )
 
     def _draw(self, ax):
-        """Draw a bar for each label, and one for all together with what is left."""
+        """Draw a bar for each label, and one for the total and the remaining epsilon."""
         epsilon, delta = self.limit
-        left = max(epsilon - self.spent, 0.0)
-        # A nested step's name is broken at its underscores.
-        labels = [fill(s.replace("__", "__ "), LINE).replace("__ ", "__") for s in self.epsilons]
+        remaining = max(epsilon - self.spent, 0.0)
+        # Long names of nested steps are wrapped at their underscores.
+        labels = [
+            fill(s.replace("__", "__ "), LABEL_WIDTH).replace("__ ", "__") for s in self.epsilons
+        ]
         by_label = ax.barh(labels, list(self.epsilons.values()), label="by itself")
-        spent = ax.barh(TOGETHER, self.spent, color="C1", label=f"spent ({self.composition})")
+        spent = ax.barh(TOTAL, self.spent, color="C1", label=f"spent ({self.composition})")
         hatched = {"color": "none", "edgecolor": "C1", "hatch": "//"}
-        rest = ax.barh(TOGETHER, left, left=self.spent, label="left", **hatched)
+        rest = ax.barh(TOTAL, remaining, left=self.spent, label="left", **hatched)
         ax.axvline(epsilon, color="C3", linestyle="--", label=f"limit ε = {epsilon:g}")
         ax.bar_label(by_label, fmt="%.3g", padding=3)
         ax.bar_label(spent, fmt="%.3g", label_type="center")
@@ -110,9 +119,9 @@ class BudgetDisplay(Display):
 
 
 class CompositionDisplay(Display):
-    """Epsilon of repeated releases against their number, one line a method.
+    """Display of the epsilon of repeated releases against their number, one line per method.
 
-    Make it with `from_event`.
+    Create it with `from_event`.
 
     Parameters
     ----------
@@ -121,7 +130,7 @@ class CompositionDisplay(Display):
     epsilons : dict of str to ndarray of shape (n_counts,)
         Epsilon by method.
     delta : float
-        At which epsilon is stated.
+        The delta of all epsilons.
     rdp_order : float
         The order of the method "rdp_order".
 
@@ -132,7 +141,7 @@ class CompositionDisplay(Display):
     figure_ : matplotlib Figure
         Figure that holds them.
     lines_ : list of matplotlib Line2D
-        One line a method.
+        One line per method.
 
     Examples
     --------
@@ -162,7 +171,7 @@ class CompositionDisplay(Display):
         counts : array-like of int
             Numbers of releases.
         delta : float
-            At which epsilon is stated.
+            The delta of all epsilons.
         methods : list of str, default=None
             Methods of `skdp.accounting.get_epsilon`, and "rdp_order" for RDP at one order fixed
             beforehand, which is a valid filter. None takes all that apply.

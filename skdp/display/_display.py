@@ -1,25 +1,25 @@
-"""What every picture does with matplotlib's axes."""
+"""Base class of displays."""
 
 from abc import ABC, abstractmethod
 
 
 class Display(ABC):
-    """A picture that is drawn on axes, as scikit-learn's displays are."""
+    """Base class of displays, which draw on axes of matplotlib, as those of scikit-learn do."""
 
     _size = None
 
     def plot(self, ax=None):
-        """Draw it.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
 
         Returns
         -------
         Display
-            Itself, with `ax_`, `figure_` and what was drawn, as the class lists it.
+            The display itself, with `ax_`, `figure_` and the artists that its class lists.
         """
         import matplotlib.pyplot as plt
 
@@ -32,4 +32,4 @@ class Display(ABC):
 
     @abstractmethod
     def _draw(self, ax):
-        """Draw it on axes and keep the artists."""
+        """Draw on axes, and set the artists as attributes."""

@@ -1,4 +1,4 @@
-"""What attacks find, against what a claim allows: ROC curves and certified bounds."""
+"""Displays of attacks against claims: ROC curves and certified lower bounds."""
 
 import numpy as np
 from sklearn.base import clone
@@ -10,21 +10,21 @@ from skdp.display._display import Display
 
 
 class MembershipInferenceDisplay(Display):
-    """ROC curves of membership attacks on logarithmic axes, over the region that a claim allows.
+    """Display of ROC curves of membership attacks on logarithmic axes, with a claim's region.
 
-    Make it with `from_estimator` or `from_results`. It shows what attacks found in private data:
+    Create it with `from_estimator` or `from_results`. It shows results of attacks on private data:
     show it only to those who may see the data.
 
     Parameters
     ----------
     results : dict of str to MembershipInference
-        By name.
+        Attacks by name.
     epsilon, delta : float or None
-        The claim whose region is shaded; None shades nothing.
+        The claim, whose allowed region is shaded; None shades nothing.
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        What the claim is for. Members are so many of the candidates: in the place of a row that is
-        none another is one. A claim for a removed row allows what it does for a replaced one,
-        2 epsilon and (1 + e^epsilon) delta.
+        Neighboring relation of the claim. A fixed number of the candidates are members, so that
+        the attack compares data sets in which a row is replaced. A claim for "add_remove" is
+        converted: it allows 2 epsilon and (1 + e^epsilon) delta for a replaced row.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class MembershipInferenceDisplay(Display):
     figure_ : matplotlib Figure
         Figure that holds them.
     lines_ : list of matplotlib Line2D
-        One line a result.
+        One line per result.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class MembershipInferenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, name=None, **options):
-        """Attack an estimator; its claim, if it has one, gives the region.
+        """Attack an estimator, and draw the region of its claim if it has one.
 
         Parameters
         ----------
@@ -67,32 +67,35 @@ class MembershipInferenceDisplay(Display):
         y : array-like of shape (n_samples,)
             Labels.
         name : str, default=None
-            None takes the estimator's class.
+            Name in the legend; None takes the estimator's class.
         **options
-            Of `skdp.audit.membership_inference`.
+            Parameters of `skdp.audit.membership_inference`.
 
         Returns
         -------
         MembershipInferenceDisplay
         """
         result = membership_inference(estimator, X, y, **options)
-        parameters = estimator.get_params()
-        claim = {"epsilon": parameters.get("epsilon"), "delta": parameters.get("delta", 0.0)}
-        name = name or type(estimator).__name__
-        return cls({name: result}, **claim, relation=relation_in(estimator))
+        params = estimator.get_params()
+        return cls(
+            {name or type(estimator).__name__: result},
+            epsilon=params.get("epsilon"),
+            delta=params.get("delta", 0.0),
+            relation=relation_in(estimator),
+        )
 
     @classmethod
     def from_results(cls, results, *, epsilon=None, delta=0.0, relation="add_remove"):
-        """Compare attacks that were made before.
+        """Draw the results of several attacks.
 
         Parameters
         ----------
         results : dict of str to MembershipInference
             Attacks by name.
         epsilon, delta : float
-            The claim whose region is shaded; without epsilon none is.
+            The claim, whose allowed region is shaded; epsilon=None shades nothing.
         relation : {"add_remove", "replace_one"}, default="add_remove"
-            What the claim is for.
+            Neighboring relation of the claim.
 
         Returns
         -------
@@ -102,36 +105,36 @@ class MembershipInferenceDisplay(Display):
 
     def _draw(self, ax):
         """Draw the curves."""
-        least = min(0.5 / np.sum(~result.members) for result in self.results.values())
-        rates = np.geomspace(least, 1.0, 200)
+        min_rate = min(0.5 / np.sum(~result.members) for result in self.results.values())
+        rates = np.geomspace(min_rate, 1.0, 200)
         if self.epsilon is not None:
             claim = convert_relation(self.epsilon, self.delta, self.relation, "replace_one")
             allowed = success_bound(rates, *claim)
             label = f"allowed by ({self.epsilon:g}, {self.delta:g})-DP"
-            ax.fill_between(rates, least, allowed, color="C2", alpha=0.15, label=label)
+            ax.fill_between(rates, min_rate, allowed, color="C2", alpha=0.15, label=label)
         self.lines_ = []
         for name, result in self.results.items():
             label = f"{name} (AUC {result.auc.value:.2f})"
-            # What is 0 has no place on a logarithmic axis and is drawn at its edge.
-            curve = np.maximum(result.fpr, least), np.maximum(result.tpr, least)
+            # A logarithmic axis has no 0: it is drawn at the axis' lower end.
+            curve = np.maximum(result.fpr, min_rate), np.maximum(result.tpr, min_rate)
             self.lines_ += ax.step(*curve, where="post", label=label)
         ax.loglog(rates, rates, "k:", label="guessing")
-        ax.set(xlim=(least, 1.0), ylim=(least, 1.0))
+        ax.set(xlim=(min_rate, 1.0), ylim=(min_rate, 1.0))
         ax.set_xlabel("others taken for members (false-positive rate)")
         ax.set_ylabel("members found (true-positive rate)")
         ax.legend(loc="lower right")
 
 
 class EpsilonAuditDisplay(Display):
-    """Certified lower bounds on epsilon against the claims.
+    """Display of certified lower bounds on epsilon against the claimed epsilon.
 
-    Make it with `from_estimator` or `from_audits`. The distance of a bound from its claim is
-    what the attack did not find; it is no sign of more privacy.
+    Create it with `from_estimator` or `from_audits`. A bound below its claim shows the limits of
+    the attack; it does not show that privacy is better than claimed.
 
     Parameters
     ----------
     audits : list of EpsilonAudit
-        What to show.
+        One per claim.
 
     Attributes
     ----------
@@ -165,11 +168,11 @@ class EpsilonAuditDisplay(Display):
         estimator : estimator
             With a parameter `epsilon`.
         X, y : array-like, default=None
-            As `skdp.audit.audit_epsilon` takes them.
+            Data of `skdp.audit.audit_epsilon`.
         epsilons : array-like of float
             The claims.
         **options
-            Of `skdp.audit.audit_epsilon`.
+            Parameters of `skdp.audit.audit_epsilon`.
 
         Returns
         -------
@@ -180,12 +183,12 @@ class EpsilonAuditDisplay(Display):
 
     @classmethod
     def from_audits(cls, audits):
-        """Show audits that were made before.
+        """Draw the results of several audits.
 
         Parameters
         ----------
         audits : list of EpsilonAudit
-            What to show.
+            One per claim.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What privacy costs in accuracy."""
+"""Display of accuracy against epsilon."""
 
 import numpy as np
 from sklearn.base import clone
@@ -8,24 +8,24 @@ from skdp.display._display import Display
 
 
 class PrivacyUtilityDisplay(Display):
-    """An estimator's score against epsilon.
+    """Display of an estimator's score against epsilon.
 
-    Make it with `from_estimator`. Every point is a fit to the same rows. For private data the
-    curve costs the sum of all fits, which is stated, and the scores are not private. Make
-    it on public data, or on data whose whole budget you are ready to spend on it.
+    Create it with `from_estimator`. Each point is the mean of several fits to the same rows. On
+    private data the curve costs the epsilons of all fits, whose sum is in the title, and the scores
+    are not private. Use public data, or data whose budget may be spent on this curve.
 
     Parameters
     ----------
     epsilons : ndarray of shape (n_epsilons,)
-        Where scores were taken.
+        The epsilons of the fits.
     scores : ndarray of shape (n_epsilons, n_repeats)
-        One row an epsilon.
+        One row per epsilon.
     reference : float or None
-        The score of a model without privacy.
+        Score of a model without privacy.
     cost : float
         The sum of the epsilons of all fits.
     score_name : str
-        What the axis is called.
+        Label of the vertical axis.
 
     Attributes
     ----------
@@ -81,44 +81,47 @@ class PrivacyUtilityDisplay(Display):
         y : array-like of shape (n_samples,)
             Targets or labels.
         epsilons : array-like of float
-            At which to fit.
+            The epsilons of the fits.
         n_repeats : int, default=5
-            Fits at each epsilon, whose spread is drawn.
+            Number of fits at each epsilon; the standard deviation of their scores is drawn.
         test_size : float or int, default=0.25
-            The part held out for scoring.
+            Fraction, or number, of the rows that are held out for scoring.
         scoring : callable, default=None
-            A scorer ``f(estimator, X, y)``; None takes the estimator's own `score`.
+            A scorer ``f(estimator, X, y)``; None takes the estimator's `score`.
         reference : estimator, default=None
             A model without privacy, fitted to the same rows.
         random_state : int, default=0
-            Of the split, which depends on the rows' positions alone.
+            Seed of the split, which depends on the rows' positions only.
 
         Returns
         -------
         PrivacyUtilityDisplay
         """
-        score = scoring or (lambda fitted, X, y: fitted.score(X, y))
-        split = {"test_size": test_size, "random_state": random_state}
-        X, X_test, y, y_test = train_test_split(X, y, **split)
+        X, X_test, y, y_test = train_test_split(
+            X, y, test_size=test_size, random_state=random_state
+        )
         epsilons = np.asarray(epsilons, dtype=np.float64)
         claims = [clone(estimator).set_params(epsilon=epsilon) for epsilon in epsilons]
 
-        def scored(model):
-            return score(clone(model).fit(X, y), X_test, y_test)
+        def fit_and_score(model):
+            fitted = clone(model).fit(X, y)
+            if scoring is None:
+                return fitted.score(X_test, y_test)
+            return scoring(fitted, X_test, y_test)
 
-        scores = [[scored(claim) for _ in range(n_repeats)] for claim in claims]
+        scores = [[fit_and_score(claim) for _ in range(n_repeats)] for claim in claims]
         if reference is not None:
-            reference = scored(reference)
+            reference = fit_and_score(reference)
         cost = float(n_repeats * epsilons.sum())
         name = getattr(scoring, "__name__", "score on held-out rows")
         return cls(epsilons, np.array(scores), reference=reference, cost=cost, score_name=name)
 
     def _draw(self, ax):
-        """Draw the mean score and its spread."""
+        """Draw the mean score and its standard deviation."""
         mean = self.scores.mean(axis=1)
-        spread = self.scores.std(axis=1)
+        std = self.scores.std(axis=1)
         (self.line_,) = ax.semilogx(self.epsilons, mean, "o-", label="private, mean")
-        band = mean - spread, mean + spread
+        band = mean - std, mean + std
         ax.fill_between(self.epsilons, *band, alpha=0.2, label="± standard deviation")
         if self.reference is not None:
             ax.axhline(self.reference, color="k", linestyle="--", label="without privacy")

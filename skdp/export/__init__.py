@@ -1,4 +1,4 @@
-"""Plain scikit-learn models of what was released, to be served without skdp."""
+"""Export of fitted estimators to scikit-learn, to be served without skdp."""
 
 from skdp.export._sklearn import to_sklearn
 

@@ -1,8 +1,10 @@
-"""Models of raw tables as layers of plain steps: each layer is linear and clips to 0 and 1.
+"""Models of raw tables as scikit-learn steps: layers of linear maps that are clipped to [0, 1].
 
-A number of single precision stands for a gap, and codes for strings. The first layer tells of each
-value which starts it has reached; the cells of columns, 0 or 1, are sums of these. The second one
-says of each leaf of a tree, or cell of a pair of columns, whether cells pass all of its tests.
+Missing values are represented by a large number of single precision, and strings by codes. The
+first layer returns, for each value and each threshold of its column, 1 if the value has reached
+the threshold, else 0. The indicators of a column's cells are sums of these. The second layer
+returns an indicator for each leaf of a tree, or cell of a pair of columns: 1 if the column cells
+pass all of its tests.
 """
 
 from dataclasses import dataclass, replace
@@ -19,45 +21,53 @@ from skdp.gam._columns import Column
 from skdp.utils._frames import objects
 from skdp.utils._values import FrozenValue
 
-# What stands for a gap, and how much each start takes to be reached, at least.
-GAP, NARROWEST = (float(end) for end in (np.finfo("f4").max, np.finfo("f4").tiny))
-# Of categories that are numbers: up to there single precision knows whole ones' neighbors.
-LARGEST = 2.0**22
-NEAR = 2.0**-23
-# So many cells are told one by one, before they are added up.
-FEW_CELLS = 1500
+# Number that represents a missing value: the largest of single precision.
+MISSING = float(np.finfo("f4").max)
+# Least width of a threshold: its indicator rises linearly from 0 to 1 over this distance.
+MIN_WIDTH = float(np.finfo("f4").tiny)
+# Largest magnitude of categories that are numbers: above it, single precision does not separate a
+# whole number from the thresholds beside it.
+MAX_CATEGORY = 2.0**22
+# Distance between a category that is a number and the threshold above it, relative to the number.
+CATEGORY_WIDTH = 2.0**-23
+# Largest number of cells whose indicators are computed one by one before they are added up.
+MAX_INDICATORS = 1500
 
 
-def refusal(model, why):
-    """Return the error about a model that does not map."""
-    return ValueError(f"{type(model).__name__} has no plain counterpart: {why}")
+def export_error(model, reason):
+    """Return the error about a model that cannot be exported."""
+    return ValueError(f"{type(model).__name__} has no counterpart in scikit-learn: {reason}")
 
 
-def holding(plain, **released):
-    """Return a plain estimator with released values as its fitted attributes."""
-    vars(plain).update(released)
-    return plain
+def with_attributes(estimator, **attributes):
+    """Return a scikit-learn estimator, in which fitted attributes are set in place."""
+    vars(estimator).update(attributes)
+    return estimator
 
 
-def linear(components):
-    """Return the plain step that multiplies rows by a matrix of shape (n_outputs, n_inputs)."""
-    return holding(TruncatedSVD(len(components)), components_=components)
+def linear_step(components):
+    """Return a transformer that multiplies rows by a matrix of shape (n_outputs, n_inputs)."""
+    return with_attributes(TruncatedSVD(len(components)), components_=components)
 
 
-def shifted(offsets, limits=None):
-    """Return the plain step that adds a number to each column and clips to limits, if any."""
-    plain = MinMaxScaler(limits or (0, 1), clip=limits is not None)
-    return holding(plain, scale_=np.ones(len(offsets)), min_=offsets, n_features_in_=len(offsets))
+def offset_step(offsets, limits=None):
+    """Return a transformer that adds a number to each column and clips to limits, if any."""
+    scaler = MinMaxScaler(limits or (0, 1), clip=limits is not None)
+    n_columns = len(offsets)
+    return with_attributes(
+        scaler, scale_=np.ones(n_columns), min_=offsets, n_features_in_=n_columns
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sums(FrozenValue):
-    """Weighted sums of what plain steps return.
+    """Weighted sums of the outputs of scikit-learn transformers.
 
     Parameters
     ----------
     steps : list of transformers
-    weights : ndarray or CSR matrix of shape (n_sums, n_outputs of the steps)
+    weights : ndarray or CSR matrix of shape (n_sums, n_outputs)
+        A column for each output of the last step.
     constants : ndarray of shape (n_sums,)
     """
 
@@ -65,136 +75,179 @@ class Sums(FrozenValue):
     weights: np.ndarray
     constants: np.ndarray
 
-    def then(self, weights, constants=0.0):
-        """Return weighted sums of the sums."""
+    def compose(self, weights, constants=0.0):
+        """Return weighted sums of these sums."""
         constants = weights @ self.constants + constants
         return replace(self, weights=weights @ self.weights, constants=constants)
 
     def as_steps(self, limits=None):
-        """Return the plain steps that end in the sums, clipped to limits if there are any."""
-        return [*self.steps, linear(self.weights), shifted(self.constants, limits)]
+        """Return transformers whose output is the sums, clipped to limits if there are any."""
+        return [*self.steps, linear_step(self.weights), offset_step(self.constants, limits)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reading(FrozenValue):
-    """How plain steps tell the cell of a column.
+class CellThresholds(FrozenValue):
+    """Thresholds that determine the cell of a column's value.
 
     Parameters
     ----------
-    starts : ndarray of shape (n_starts,)
+    thresholds : ndarray of shape (n_thresholds,)
         Increasing.
-    cells : ndarray of shape (n_starts + 1, n_cells)
-        What the cells are for a value that has reached none of them, the first, the first two, …
+    cells : ndarray of shape (n_thresholds + 1, n_cells)
+        Row k is the vector of cell indicators of a value that has reached k thresholds.
     width : float
-        From how far below a start it is reached little by little, if doubles are closer.
+        The indicator of a threshold rises linearly over this distance below it, or over the
+        distance to the next double if that is larger.
     labels : list, default=()
-        What the column's codes stand for, if it has strings.
+        The labels that the column's codes represent, if it has strings.
     """
 
-    starts: np.ndarray
+    thresholds: np.ndarray
     cells: np.ndarray
-    width: float = NARROWEST
+    width: float = MIN_WIDTH
     labels: list = ()
 
 
-def _reading(model, kind, edges, scaled):
-    """Return the `Reading` of a column, from its kind and edges as a `ShapeFunction` has them."""
-    own = edges.tolist()
+def _thresholds_of(model, kind, edges, scaled):
+    """Return the `CellThresholds` of a column, from the kind and edges of its `ShapeFunction`."""
+    values = edges.tolist()
+    # Cells behind those of the edges: undeclared values, and missing values.
     other = len(edges)
     missing = len(edges) + 1
-    if kind == "number" and max(-own[0], own[-1]) >= GAP:
-        raise refusal(model, "of a column with bounds beyond single precision")
+    if kind == "number" and max(-values[0], values[-1]) >= MISSING:
+        raise export_error(model, "a column has bounds beyond single precision")
     if kind == "number" and scaled:
+        # The two "cells" are the position in the range and the indicator of a missing value: a
+        # single threshold as wide as the range turns the value into its position.
         cells = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-        return Reading(starts=np.array([own[1], GAP]), cells=cells, width=own[1] - own[0])
+        thresholds = np.array([values[1], MISSING])
+        return CellThresholds(thresholds=thresholds, cells=cells, width=values[1] - values[0])
     if kind == "number":
-        return Reading(starts=np.append(edges[1:-1], GAP), cells=np.eye(len(own)))
-    if kind == "label" and all(isinstance(label, str) for label in own):
-        # Below their codes, from 0 on, are those of other labels and of NaN; None's is above.
-        labels = [*own, None, np.nan]
-        starts = np.arange(-1.0, len(own) + 1)
-        found = [missing, other, *range(len(own)), missing]
-        return Reading(starts=starts, cells=np.eye(len(own) + 2)[found], labels=labels)
-    if kind != "label" or not all(isinstance(n, int | float) and abs(n) <= LARGEST for n in own):
-        raise refusal(model, "it reads dates, or labels beside strings and numbers up to 2^22")
-    low = np.sort(np.array(own, dtype=float))
-    above = np.minimum(low + np.maximum(NEAR * np.abs(low), NARROWEST), [*low[1:], GAP])
-    found = [other, *(cell for j in np.argsort(own) for cell in (j, other)), missing]
-    starts = np.append(np.column_stack([low, above]), GAP)
-    return Reading(starts=starts, cells=np.eye(len(own) + 2)[found])
+        thresholds = np.append(edges[1:-1], MISSING)
+        return CellThresholds(thresholds=thresholds, cells=np.eye(len(values)))
+    if kind == "label" and all(isinstance(label, str) for label in values):
+        # Strings have the codes 0, 1, …, NaN -2 and undeclared labels -1; None has the code above
+        # those of strings.
+        labels = [*values, None, np.nan]
+        thresholds = np.arange(-1.0, len(values) + 1)
+        cell_of_code = [missing, other, *range(len(values)), missing]
+        cells = np.eye(len(values) + 2)[cell_of_code]
+        return CellThresholds(thresholds=thresholds, cells=cells, labels=labels)
+    is_exportable = kind == "label" and all(
+        isinstance(value, int | float) and abs(value) <= MAX_CATEGORY for value in values
+    )
+    if not is_exportable:
+        raise export_error(
+            model, "a column has dates, or labels other than strings and numbers up to 2^22"
+        )
+    # A category that is a number has a threshold at the number and one just above it.
+    low = np.sort(np.array(values, dtype=float))
+    width = np.maximum(CATEGORY_WIDTH * np.abs(low), MIN_WIDTH)
+    above = np.minimum(low + width, [*low[1:], MISSING])
+    cell_of_count = [other]
+    for j in np.argsort(values):
+        cell_of_count += [j, other]
+    cell_of_count.append(missing)
+    thresholds = np.append(np.column_stack([low, above]), MISSING)
+    return CellThresholds(thresholds=thresholds, cells=np.eye(len(values) + 2)[cell_of_count])
 
 
 def cells_of(model, kinds, edges, *, scaled=False):
-    """Return the `Sums` that are the cells of all columns of raw rows, one column after another.
+    """Return the `Sums` that are the cell indicators of all columns, one column after another.
 
     Parameters
     ----------
     model : estimator
-    kinds, edges
-        Of each column, as those of a `ShapeFunction`.
+    kinds, edges : sequence
+        The kind and the edges of each column, as in a `ShapeFunction`.
     scaled : bool, default=False
-        Whether the cells of a number are where it is in its range, from -1 to 1, or 0 if it is
-        missing, and whether it is.
+        If True, a number has two outputs instead of cells: its position in its range, from -1 to
+        1, or 0 if it is missing; and 1 if it is missing, else 0.
     """
-    columns = [_reading(model, *pair, scaled) for pair in zip(kinds, edges, strict=True)]
-    words = [j for j, own in enumerate(columns) if own.labels]
-    numbers = [j for j, own in enumerate(columns) if not own.labels]
-    labels = [objects(columns[j].labels) for j in words]
-    codes = OrdinalEncoder(categories=labels, handle_unknown="use_encoded_value")
-    codes.set_params(unknown_value=-1, encoded_missing_value=-2)
-    parts = [("numbers", SimpleImputer(), numbers), ("labels", codes, words)]
-    # Behind other steps skl2onnx converts the imputer alone.
-    front = ColumnTransformer([part for part in parts if part[-1]]) if words else SimpleImputer()
-    front.fit(np.full((1, len(columns)), GAP, dtype=object))
-    if words and hasattr(model, "feature_names_in_"):
-        for _, part, own in front.transformers_:
-            holding(part, feature_names_in_=model.feature_names_in_[own])
-    sizes = [len(own.starts) for own in columns]
-    starts = np.hstack([own.starts for own in columns])
-    picks = linear(np.repeat(np.eye(len(columns))[:, numbers + words], sizes, axis=0))
-    widths = np.repeat([own.width for own in columns], sizes)
-    widths = np.maximum(starts - np.nextafter(starts, -np.inf), widths)
-    below = holding(StandardScaler(), mean_=starts, scale_=widths, n_features_in_=len(starts))
+    columns = []
+    for kind, column_edges in zip(kinds, edges, strict=True):
+        columns.append(_thresholds_of(model, kind, column_edges, scaled))
+    strings = [j for j, column in enumerate(columns) if column.labels]
+    numbers = [j for j, column in enumerate(columns) if not column.labels]
+    encoder = OrdinalEncoder(
+        categories=[objects(columns[j].labels) for j in strings],
+        handle_unknown="use_encoded_value",
+        unknown_value=-1,
+        encoded_missing_value=-2,
+    )
+    if strings:
+        transformers = [("numbers", SimpleImputer(), numbers), ("labels", encoder, strings)]
+        front = ColumnTransformer([part for part in transformers if part[-1]])
+    else:
+        # After other steps of a pipeline skl2onnx converts an imputer, but no ColumnTransformer.
+        front = SimpleImputer()
+    front.fit(np.full((1, len(columns)), MISSING, dtype=object))
+    if strings and hasattr(model, "feature_names_in_"):
+        for _, transformer, indices in front.transformers_:
+            with_attributes(transformer, feature_names_in_=model.feature_names_in_[indices])
+    sizes = [len(column.thresholds) for column in columns]
+    thresholds = np.hstack([column.thresholds for column in columns])
+    # Repeats each column once per threshold, back in the order of the columns.
+    repeat = linear_step(np.repeat(np.eye(len(columns))[:, numbers + strings], sizes, axis=0))
+    widths = np.repeat([column.width for column in columns], sizes)
+    widths = np.maximum(thresholds - np.nextafter(thresholds, -np.inf), widths)
+    n_thresholds = len(thresholds)
+    scaler = with_attributes(
+        StandardScaler(), mean_=thresholds, scale_=widths, n_features_in_=n_thresholds
+    )
+    weights = [np.diff(column.cells, axis=0).T for column in columns]
     return Sums(
-        steps=[front, picks, below, shifted(np.ones(len(starts)), (0, 1))],
-        weights=sparse_blocks([np.diff(own.cells, axis=0).T for own in columns], format="csr"),
-        constants=np.hstack([own.cells[0] for own in columns]),
+        steps=[front, repeat, scaler, offset_step(np.ones(n_thresholds), (0, 1))],
+        weights=sparse_blocks(weights, format="csr"),
+        constants=np.hstack([column.cells[0] for column in columns]),
     )
 
 
 def scores_of(model):
-    """Return the `Sums` that are the scores of a model with `shape_functions_`, and maybe trees."""
+    """Return the `Sums` that are the scores of an additive model, a tree or a forest.
+
+    The model has `shape_functions_`, and `trees_` if it has trees.
+    """
     shapes = model.shape_functions_
     trees = getattr(model, "trees_", [])
     curves = shapes[: model.n_features_in_]
-    kinds = [own.kinds[0] for own in curves]
-    edges = [own.edges[0] for own in curves]
-    blocks = block_diag(*(np.ones(own.counts.size, dtype=bool) for own in curves))
-    values = np.vstack([own.values.reshape(own.counts.size, -1) for own in shapes])
+    kinds = [curve.kinds[0] for curve in curves]
+    edges = [curve.edges[0] for curve in curves]
+    # Row j marks the cells of column j.
+    blocks = block_diag(*(np.ones(curve.counts.size, dtype=bool) for curve in curves))
+    values = np.vstack([shape.values.reshape(shape.counts.size, -1) for shape in shapes])
     cells = cells_of(model, kinds, edges)
-    passed = []
-    # Few cells are told one by one: single precision adds up many starts less well.
-    if not trees and len(shapes) == len(curves) and len(values) > FEW_CELLS:
-        return cells.then(values.T, np.ravel(model.intercept_))
+    # With many cells the values are applied to the thresholds directly. With few cells each
+    # indicator is computed, as sums over many thresholds lose digits in single precision.
+    if not trees and len(shapes) == len(curves) and len(values) > MAX_INDICATORS:
+        return cells.compose(values.T, np.ravel(model.intercept_))
+    # Weights of column cells whose sum is 1 if all tests are passed, and at most 0 otherwise.
+    tests = []
     for shape in shapes:
-        passed.append(np.zeros((shape.counts.size, blocks.shape[1])))
-        places = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1, 1)
-        for j, own, place in zip(shape.features, shape.edges, places, strict=True):
-            # A pair's cells are made of those of its columns.
-            numeric = kinds[j] == "number"
-            known = [*edges[j][:-1], np.nan] if numeric else [*edges[j], object(), None]
-            passed[-1][:, blocks[j]] += place == Column(kind=kinds[j]).cells(objects(known), own)
-        # Of each column a row has one cell.
-        passed[-1][:, blocks[0]] -= shape.counts.ndim - 1
+        shape_tests = np.zeros((shape.counts.size, blocks.shape[1]))
+        cell_indices = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1, 1)
+        for j, shape_edges, index in zip(shape.features, shape.edges, cell_indices, strict=True):
+            # A value of each cell of the column tells which cell of the term contains that cell.
+            if kinds[j] == "number":
+                examples = [*edges[j][:-1], np.nan]
+            else:
+                examples = [*edges[j], object(), None]
+            term_cells = Column(kind=kinds[j]).cells(objects(examples), shape_edges)
+            shape_tests[:, blocks[j]] += index == term_cells
+        # A row is in exactly one cell of a column, so this subtracts a constant.
+        shape_tests[:, blocks[0]] -= shape.counts.ndim - 1
+        tests.append(shape_tests)
     for tree in trees:
         depth = len(tree.values).bit_length() - 1
-        passed.append(np.zeros((len(tree.values), blocks.shape[1])))
-        for leaf, own in enumerate(passed[-1], start=len(tree.values)):
+        tree_tests = np.zeros((len(tree.values), blocks.shape[1]))
+        # Nodes of a complete binary tree are numbered from 1, level by level; leaves come last.
+        for leaf, leaf_tests in enumerate(tree_tests, start=len(tree.values)):
             for height in range(depth):
-                test = (leaf >> height + 1) - 1
-                block = blocks[tree.columns[test]]
-                own[block] += tree.sides[test, : block.sum()] == leaf >> height & 1
-        passed[-1][:, blocks[0]] -= depth - 1
-    values = np.vstack([values, *(own.values.reshape(len(own.values), -1) for own in trees)])
-    leaves = cells.then(np.vstack(passed)).as_steps((0, 1))
-    return Sums(steps=leaves, weights=values.T, constants=np.ravel(model.intercept_))
+                node = (leaf >> height + 1) - 1
+                block = blocks[tree.columns[node]]
+                leaf_tests[block] += tree.sides[node, : block.sum()] == leaf >> height & 1
+        tree_tests[:, blocks[0]] -= depth - 1
+        tests.append(tree_tests)
+    values = np.vstack([values, *(tree.values.reshape(len(tree.values), -1) for tree in trees)])
+    indicators = cells.compose(np.vstack(tests)).as_steps((0, 1))
+    return Sums(steps=indicators, weights=values.T, constants=np.ravel(model.intercept_))

@@ -1,4 +1,4 @@
-"""The plain scikit-learn model of each private one."""
+"""Conversion of each fitted private estimator into a scikit-learn estimator."""
 
 import copy
 
@@ -13,7 +13,14 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
-from skdp.export._raw_tables import Sums, cells_of, holding, refusal, scores_of, shifted
+from skdp.export._raw_tables import (
+    Sums,
+    cells_of,
+    export_error,
+    offset_step,
+    scores_of,
+    with_attributes,
+)
 from skdp.pipeline._checked_fits import (
     CHECKED,
     SplitColumnTransformer,
@@ -22,41 +29,50 @@ from skdp.pipeline._checked_fits import (
 )
 from skdp.pipeline._steps import holds_private
 
-# Their residuals are clipped.
+# Classifiers that clip residuals: with delta = 0, their chances are not a logistic function of the
+# scores.
 CLIPPED = (skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier, skdp.DPDecisionTreeClassifier)
-BY_BIN = {"onehot": "onehot-dense", "ordinal": "ordinal"}
+NO_HISTOGRAM = (
+    "scikit-learn has no histograms with categories, pairs, densities or cumulative fractions"
+)
+NO_OTHER = "the encoders of scikit-learn have no column for undeclared values, as other= has"
+ONE_TYPE = "the encoders of scikit-learn need categories of one type, with numbers in order"
+# The encoding of KBinsDiscretizer for each encoding of DPHistogramTransformer that it has.
+BIN_ENCODINGS = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
 def to_sklearn(model):
-    """Return a plain scikit-learn model that predicts what a private one predicts.
+    """Return a scikit-learn estimator with the predictions of a fitted private one.
 
-    It is made of what the fit released, costs nothing and is as private as the fitted model is. To
-    load it and to predict one needs scikit-learn alone, and converters such as skl2onnx know it.
+    It is computed from the released values, so that it costs no budget and has the guarantee of
+    the fitted model. Loading it and predicting need scikit-learn only, and converters such as
+    skl2onnx can read it.
 
     Parameters
     ----------
     model : estimator
-        Fitted: an estimator of skdp, a search, a `Pipeline`, a `ColumnTransformer` or a
-        `FeatureUnion`. Of estimators that are not skdp's those are returned which hold none, with
-        whatever they keep of the rows.
+        A fitted estimator of skdp, a search, a `Pipeline`, a `ColumnTransformer` or a
+        `FeatureUnion`. Other estimators are returned unchanged, with everything that they store
+        of the rows, unless they contain an estimator of skdp.
 
     Returns
     -------
     estimator
-        It has no `privacy_`: keep that of the model with it. Outputs are those for doubles, as
-        arrays: single precision, and what `set_output` asked for, are the plain estimators' own.
+        It has no `privacy_`: keep the statement of `model` with it. Its outputs are arrays, and
+        agree with those of `model` on float64 input. Input of single precision and `set_output`
+        are handled as scikit-learn does.
 
     Raises
     ------
     ValueError
-        If scikit-learn has no such estimator; the message names it and says why.
+        If scikit-learn has no such estimator. The message names the estimator and the reason.
     NotFittedError
         If the model is not fitted.
 
     Notes
     -----
-    Predictions are a function of the released values (post-processing). Which estimator becomes
-    what, and what converters make of it, is in ``docs/serving.md``.
+    Predictions are a function of the released values (post-processing). ``docs/serving.md`` lists
+    the result for each estimator, and the support of converters.
 
     Examples
     --------
@@ -66,10 +82,10 @@ def to_sklearn(model):
     >>> from skdp.export import to_sklearn
     >>> X = np.random.default_rng(0).uniform(17, 90, size=(1000, 2))
     >>> pipe = make_pipeline(DPStandardScaler(bounds=(17, 90)), DPLogisticRegression())
-    >>> plain = to_sklearn(pipe.fit(X, X[:, 0] > 40))
-    >>> [type(step).__name__ for step in plain[0]], type(plain[1]).__name__
+    >>> exported = to_sklearn(pipe.fit(X, X[:, 0] > 40))
+    >>> [type(step).__name__ for step in exported[0]], type(exported[1]).__name__
     (['MinMaxScaler', 'MinMaxScaler'], 'LogisticRegression')
-    >>> bool(np.allclose(plain.predict_proba(X), pipe.predict_proba(X)))
+    >>> bool(np.allclose(exported.predict_proba(X), pipe.predict_proba(X)))
     True
     """
     if isinstance(model, str | None):
@@ -78,37 +94,51 @@ def to_sklearn(model):
     if type(model) in SEARCHES and hasattr(model, "best_estimator_"):
         return to_sklearn(model.best_estimator_)
     if type(model) in RULES:
-        plain = RULES[type(model)](model)
+        exported = RULES[type(model)](model)
         if hasattr(model, "feature_names_in_"):
-            first = plain[0] if hasattr(plain, "steps") else plain
-            holding(first, feature_names_in_=model.feature_names_in_)
-        return plain
+            first = exported[0] if hasattr(exported, "steps") else exported
+            with_attributes(first, feature_names_in_=model.feature_names_in_)
+        return exported
     if holds_private(model):
-        raise refusal(model, "scikit-learn has no estimator of its kind")
+        raise export_error(model, "scikit-learn has no estimator of its kind")
     return model
 
 
-def _taken(plain, model, *names, **released):
-    own = {name: getattr(model, name) for name in (*names, "n_features_in_")}
-    return holding(plain, **own, **released)
+def _with_attributes_of(exported, model, *names, **released):
+    """Set attributes of `model`, by their names, and further released values in an estimator."""
+    copied = {name: getattr(model, name) for name in (*names, "n_features_in_")}
+    return with_attributes(exported, **copied, **released)
 
 
-def _parts(named):
-    """Return named parts with plain estimators; a part of no columns was never fitted."""
+def _exported_steps(named):
+    """Return named steps with exported estimators; a step without columns was never fitted."""
     return [
         (name, "drop" if columns and not np.size(columns[0]) else to_sklearn(part), *columns)
         for name, part, *columns in named
     ]
 
 
+def _pipeline(model):
+    return _copied(model, steps=_exported_steps(model.steps))
+
+
+def _feature_union(model):
+    return _copied(model, transformer_list=_exported_steps(model.transformer_list))
+
+
+def _frozen(model):
+    return to_sklearn(model.estimator)
+
+
 def _columns(model):
-    fitted = _parts(model.transformers_)
+    fitted = _exported_steps(model.transformers_)
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
-    # Plain parts may be dense where private ones were sparse.
+    # Exported transformers may be dense where private ones were sparse.
     known["sparse_output_"] = False
-    # What else holds a private estimator is the remainder among its name and its columns.
+    # Other attributes that contain a private estimator are tuples of a name, the remainder and its
+    # columns.
     for name, value in vars(model).items():
         if name not in known and holds_private(value):
             known[name] = tuple(remainder if holds_private(part) else part for part in value)
@@ -116,15 +146,15 @@ def _columns(model):
 
 
 def _copied(model, **known):
-    """Return a copy that holds plain parts and makes arrays: names of columns would be others."""
-    plain = copy.copy(model)
+    """Return a copy with other attributes, which returns arrays: column names would differ."""
+    exported = copy.copy(model)
     if type(model) in UNCHECKED:
-        # Without skdp there is no subclass whose fits check parameters.
-        plain = UNCHECKED[type(model)].__new__(UNCHECKED[type(model)])
-        vars(plain).update(vars(model))
-    plain = holding(plain, **known)
-    vars(plain).pop("_sklearn_output_config", None)
-    return plain
+        # The subclass that checks parameters belongs to skdp, which need not be installed.
+        exported = UNCHECKED[type(model)].__new__(UNCHECKED[type(model)])
+        vars(exported).update(vars(model))
+    exported = with_attributes(exported, **known)
+    vars(exported).pop("_sklearn_output_config", None)
+    return exported
 
 
 def _scores(model):
@@ -135,178 +165,203 @@ def _scores(model):
 
 
 def _classifier(model):
-    """Return a model of its scores; without chances where no plain one has them."""
+    """Return a classifier with the scores of a model.
+
+    It has no `predict_proba` if scikit-learn has no estimator with the chances of `model`.
+    """
     scores = _scores(model)
     clipped = type(model) in CLIPPED
     if clipped and len(scores.weights) == 1:
         return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
-    # Not LinearSVC: skl2onnx does not convert it in double precision, nor in a pipeline.
-    margins = type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0)
-    loss = "hinge" if margins else getattr(model, "loss", "log_loss")
-    plain = _of_scores(model, scores.weights, scores.constants, loss)
-    return make_pipeline(*scores.steps, plain) if scores.steps else plain
+    # SGDClassifier instead of LinearSVC, which skl2onnx does not convert in double precision, nor
+    # in a pipeline.
+    is_margin_only = type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0)
+    loss = "hinge" if is_margin_only else getattr(model, "loss", "log_loss")
+    exported = _linear_classifier(model, scores.weights, scores.constants, loss)
+    return make_pipeline(*scores.steps, exported) if scores.steps else exported
 
 
-def _of_scores(model, coef, intercept, loss="log_loss"):
-    logistic = loss == "log_loss"
-    plain = linear_model.LogisticRegression() if logistic else linear_model.SGDClassifier(loss=loss)
+def _linear_classifier(model, coef, intercept, loss="log_loss"):
+    """Return a linear classifier with given coefficients and the classes of `model`."""
+    if loss == "log_loss":
+        exported = linear_model.LogisticRegression()
+    else:
+        exported = linear_model.SGDClassifier(loss=loss)
     known = {"classes_": model.classes_, "n_features_in_": coef.shape[1]}
-    return holding(plain, coef_=coef, intercept_=intercept, **known)
+    return with_attributes(exported, coef_=coef, intercept_=intercept, **known)
 
 
 def _regressor(model):
-    """Return the scores, clipped to the bounds of the target, and a link that is the identity."""
+    """Return a pipeline of the scores, clipped to the target's bounds, and the identity link."""
     return _clipped_scores(model, *model.target_bounds_, linear_model.LinearRegression())
 
 
 def _poisson(model):
-    """Return the scores, clipped to the bounds' logarithms, and a link that is the exponential."""
+    """Return a pipeline of the scores, clipped to the log bounds, and the exponential link."""
     low, high = np.log(np.maximum(model.target_bounds_, np.nextafter(0.0, 1.0)))
-    # A fit makes the link known, here to rows that have no say in anything else.
+    # Its fit, to rows that do not matter, sets the exponential link.
     link = linear_model.PoissonRegressor(alpha=0.0).fit(np.zeros((2, 1)), np.ones(2))
     return _clipped_scores(model, low, high, link)
 
 
 def _clipped_scores(model, low, high, link):
-    link = holding(link, coef_=np.ones(1), intercept_=np.float64(0.0))
+    link = with_attributes(link, coef_=np.ones(1), intercept_=np.float64(0.0))
     return make_pipeline(*_scores(model).as_steps((low, high)), link)
 
 
 def _clipped_logistic(model):
-    """Return the weighted mean of logistic models of the score below 0, above it, and at 0.
+    """Return the weighted mean of three logistic models, of scores below 0, above 0, and at 0.
 
     Where residuals are clipped to 1/2, the chance of the second class is 2/3 s(score + log 3) at
     negative scores and 1/3 + 2/3 s(score - log 3) at others; s is the logistic function.
     """
     start = np.log([3.0])
     parts = ((-1e3, 0.0, start), (0.0, 1e3, -start), (0.0, 0.0, 0.0 * start))
-    voters = [
-        make_pipeline(shifted(np.zeros(1), ends), _of_scores(model, np.ones((1, 1)), start))
-        for *ends, start in parts
-    ]
-    # skl2onnx wants the weights as an array, and not to be asked for transformed rows.
+    voters = []
+    for low, high, intercept in parts:
+        clip = offset_step(np.zeros(1), [low, high])
+        voters.append(make_pipeline(clip, _linear_classifier(model, np.ones((1, 1)), intercept)))
+    # skl2onnx needs the weights as an array, and does not convert flatten_transform=True.
     options = {"weights": np.array([2.0, 2.0, -1.0]), "flatten_transform": False}
-    plain = VotingClassifier([*zip("abc", voters, strict=True)], voting="soft", **options)
+    exported = VotingClassifier([*zip("abc", voters, strict=True)], voting="soft", **options)
     codes = preprocessing.LabelEncoder().fit(model.classes_)
-    return holding(plain, estimators_=voters, le_=codes, classes_=model.classes_)
+    return with_attributes(exported, estimators_=voters, le_=codes, classes_=model.classes_)
 
 
 def _vectorizer(model):
     cells = cells_of(model, model.kinds_, model.bin_edges_, scaled=model.counts_ is None)
-    features = [
-        weight * np.vstack([np.arange(one[-1] + 1)[:, np.newaxis] == one for one in own])
-        for own, weight in zip(model._groups(), model._weights(), strict=True)
-    ]
-    return make_pipeline(*cells.then(block_diag(*features)).as_steps())
+    features = []
+    for groups, weight in zip(model._groups(), model._weights(), strict=True):
+        one_hot = [np.arange(codes[-1] + 1)[:, np.newaxis] == codes for codes in groups]
+        features.append(weight * np.vstack(one_hot))
+    return make_pipeline(*cells.compose(block_diag(*features)).as_steps())
 
 
 def _to_unit(model):
-    """Return a plain scaler that clips to a model's bounds, and maps the bounds to 0 and 1."""
+    """Return a scaler that clips to a model's bounds, and maps these to 0 and 1."""
     return preprocessing.MinMaxScaler(clip=True).fit(np.array(model.bounds_))
 
 
 def _scaler(model):
-    """Return a scaler that clips to the bounds; what becomes of the bounds says the rest."""
-    unclipped = holding(copy.copy(model), clip=False)
+    """Return a pipeline that clips to the bounds and maps them linearly, as the model does."""
+    unclipped = with_attributes(copy.copy(model), clip=False)
     vars(unclipped).pop("feature_names_in_", None)
     ends = np.asarray(unclipped.transform(np.array(model.bounds_)))
-    plain = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
-    plain.set_params(clip=getattr(model, "clip", False))
-    plain = _taken(plain, model, scale_=ends[1] - ends[0], min_=ends[0])
-    return make_pipeline(_to_unit(model), plain)
+    exported = preprocessing.MinMaxScaler(getattr(model, "feature_range", (-1, 1)))
+    exported.set_params(clip=getattr(model, "clip", False))
+    exported = _with_attributes_of(exported, model, scale_=ends[1] - ends[0], min_=ends[0])
+    return make_pipeline(_to_unit(model), exported)
 
 
 def _gaussian(model):
     low, high = model.bounds_
     known = {"theta_": (model.theta_ - low) / (high - low), "var_": model.var_ / (high - low) ** 2}
-    plain = _taken(naive_bayes.GaussianNB(), model, "class_prior_", "classes_", **known)
-    return make_pipeline(_to_unit(model), plain)
+    exported = _with_attributes_of(
+        naive_bayes.GaussianNB(), model, "class_prior_", "classes_", **known
+    )
+    return make_pipeline(_to_unit(model), exported)
 
 
 def _quantiles(model):
-    plain = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
-    # It sends the outermost quantiles (a normal one what is within 1e-7 of them) to 0 and 1, also
-    # where they repeat. So further ones are put around them.
+    exported = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
+    # QuantileTransformer maps the outermost quantiles to 0 and 1 even if they repeat (for a normal
+    # output, values within 1e-7 of them). So quantiles are added outside of them.
     ends = model.quantiles_[[0, -1]]
-    least = 2e-7 if model.output_distribution == "normal" else 0.0
-    below, above = ends + [[-1.0], [1.0]] * np.maximum(np.spacing(np.abs(ends)), least)
-    plain = _taken(plain, model, quantiles_=np.vstack([below, model.quantiles_, above]))
+    margin = 2e-7 if model.output_distribution == "normal" else 0.0
+    below, above = ends + [[-1.0], [1.0]] * np.maximum(np.spacing(np.abs(ends)), margin)
+    exported = _with_attributes_of(
+        exported, model, quantiles_=np.vstack([below, model.quantiles_, above])
+    )
     references = np.pad(model.references_, 1, mode="edge")
-    return holding(plain, references_=references, n_quantiles_=len(references))
+    return with_attributes(exported, references_=references, n_quantiles_=len(references))
 
 
 def _pca(model):
     names = ("components_", "mean_", "explained_variance_", "n_components_")
-    return _taken(decomposition.PCA(model.n_components_), model, *names)
+    return _with_attributes_of(decomposition.PCA(model.n_components_), model, *names)
 
 
 def _imputer(model):
     strategy = "most_frequent" if model.strategy == "constant" else model.strategy
-    made = np.tile(model.statistics_, (1 + model.add_indicator, 1))
-    made[1:] = np.nan
-    return impute.SimpleImputer(strategy=strategy, add_indicator=model.add_indicator).fit(made)
+    # A fit to one row of the statistics, and a missing one if indicators are added.
+    rows = np.tile(model.statistics_, (1 + model.add_indicator, 1))
+    rows[1:] = np.nan
+    return impute.SimpleImputer(strategy=strategy, add_indicator=model.add_indicator).fit(rows)
 
 
 def _kmeans(model):
-    # Its expanded squares cancel far from 0.
-    middle = preprocessing.StandardScaler(with_std=False)
-    centers = middle.fit_transform(model.cluster_centers_)
-    plain = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
-    return make_pipeline(middle, holding(plain, cluster_centers_=centers))
+    # KMeans expands squared distances, which cancel digits if the centers are far from 0.
+    centering = preprocessing.StandardScaler(with_std=False)
+    centers = centering.fit_transform(model.cluster_centers_)
+    exported = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
+    return make_pipeline(centering, with_attributes(exported, cluster_centers_=centers))
 
 
 def _bins(model, encode):
     sizes = model.n_bins_
-    plain = preprocessing.KBinsDiscretizer(np.maximum(sizes, 2), encode=encode, strategy="uniform")
-    # A constant column gets one bin.
-    return holding(plain.fit([0 * sizes, sizes > 1]), bin_edges_=model.bin_edges_)
+    exported = preprocessing.KBinsDiscretizer(
+        np.maximum(sizes, 2), encode=encode, strategy="uniform"
+    )
+    # KBinsDiscretizer needs at least two bins, but its fit gives a constant column one.
+    return with_attributes(exported.fit([0 * sizes, sizes > 1]), bin_edges_=model.bin_edges_)
+
+
+def _discretizer(model):
+    return _bins(model, model.encode)
+
+
+def _mean_transformer(model):
+    return preprocessing.StandardScaler(with_std=False).fit([model.mean_])
 
 
 def _histogram(model):
-    if model.categories is not None or model.interactions or model.encode not in BY_BIN:
-        raise refusal(model, "categories, pairs, densities and shares below are its own")
+    if model.categories is not None or model.interactions or model.encode not in BIN_ENCODINGS:
+        raise export_error(model, NO_HISTOGRAM)
     width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
     scaler = preprocessing.MaxAbsScaler().fit(np.full((1, width), 1.0 / model._factor))
-    return make_pipeline(_bins(model, BY_BIN[model.encode]), scaler)
+    return make_pipeline(_bins(model, BIN_ENCODINGS[model.encode]), scaler)
 
 
 def _one_hot(model):
     if model.other is not None:
-        raise refusal(model, "no plain encoder gives undeclared values the column of other=")
+        raise export_error(model, NO_OTHER)
     options = {"handle_unknown": "ignore", "sparse_output": model.sparse_output}
-    return _of_categories(preprocessing.OneHotEncoder(**options), model, model._kept())
+    encoder = preprocessing.OneHotEncoder(**options)
+    return _with_categories(encoder, model, model._indicator_categories())
 
 
 def _target_means(model):
     labels = (0.0, 0.5) if model.classes_ is None else model.classes_
-    plain = preprocessing.TargetEncoder(target_type=model.target_type_)
-    plain = _of_categories(plain, model, model.categories_, labels)
-    return holding(plain, encodings_=model.encodings_, target_mean_=model.target_mean_)
+    exported = preprocessing.TargetEncoder(target_type=model.target_type_)
+    exported = _with_categories(exported, model, model.categories_, labels)
+    return with_attributes(exported, encodings_=model.encodings_, target_mean_=model.target_mean_)
 
 
-def _of_categories(plain, model, categories, labels=()):
-    """Return a plain encoder of categories, fitted to made rows that hold each of them."""
-    for own in categories:
-        kinds = set(map(type, own.tolist()))
-        if len(kinds) != 1 or (own.dtype.kind in "biuf" and (np.diff(own) < 0).any()):
-            raise refusal(model, "a column of it has categories of one type, numbers in order")
+def _with_categories(exported, model, categories, labels=()):
+    """Return an encoder that was fitted to rows in which each category occurs."""
+    for labels_of_column in categories:
+        types = set(map(type, labels_of_column.tolist()))
+        is_numeric = labels_of_column.dtype.kind in "biuf"
+        if len(types) != 1 or (is_numeric and (np.diff(labels_of_column) < 0).any()):
+            raise export_error(model, ONE_TYPE)
     size = max(len(labels), *map(len, categories))
-    made = np.column_stack([np.resize(own.astype(object), size) for own in categories])
-    plain.set_params(categories=categories).fit(made, np.resize(labels, size))
-    return holding(plain, categories_=categories)
+    rows = np.column_stack([np.resize(column.astype(object), size) for column in categories])
+    exported.set_params(categories=categories).fit(rows, np.resize(labels, size))
+    return with_attributes(exported, categories_=categories)
 
 
 UNCHECKED = {checked: kind for kind, checked in CHECKED.items()}
-# What maps, by the very class: one that is derived may predict otherwise.
+# Exported classes and the function that exports each. Subclasses are not exported, as their
+# predictions may differ.
 SEARCHES = (skdp.DPGridSearchCV, skdp.DPRandomizedSearchCV, GridSearchCV, RandomizedSearchCV)
 RULES = {
-    Pipeline: lambda m: _copied(m, steps=_parts(m.steps)),
-    FeatureUnion: lambda m: _copied(m, transformer_list=_parts(m.transformer_list)),
+    Pipeline: _pipeline,
+    FeatureUnion: _feature_union,
     ColumnTransformer: _columns,
-    SplitPipeline: lambda m: _copied(m, steps=_parts(m.steps)),
-    SplitFeatureUnion: lambda m: _copied(m, transformer_list=_parts(m.transformer_list)),
+    SplitPipeline: _pipeline,
+    SplitFeatureUnion: _feature_union,
     SplitColumnTransformer: _columns,
-    FrozenEstimator: lambda m: to_sklearn(m.estimator),
+    FrozenEstimator: _frozen,
     **dict.fromkeys([*CLIPPED, skdp.DPHistogramNB, skdp.DPLogisticRegression], _classifier),
     **dict.fromkeys([skdp.DPLinearSVC, skdp.DPSGDClassifier], _classifier),
     **dict.fromkeys([skdp.DPLinearRegression, skdp.DPRidge, skdp.DPSGDRegressor], _regressor),
@@ -317,11 +372,11 @@ RULES = {
     skdp.DPKMeans: _kmeans,
     **dict.fromkeys([skdp.DPStandardScaler, skdp.DPRobustScaler], _scaler),
     **dict.fromkeys([skdp.DPMinMaxScaler, skdp.DPMaxAbsScaler], _scaler),
-    skdp.DPMeanTransformer: lambda m: preprocessing.StandardScaler(with_std=False).fit([m.mean_]),
+    skdp.DPMeanTransformer: _mean_transformer,
     skdp.DPQuantileTransformer: _quantiles,
     skdp.DPPCA: _pca,
     skdp.DPSimpleImputer: _imputer,
-    skdp.DPKBinsDiscretizer: lambda m: _bins(m, m.encode),
+    skdp.DPKBinsDiscretizer: _discretizer,
     skdp.DPHistogramTransformer: _histogram,
     skdp.DPOneHotEncoder: _one_hot,
     skdp.DPTargetEncoder: _target_means,

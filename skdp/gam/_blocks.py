@@ -341,7 +341,7 @@ def _axis(term, n_cells):
 def extended(cells, pairs):
     """Return packed cells with those of pairs, or of trees, behind them."""
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
-    known = {"n_units": cells.n_units, "targets": cells.targets, "shares": cells.shares}
+    known = {"n_units": cells.n_units, "targets": cells.targets, "row_weights": cells.row_weights}
     return PackedCells(cells, _with_pairs, pairs, sizes=sizes, **known)
 
 

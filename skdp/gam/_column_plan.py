@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from skdp._data._histogram import check_edges
-from skdp._data._persons import shares_of
+from skdp._data._persons import row_weights_of
 from skdp._sgd._noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
@@ -344,7 +344,7 @@ class ColumnsPlan(PlanValue):
         found = {}
         report_identifiers(table, sorted(labels + numbers))
         if labels:
-            lists = self.discovery.run(table.several(labels), source, persons)
+            lists = self.discovery.run(table.select(labels), source, persons)
             found |= zip(labels, lists, strict=True)
             report_finding(NO_CATEGORIES, [j for j in labels if not len(found[j])])
             report_many_labels({j: len(found[j]) for j in labels}, self.n_rows)
@@ -374,7 +374,7 @@ class ColumnsPlan(PlanValue):
         """Return a term for each column, its bins made from noisy counts of cells."""
         terms = self._finest(columns)
         scale = self._cells_noise.scale
-        exact = exact_counts(terms, table, shares_of(persons), coarsest=self.levels[0])
+        exact = exact_counts(terms, table, row_weights_of(persons), coarsest=self.levels[0])
         noisy = self._noisy(exact, source)
         terms = [self._term(term, own[0], scale) for term, own in zip(terms, noisy, strict=True)]
         report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])

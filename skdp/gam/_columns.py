@@ -13,10 +13,10 @@ from scipy.sparse import csr_array
 
 from skdp._data._columns import column_entries, names_for_keys
 from skdp._data._containers import as_numbers
+from skdp._data._errors import HINTS, check_finite, column_name, join_messages
 from skdp._data._histogram import Bins, find_bins
-from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
-from skdp._data._persons import counts_of, no_counts, times_shares
-from skdp._data._refusals import TYPED, check_finite, column_name, in_one
+from skdp._data._parts import Rows, block_size, map_over, row_blocks, slice_row_args, sum_over
+from skdp._data._persons import times_row_weights, weighted_bincount, zero_counts
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
@@ -71,9 +71,9 @@ class Column(FrozenValue):
             # "auto" is advised only where it can find the column's values.
             kind = kind_without_form(values)
             message = f"{name} holds values that are no {self.kind}s: declare its categories, "
-            if kind in TYPED and values.dtype.kind == "O":
+            if kind in HINTS and values.dtype.kind == "O":
                 message = (
-                    f"{name} holds {kind} in a column of objects: {TYPED[kind]}; to use it as a "
+                    f"{name} holds {kind} in a column of objects: {HINTS[kind]}; to use it as a "
                     "label, turn each value into text, by X[column].astype(str) in pandas"
                 )
             elif kind is None:
@@ -134,7 +134,7 @@ def declared_columns(kinds, bounds, categories, names):
         categories = None
     # "auto" beside lists of labels is no label.
     is_flat = isinstance(categories, Mapping | None) or not is_per_column(categories)
-    read = category_entries if is_flat else partial(column_entries, what="categories")
+    read = category_entries if is_flat else partial(column_entries, parameter="categories")
     labels = read(categories, names, len(kinds))
     limits = _bound_entries(bounds, names, len(kinds))
     bounded = _named_in(bounds, names, len(kinds))
@@ -163,7 +163,7 @@ def declared_columns(kinds, bounds, categories, names):
     if categorical:
         refused.append(f"bounds: {', '.join(categorical)} is categorical")
     if refused:
-        raise ValueError(in_one(refused))
+        raise ValueError(join_messages(refused))
     return columns
 
 
@@ -223,7 +223,7 @@ def _checked_bounds(column, limit):
             ) from None
     for kind, words in (("date", "dates"), ("duration", "durations")):
         if column.kind == "number" and any(_is_time(end, kind) for end in limit):
-            raise ValueError(f"bounds are {words}, but the column's type is not: {TYPED[words]}")
+            raise ValueError(f"bounds are {words}, but the column's type is not: {HINTS[words]}")
     return tuple(end.item() for end in check_bounds(limit, 1))
 
 
@@ -329,7 +329,7 @@ def finest_edges(column, n_cells, *, even):
 def cells_of(table, terms):
     """Return the cells of terms, as `Rows` whose blocks have a line of cells for each term."""
     rows = min(BLOCK_ROWS // 4, block_size(len(terms)))
-    return table.rows(cell_reader(terms), len(terms)).sized(rows)
+    return table.rows(cell_reader(terms), len(terms)).with_block_size(rows)
 
 
 def cell_reader(terms, *, checks=False):
@@ -405,15 +405,17 @@ def _cells_of_numbers(values, bins):
     return np.where(np.isnan(values), bins.sizes - 2, find_bins(values, bins))
 
 
-def exact_counts(terms, table, shares=None, codes=None, n_classes=1, coarsest=1):
+def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarsest=1):
     """Return the counts of each column's cells, of numbers at levels; missing values last.
 
     They are of shape (n_classes, n_counts); `codes` are the classes of the rows.
     """
     sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
     ends = np.cumsum(sizes)
-    counts = no_counts(sum(sizes), shares)
-    sum_over(cells_of(table, terms), _add_counts, counts, ends, n_classes, along=(shares, codes))
+    counts = zero_counts(sum(sizes), row_weights)
+    sum_over(
+        cells_of(table, terms), _add_counts, counts, ends, n_classes, row_args=(row_weights, codes)
+    )
     counts = [own.reshape(n_classes, -1) for own in np.split(counts, ends[:-1])]
     return [
         own if "label" in term.kinds else np.apply_along_axis(_at_levels, -1, own, coarsest)
@@ -421,11 +423,11 @@ def exact_counts(terms, table, shares=None, codes=None, n_classes=1, coarsest=1)
     ]
 
 
-def _add_counts(counts, cells, shares, codes, ends, n_classes):
+def _add_counts(counts, cells, row_weights, codes, ends, n_classes):
     for own, total in zip(cells, np.split(counts, ends[:-1]), strict=True):
         if codes is not None:
             own = own + len(total) // n_classes * codes.astype(np.intp)
-        total += counts_of(own, shares, len(total))
+        total += weighted_bincount(own, row_weights, len(total))
 
 
 def _at_levels(counts, coarsest):
@@ -450,7 +452,7 @@ class PackedCells(Rows):
         The public number of rows, or of persons. How columns are packed says how scores are
         rounded, those of all rows.
     targets : ndarray of shape (n_rows,)
-    shares : ndarray of shape (n_rows,), default=None
+    row_weights : ndarray of shape (n_rows,), default=None
         By which residuals count; None for ones.
 
     Attributes
@@ -463,9 +465,9 @@ class PackedCells(Rows):
         Where those of each pack end, if they stand one pack after another.
     """
 
-    of_chunks = False
+    reads_chunks = False
 
-    def __init__(self, rows, cells, *small, sizes, n_units, targets, shares=None):
+    def __init__(self, rows, cells, *small, sizes, n_units, targets, row_weights=None):
         super().__init__(rows.X)
         self.n_units, largest = n_units, largest_pack(n_units)
         packs = [[]]
@@ -477,37 +479,45 @@ class PackedCells(Rows):
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
         lengths = [math.prod(shape) for shape in self._shapes]
         self.ends = np.cumsum(lengths)
-        made = {"shape": (len(packs),), "dtype": np.min_scalar_type(max(lengths) - 1), "held": True}
+        made = {
+            "shape": (len(packs),),
+            "dtype": np.min_scalar_type(max(lengths) - 1),
+            "persist": True,
+        }
         codes = map_over(rows, _packed_codes, packs, self._shapes, cells, *small, **made)
-        self.along = codes, targets, shares
+        self.row_args = codes, targets, row_weights
         if isinstance(rows.X, ChunkedArray):
             # It is not read again.
             rows.X.forget()
 
     @property
     def targets(self):
-        return self.along[1]
+        return self.row_args[1]
 
     @property
-    def shares(self):
-        return self.along[2]
+    def row_weights(self):
+        return self.row_args[2]
 
     @property
     def codes(self):
-        return self.along[0]
+        return self.row_args[0]
 
     def __getitem__(self, rows):
-        block = self.with_rows(None, cut(self.along, rows))
+        block = self.attach(None, slice_row_args(self.row_args, rows))
         block.marks = marked(block.codes, self.ends)
         return block
 
-    def with_rows(self, X, along):
+    def attach(self, X, row_args):
         """Return the cells of a part, or of a block, by what goes with its rows alone."""
-        return self._changed(X=None, along=along, borders=(0, len(along[0]) if along else 0))
+        return self._changed(
+            X=None, row_args=row_args, offsets=(0, len(row_args[0]) if row_args else 0)
+        )
 
     def in_steps(self, n_outputs):
         """Return the same in fewer blocks: in shorter steps threads wait for each other."""
-        return self.sized(_rows_of(max(len(self.ends), 8 * n_outputs), STEP_ROWS), STEP_BLOCKS)
+        return self.with_block_size(
+            _rows_of(max(len(self.ends), 8 * n_outputs), STEP_ROWS), STEP_BLOCKS
+        )
 
     def columns(self):
         """Return the cells of all columns."""
@@ -531,11 +541,13 @@ class PackedCells(Rows):
     def steps(self, residuals, step):
         """Return residuals in whole steps, towards zero.
 
-        So no row's norm grows; nor does a person's, whose shares leave room for the rounding of a
-        product wherever one is rounded.
+        So no row's norm grows; nor does a person's, whose row weights leave room for the rounding
+        of a product wherever one is rounded.
         """
         steps = np.trunc(residuals / step)
-        return steps if self.shares is None else np.trunc(times_shares(steps, self.shares))
+        if self.row_weights is None:
+            return steps
+        return np.trunc(times_row_weights(steps, self.row_weights))
 
     def unpacked(self, totals):
         """Return the sums of each column's cells, one after another, from those of packed cells."""

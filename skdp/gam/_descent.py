@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp._data._parts import most_additions, sum_over
+from skdp._data._parts import max_additions, sum_over
 from skdp._sgd._noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
 from skdp.gam._columns import BLOCK_ROWS, largest_pack
@@ -48,7 +48,7 @@ class Scores(FrozenValue):
 
     @classmethod
     def at(cls, weights, cells, layout):
-        return cls(cells.without_rows(0), layout.tables(weights))
+        return cls(cells.detach(0), layout.tables(weights))
 
     @cached_property
     def _packed(self):
@@ -80,7 +80,7 @@ def residual_sums(cells, layout, residuals, weights, step):
     scores = Scores.at(weights, cells, layout)
     zeros = np.zeros((cells.ends[-1], weights.shape[1]))
     unpacked = scores.cells.unpacked
-    totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, then=unpacked)
+    totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, finalize=unpacked)
     sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
     return step * layout.gather(sums)
@@ -289,7 +289,7 @@ class PerturbedObjective(FrozenValue):
         clip = self.task.clip_l1
         # Of a pack, or of a column that has more cells.
         added = BLOCK_ROWS + max(largest_pack(n), self.size)
-        sums = n * clip * (most_additions(added) + 64.0)
+        sums = n * clip * (max_additions(added) + 64.0)
         reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
         scores = n * self.task.loss.curvature_bound * reach
         rest = 16.0 * (TIES * self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)

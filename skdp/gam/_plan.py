@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from skdp._data._parts import sum_over
-from skdp._data._persons import shares_of
+from skdp._data._persons import row_weights_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
 from skdp._sgd._defaults import LARGEST_CHANCE
 from skdp._sgd._updates import Check
@@ -18,7 +18,7 @@ from skdp.gam._columns import PackedCells, Term, cells_of
 from skdp.gam._evidence import explained_by_chance, least_strength, penalty_by_evidence
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
-from skdp.utils._fit_progress import tell_steps
+from skdp.utils._fit_progress import progress_callback
 from skdp.utils._units import ALL_ONCE, UnitText
 
 # Where pairs are chosen: of the steps before, and of the choice.
@@ -309,7 +309,7 @@ class AdditivePlan(ColumnsPlan):
         table = read.X
         targets = read.y
         terms = self._counted(self._found(table, source, persons), table, source, persons)
-        cells = self._cells(terms, table, targets, shares_of(persons))
+        cells = self._cells(terms, table, targets, row_weights_of(persons))
         center = self.task.begin(self.center.run(targets, source, persons))
         variance = None
         if self.finds_variance:
@@ -364,10 +364,12 @@ class AdditivePlan(ColumnsPlan):
         rows = self.clearness * self.task.minority(center)
         return float(np.clip(least * math.sqrt(TREND_ROWS / max(rows, 1.0)), least, most))
 
-    def _cells(self, terms, table, targets, shares=None):
+    def _cells(self, terms, table, targets, row_weights=None):
         """Return the packed cells of the rows of a table."""
         known = {"sizes": [term.counts.size for term in terms], "n_units": self.n_rows}
-        return PackedCells(cells_of(table, terms), list, targets=targets, shares=shares, **known)
+        return PackedCells(
+            cells_of(table, terms), list, targets=targets, row_weights=row_weights, **known
+        )
 
     def _joined(self, terms, cells, layout, residuals, source):
         """Return weights to start from, if there are, and what several columns do together."""
@@ -515,7 +517,7 @@ class AdditivePlan(ColumnsPlan):
             # No optimum is farther: its loss would exceed that of zero weights.
             math.sqrt(2.0 * self.n_rows * self.task.largest_loss / problem.strength),
             penalty=penalty,
-            after_step=tell_steps(n_steps, n_steps, spent_after) if told else None,
+            after_step=progress_callback(n_steps, n_steps, spent_after) if told else None,
         )
 
     def _evident_strength(self, layout, weights, schedule, deviation):
@@ -541,4 +543,4 @@ def _residuals(task, center, scores, targets):
 def _add_gains(gains, block, scores, residuals, units):
     after = scores(block)
     of_rows = [residuals(share * after, block.targets) for share in (0.0, 1.0)]
-    gains += sum_gains(after, *of_rows, units, block.shares)
+    gains += sum_gains(after, *of_rows, units, block.row_weights)

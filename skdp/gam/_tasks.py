@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdp._data._parts import Rows, sum_over
-from skdp._data._persons import shares_of
+from skdp._data._persons import row_weights_of
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._numbers import HuberLoss
 from skdp.linear_model._center import LARGEST_SCORE, ClassCenter, MeanCenter
@@ -238,17 +238,17 @@ class VarianceOfTargets(MechanismPlan):
         float
         """
         rows = Rows(targets[:, np.newaxis])
-        along = (shares_of(persons),)
+        row_args = (row_weights_of(persons),)
         known = (center, self.clip, self.n_rows)
-        total = sum_over(rows, _add_squares, np.zeros(1), *known, along=along)
+        total = sum_over(rows, _add_squares, np.zeros(1), *known, row_args=row_args)
         variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         least = self.mechanism.deviation(1) / self.n_rows
         return float(np.clip(variance, min(least, self.clip**2), self.clip**2))
 
 
-def _add_squares(total, targets, shares, center, clip, n_rows):
+def _add_squares(total, targets, row_weights, center, clip, n_rows):
     squares = np.clip(targets - center, -clip, clip) ** 2
-    total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, row_weights=shares)
+    total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, row_weights=row_weights)
 
 
 @dataclass(frozen=True, kw_only=True)

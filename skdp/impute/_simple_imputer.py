@@ -9,7 +9,7 @@ import numpy as np
 from skdp._data._columns import ColumnTable, check_not_infinite, read_columns
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._parts import Rows, sum_over
-from skdp._data._persons import n_units, shares_of
+from skdp._data._persons import n_units, row_weights_of
 from skdp._data._tables import indexable_table, read_table
 from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -21,7 +21,7 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import are_missing, is_missing, label_kinds
 from skdp.utils._output import asks_for_frame
-from skdp.utils._sums import range_shares
+from skdp.utils._sums import range_weights
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 
 
@@ -250,7 +250,7 @@ class DPSimpleImputer(PlannedTransformer):
         if not isinstance(table, ColumnTable):
             table = ColumnTable(table.shape, table)
         if self.statistics_.dtype.kind == "f" and all(table.numeric_types):
-            filled = table.numbers().whole()
+            filled = table.numbers().to_array()
             missing = np.isnan(filled)
             filled[missing] = np.broadcast_to(self.statistics_, filled.shape)[missing]
         else:
@@ -342,7 +342,7 @@ class MeansOfPresent(MechanismPlan):
         X : array or ChunkedArray of shape (n_rows, n_columns)
         source : RandomSource
         persons : Persons, default=None
-            By whose shares values count.
+            By whose row weights values count.
 
         Returns
         -------
@@ -353,7 +353,7 @@ class MeansOfPresent(MechanismPlan):
         high = self.high
         sums = np.zeros((2, X.shape[1]))
         small = low, high, n_units(X, persons)
-        sum_over(Rows(X), _add_shares, sums, *small, along=(shares_of(persons),))
+        sum_over(Rows(X), _add_row_weights, sums, *small, row_args=(row_weights_of(persons),))
         below, above = self.mechanism.release(sums, random_state=source)
         count = below + above
         enough = count > math.sqrt(2.0) * self.mechanism.deviation(self.size)
@@ -384,7 +384,9 @@ def _statistics(values):
     return objects(values)
 
 
-def _add_shares(sums, block, shares, low, high, n_rows):
+def _add_row_weights(sums, block, row_weights, low, high, n_rows):
     present = ~np.isnan(block)
-    weights = range_shares(block, low, high, n_rows, 1.0 if shares is None else shares[:, None])
+    weights = range_weights(
+        block, low, high, n_rows, 1.0 if row_weights is None else row_weights[:, None]
+    )
     sums += [(part * present).sum(axis=0) for part in weights]

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import eigh, eigvalsh
 from scipy.special import ndtri
 
-from skdp._data._bounded import bounded_additions
+from skdp._data._bounded import max_bounded_additions
 from skdp._data._parts import sum_over
 from skdp.linear_model._planning import UNIT_ROUNDOFF, Perturbation, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
@@ -69,7 +69,7 @@ class AdaSSP(Perturbation):
         """
         p, (unit_A, unit_b, unit_eigenvalue) = rows.n_features, self._units
         equations = rows.as_equations()
-        total = sum_over(equations, _add_statistics, np.zeros((p + 1, p)), along=(targets,))
+        total = sum_over(equations, _add_statistics, np.zeros((p + 1, p)), row_args=(targets,))
         A = total[:p].T
         b = total[p]
         # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
@@ -162,7 +162,7 @@ def _weighted_sensitivity(relation):
 
 def _rounding(n_rows, n_features):
     """Bound the error of the weighted statistics as computed (Higham 2002, section 3.1)."""
-    additions = bounded_additions(n_features) + 16
+    additions = max_bounded_additions(n_features) + 16
     # The least eigenvalue adds the error of A to that of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
 

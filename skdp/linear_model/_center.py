@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._data._parts import Rows, cut, row_blocks, sum_over
-from skdp._data._persons import counts_of, shares_of
+from skdp._data._parts import Rows, row_blocks, slice_row_args, sum_over
+from skdp._data._persons import row_weights_of, weighted_bincount
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
@@ -87,12 +87,12 @@ class ClassCenter(MechanismPlan):
         float or ndarray of shape (n_classes,)
         """
         binary = len(self.class_weight) == 2
-        shares = shares_of(persons)
+        row_weights = row_weights_of(persons)
         n = len(self.class_weight)
         counts = np.zeros(n)
         # At once they would all be copied as numbers of eight bytes.
         for rows in row_blocks(codes, COUNTED_ROWS):
-            counts += counts_of(codes[rows], cut(shares, rows), n)
+            counts += weighted_bincount(codes[rows], slice_row_args(row_weights, rows), n)
         counts = counts[binary:]
         counts = self.mechanism.release(counts, random_state=source)
         if binary:
@@ -162,19 +162,19 @@ class MeanCenter(MechanismPlan):
         float
         """
         rows = Rows(targets[:, np.newaxis])
-        along = (shares_of(persons),)
-        total = sum_over(rows, _add_targets, np.zeros(1), self.high, self.n_rows, along=along)
+        row_args = (row_weights_of(persons),)
+        total = sum_over(rows, _add_targets, np.zeros(1), self.high, self.n_rows, row_args=row_args)
         mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         if self.high is None:
             return float(np.clip(mean, -1.0, 1.0))
         return math.log(0.5 * self.high * float(np.clip(1.0 + mean, self.least, 2.0)))
 
 
-def _add_targets(total, targets, shares, high, n_rows):
+def _add_targets(total, targets, row_weights, high, n_rows):
     if high is not None:
         targets = 2.0 * (targets / high) - 1.0
     steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP) * TARGET_STEP
-    total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, row_weights=shares)
+    total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, row_weights=row_weights)
 
 
 def _with_center(rows, n_rows, moved, center, least_share=0.0, **params):

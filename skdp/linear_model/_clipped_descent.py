@@ -14,7 +14,7 @@ from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings
 from skdp._sgd._plan import SGDPlan, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.linear_model._planning import Perturbation, quadratic_excess
-from skdp.utils._fit_progress import tell_steps
+from skdp.utils._fit_progress import progress_callback
 from skdp.utils._validation import check_magnitude
 
 # How many of the last steps check the weights, of those of a regression.
@@ -79,7 +79,7 @@ class ClippedDescent(Perturbation):
         own = self if unit == 1.0 else plan_run(self.problem, self.settings, unit)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
         sums = own.sgd.sums(rows.X, y, loss, rows.persons)
-        told = tell_steps(own.sgd.n_steps, own.settings.max_iter, own.sgd.spent_after)
+        told = progress_callback(own.sgd.n_steps, own.settings.max_iter, own.sgd.spent_after)
         alpha = unit**2 * self.settings.alpha
         tie = unit**2 * self.settings.tie
         moves = {"after_step": told, "tie": tie, "check": own.check}

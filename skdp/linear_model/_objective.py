@@ -23,7 +23,7 @@ def loss_gradient(loss, rows, y, weights):
     y : array of shape (n_rows,)
     weights : ndarray
     """
-    return sum_over(rows, _add_gradient, np.zeros(weights.shape), loss, weights, along=(y,))
+    return sum_over(rows, _add_gradient, np.zeros(weights.shape), loss, weights, row_args=(y,))
 
 
 def _add_gradient(total, block, y, loss, weights):
@@ -39,7 +39,7 @@ def summed_hessian(loss, rows, y, weights):
     n_outputs = math.prod(loss.weights_shape)
     p = rows.n_features
     grams = np.zeros((n_outputs * (n_outputs + 1) // 2, p, p))
-    sum_over(rows, _add_hessians, grams, loss, weights, along=(y,))
+    sum_over(rows, _add_hessians, grams, loss, weights, row_args=(y,))
     if n_outputs == 1:
         return grams[0]
     full = np.empty((n_outputs, p, n_outputs, p))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._data._bounded import bounded_additions
+from skdp._data._bounded import max_bounded_additions
 from skdp._sgd import _defaults
 from skdp.base import TableShape, guarantee_of
 from skdp.utils._validation import check_integer
@@ -187,7 +187,7 @@ def gradient_rounding(problem, C, weights_norm):
     """
     n_rows = problem.n_rows
     n_features = problem.n_features
-    additions = bounded_additions(n_features) + 16
+    additions = max_bounded_additions(n_features) + 16
     sums = n_rows * problem.lipschitz * additions
     scores = n_rows * problem.smoothness * (n_features + 4) * weights_norm
     summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * weights_norm)

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._kinds import types_of
-from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import linear_scores, read_numeric_target, read_table
 from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
@@ -56,7 +56,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
         for j, dtype in enumerate(types_of(X)):
             if kind_of(dtype) in ("date", "duration"):
-                raise no_numbers(column_name(j, names))
+                raise non_numeric_error(column_name(j, names))
             if names is not None and str(dtype).lower().startswith(types):
                 large.append(column_name(j, names))
         if large and self.data_norm == 1.0:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, helmert
 
-from skdp._data._bounded import bounded_additions
+from skdp._data._bounded import max_bounded_additions
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
 from skdp.linear_model._objective import summed_hessian
 from skdp.mechanisms._plan import Price, vector_noise
@@ -190,7 +190,7 @@ def plan_hessian(problem, guarantee):
             f"standard_errors='total' takes at most {MOST_WEIGHTS} weights, got {size}"
         )
     # The gram is summed in blocks, classes are turned into contrasts.
-    additions = bounded_additions(n_features) + 96 + 8 * n_outputs**2
+    additions = max_bounded_additions(n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)
     moved = FROBENIUS_MOVED[guarantee.relation] + 2.0 * rounding

@@ -19,7 +19,7 @@ from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._trial import quiet, told_by_params
-from skdp.utils._chunked import form_of
+from skdp.utils._chunked import meta_of
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 from skdp.utils._values import FrozenValue
@@ -87,7 +87,7 @@ class Rows(FrozenValue):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         fit.n_units(groups, len(y))
         persons = fit.shared.get("persons")
-        ids = persons and persons.one_each(id_column(groups))
+        ids = persons and persons.first_entries(id_column(groups))
         return cls(X, y, params, persons, fit.terms, ids)
 
     # The number of columns, None if there are none.
@@ -101,7 +101,7 @@ class Rows(FrozenValue):
         if len(self.X.shape) != 2:
             return {"names": None, "kinds": None}
         reader = BaseEstimator()
-        validate_data(reader, form_of(self.X), skip_check_array=True)
+        validate_data(reader, meta_of(self.X), skip_check_array=True)
         names = getattr(reader, "feature_names_in_", None)
         return {"names": names, "kinds": container_kinds(self.X)}
 

@@ -141,4 +141,4 @@ def _hashes(X, groups, purpose, random_state):
     check_consistent_length(X, ids)
     # A missing id is refused where it is hashed: no declaration says in which fold its row is.
     persons = read_persons(ids, len(ids), "distinct")
-    return label_hashes(persons.one_each(ids), f"{purpose} {seed}")[persons.codes]
+    return label_hashes(persons.first_entries(ids), f"{purpose} {seed}")[persons.codes]

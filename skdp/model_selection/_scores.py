@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
-from skdp._data._persons import n_units, shares_of, times_shares
+from skdp._data._persons import n_units, row_weights_of, times_row_weights
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.utils import _validation as checks
@@ -126,7 +126,7 @@ class BoundedScore(FrozenValue, ABC):
         y : array-like of shape (n_samples,)
             Targets or labels.
         persons : Persons, default=None
-            Whose the rows are, where the unit is a person: a row counts by its ``shares``, and
+            Whose the rows are, where the unit is a person: a row counts by its ``row_weights``, and
             ``n_persons`` stands for the number of rows. A score of one's own that does not take
             it is of rows alone.
 
@@ -191,7 +191,7 @@ class _MeanOverRows(BoundedScore):
         bound = self._bound
         # A loss that is no number is the worst one, whichever row it came from.
         values = np.clip(np.where(np.isnan(values), bound, values), 0.0, bound)
-        total = math.fsum(times_shares(values, shares_of(persons)))
+        total = math.fsum(times_row_weights(values, row_weights_of(persons)))
         return self._of_mean(total / n_units(values, persons))
 
     def monotonic(self, relation):
@@ -234,7 +234,7 @@ class ErrorCount(BoundedScore):
 
     def value(self, estimator, X, y, persons=None):
         wrong = ~_correct(estimator, X, column_or_1d(target_array(y)))
-        return -float(times_shares(wrong, shares_of(persons)).sum())
+        return -float(times_row_weights(wrong, row_weights_of(persons)).sum())
 
     def sensitivity(self, n_samples, relation="add_remove"):
         checks.check_integer(n_samples, "n_samples", 1)
@@ -324,7 +324,7 @@ class ROCAUC(BoundedScore):
     class_counts : dict of two labels to positive numbers
         Public; only their ratio is read. The second of the sorted labels is the positive one.
         Of the scored rows, at most so many of each class take part, the first ones; of persons,
-        the first rows whose shares add up to so many.
+        the first rows whose row weights add up to so many.
     """
 
     class_counts: dict = checked(_check_counts)
@@ -342,11 +342,11 @@ class ROCAUC(BoundedScore):
         y = column_or_1d(target_array(y))
         scores = _scores_of_second(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        shares = times_shares(np.ones(len(y)), shares_of(persons))
+        row_weights = times_row_weights(np.ones(len(y)), row_weights_of(persons))
         caps = self._caps(n_units(y, persons))
         codes = _codes(self.class_counts, y)
         negatives, positives = (scores[codes == code] for code in (0, 1))
-        outside, inside = (_first(shares[codes == code], cap) for code, cap in enumerate(caps))
+        outside, inside = (_first(row_weights[codes == code], cap) for code, cap in enumerate(caps))
         order = np.argsort(negatives)
         upto = np.append(0.0, np.cumsum(outside[order]))
         ends = (np.searchsorted(negatives[order], positives, side) for side in ("left", "right"))
@@ -519,9 +519,9 @@ def _indicators(estimator, y):
     return codes[:, None] == np.arange(len(estimator.classes_))
 
 
-def _first(shares, cap):
+def _first(row_weights, cap):
     """Return how much of each share is within the first `cap` of them, exactly."""
-    return np.clip(cap - (np.cumsum(shares) - shares), 0.0, shares)
+    return np.clip(cap - (np.cumsum(row_weights) - row_weights), 0.0, row_weights)
 
 
 def _scores_of_second(estimator, X):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._data._parts import Rows, block_size, map_over
-from skdp._data._persons import shares_of
+from skdp._data._persons import row_weights_of
 from skdp._data._tables import read_table
 from skdp.base import TableEstimator, plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -49,9 +49,9 @@ class ClassMomentsPlan(MomentsPlan):
     def run(self, rows, source, persons=None):
         """Return the released attributes."""
         d = len(self.low)
-        along = (rows.y, shares_of(persons))
+        row_args = (rows.y, row_weights_of(persons))
         sums = np.zeros((self.n_classes, 2 * d + 1))
-        unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, along)
+        unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, row_args)
         noisy = self.mechanism.release(sums, random_state=source)
         counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
         means, variances = self.read((noisy[:, :d], noisy[:, d:-1]), counts)
@@ -63,9 +63,11 @@ class ClassMomentsPlan(MomentsPlan):
         }
 
 
-def _add_class_moments(sums, u, along):
-    codes, shares = along
-    of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (1.0 if shares is None else shares)
+def _add_class_moments(sums, u, row_args):
+    codes, row_weights = row_args
+    of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (
+        1.0 if row_weights is None else row_weights
+    )
     sums += of_class.dot(np.hstack([u, u * u - 0.5, np.ones((len(u), 1))]))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logit, softmax
 
 from skdp._data._parts import sum_over
-from skdp._data._persons import counts_of, no_counts, shares_of
+from skdp._data._persons import row_weights_of, weighted_bincount, zero_counts
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
@@ -130,11 +130,11 @@ class HistogramNBPlan(ColumnsPlan):
         table = read.X
         codes = read.y
         columns = self._found(table, source, persons)
-        shares = shares_of(persons)
+        row_weights = row_weights_of(persons)
         first = self.levels[0]
         terms = self._finest(columns)
-        exact = exact_counts(terms, table, shares, codes, self.n_classes, first)
-        exact.append(counts_of(codes, shares, self.n_classes)[:, np.newaxis])
+        exact = exact_counts(terms, table, row_weights, codes, self.n_classes, first)
+        exact.append(weighted_bincount(codes, row_weights, self.n_classes)[:, np.newaxis])
         deviation = self._cells_noise.deviation(sum(each.size for each in exact))
         *noisy, sizes = self._noisy(exact, source)
         sizes = np.clip(_pooled(terms, noisy, sizes, first), deviation, None)
@@ -158,30 +158,32 @@ class HistogramNBPlan(ColumnsPlan):
         start = np.log(prior)
         rows = cells_of(table, terms)
         if not self.has_two_classes:
-            weight = self._inverse_temperature(rows, values, moves, start, codes, shares, source)
+            weight = self._inverse_temperature(
+                rows, values, moves, start, codes, row_weights, source
+            )
             return terms, [weight * own for own in values], start
         values = [own[:, 1] - own[:, 0] for own in values]
         counts = [term.counts for term in terms]
         edges, evidence = evidence_bins(values, counts, self.n_evidence_bins)
         # What a row's own count changes has the sign of its class.
         moves = [own * (-1.0, 1.0) for own in moves]
-        exact = no_counts(2 * len(evidence), shares)
-        sum_over(rows, _count_evidence, exact, values, moves, edges, along=(codes, shares))
+        exact = zero_counts(2 * len(evidence), row_weights)
+        sum_over(rows, _count_evidence, exact, values, moves, edges, row_args=(codes, row_weights))
         noise = self._calibration_noise
         noisy = noise.release(exact.astype(float), random_state=source).reshape(2, -1)
         deviation = noise.deviation(noisy.size)
         shift, slope = calibrated(noisy, evidence, prior[1], deviation, self.n_rows)
         return terms, [slope * own[:, np.newaxis] for own in values], start[1:] - start[:1] + shift
 
-    def _inverse_temperature(self, rows, values, moves, start, codes, shares, source):
+    def _inverse_temperature(self, rows, values, moves, start, codes, row_weights, source):
         """Return what the evidence of several classes is multiplied by, from noisy losses."""
         losses = np.zeros(len(INVERSE_TEMPERATURES))
-        sum_over(rows, _add_losses, losses, values, moves, start, along=(codes, shares))
+        sum_over(rows, _add_losses, losses, values, moves, start, row_args=(codes, row_weights))
         noisy = self._losses_noise.release(losses, random_state=source)
         return softmax(-noisy / self._losses_noise.deviation(len(noisy))) @ INVERSE_TEMPERATURES
 
 
-def _count_evidence(counts, cells, codes, shares, values, moves, edges):
+def _count_evidence(counts, cells, codes, row_weights, values, moves, edges):
     """Add the counts of bins of the evidence, those of the first class and then of the second.
 
     As in `_add_losses`, what a row's own count adds to its class is taken away.
@@ -190,10 +192,10 @@ def _count_evidence(counts, cells, codes, shares, values, moves, edges):
     codes = codes.astype(np.intp)
     evidence = evidence + sum(own[places, codes] for own, places in zip(moves, cells, strict=True))
     bins = np.searchsorted(edges, evidence) + (len(edges) + 1) * codes
-    counts += counts_of(bins, shares, len(counts))
+    counts += weighted_bincount(bins, row_weights, len(counts))
 
 
-def _add_losses(losses, cells, codes, shares, values, moves, start):
+def _add_losses(losses, cells, codes, row_weights, values, moves, start):
     """Add the Brier score, less 1/2 a row, at each temperature; halved, exact.
 
     What a row's own count adds to its class is taken away: `moves`, of each cell and class.
@@ -205,7 +207,7 @@ def _add_losses(losses, cells, codes, shares, values, moves, start):
         errors = row_softmax(start + weight * evidence) - truth
         loss = np.clip(0.5 * row_sums(errors**2) - 0.5, -0.5, 0.5)
         steps = np.trunc(loss / STEP)
-        losses[i] += STEP * (steps if shares is None else np.trunc(steps * shares)).sum()
+        losses[i] += STEP * (steps if row_weights is None else np.trunc(steps * row_weights)).sum()
 
 
 def _pooled(terms, noisy, sizes, coarsest):

@@ -15,7 +15,7 @@ from skdp._data._kinds import container_kinds
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
-from skdp.utils._chunked import form_of
+from skdp.utils._chunked import meta_of
 from skdp.utils._frames import is_frame
 from skdp.utils._output import asks_for_frame
 
@@ -33,7 +33,7 @@ def form_of_table(X):
     """
     if len(getattr(X, "shape", ())) != 2:
         return UNKNOWN_FORM
-    empty = form_of(X)
+    empty = meta_of(X)
     reader = BaseEstimator()
     validate_data(reader, empty, skip_check_array=True)
     names = getattr(reader, "feature_names_in_", None)
@@ -72,7 +72,7 @@ def output_form(estimator, form):
     if estimator is None or (isinstance(estimator, str) and estimator == "passthrough"):
         return form
     if not is_estimator(estimator):
-        return replace(form.of_columns(0, names=(), kinds=()), is_sparse=False)
+        return replace(form.with_columns(0, names=(), kinds=()), is_sparse=False)
     if form.n_columns == 0:
         # Of no columns nothing is fitted, and nothing made.
         return form

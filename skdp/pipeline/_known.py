@@ -110,7 +110,7 @@ class Known(FrozenValue):
 
     def output_form(self, step, form):
         """Return the form of the table that an accepted step makes, from that of its input."""
-        made = form.of_columns(self.width(step, form.n_columns))
+        made = form.with_columns(self.width(step, form.n_columns))
         cells = self.cells
         if not cells:
             # A function may return another container than it is given.

@@ -8,9 +8,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import ColumnTable, check_label_kinds
+from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._persons import read_persons
-from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._randomized_response import categories_array
@@ -235,7 +235,7 @@ def _check_declared_words(step, plan):
     """Refuse declared categories that can match nothing: words for numbers, or the reverse."""
     params = step.params
     form = step.form
-    if form.tells_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
+    if form.has_known_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
         rows = made_up_rows(form.kinds)
         table = ColumnTable(rows.shape, rows, names=form.names)
         # What it checks of its rows' kinds before a charge, it checks of these.
@@ -260,7 +260,7 @@ def _check_columns(step):
             "verbose_feature_names_out=True puts the names of the parts before them"
         )
     if "text" in kinds and not (tags.string or tags.categorical):
-        raise no_numbers(column_name(kinds.index("text"), step.form.names))
+        raise non_numeric_error(column_name(kinds.index("text"), step.form.names))
 
 
 def _check_plan(step, table):

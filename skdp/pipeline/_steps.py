@@ -255,7 +255,7 @@ def _walk(estimator, place, found):
         form = output_form(estimator, place.form)
         if place.fits is None and place.n_features is None:
             # It may get no column, and then makes none.
-            form = form.of_columns(None)
+            form = form.with_columns(None)
         before = (*place.before, place.name)
         return replace(place, before=before, form=form, is_series=False)
     if isinstance(estimator, Pipeline):
@@ -477,7 +477,7 @@ def _of_columns(transformer, place):
 def _rest_of(form, used, n_left):
     """Return the form of the columns that are left, of which it may only be known how many."""
     if n_left is None or any(isinstance(chosen, str) for chosen in used):
-        return form.of_columns(n_left)
+        return form.with_columns(n_left)
     return form.take([j for j in range(form.n_columns) if j not in used])
 
 

@@ -12,8 +12,8 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
+from skdp._data._errors import column_name
 from skdp._data._kinds import read_kinds
-from skdp._data._refusals import column_name
 from skdp._data._tables import target_array
 from skdp.base import ReadTable, plans_for_groups, private_fit_method, row_wise_answer
 from skdp.gam._additive import N_BINS

@@ -95,7 +95,7 @@ def _kinds(step, form):
     """Return the kinds of columns that are tried, one for all columns or one for each."""
     if form.holds_numbers:
         return [("number",)]
-    if form.tells_cells:
+    if form.has_known_cells:
         return [form.kinds]
     # An error about words fits an encoder best.
     reads_words = isinstance(step, OneHotEncoder | OrdinalEncoder)

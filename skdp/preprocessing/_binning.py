@@ -221,7 +221,7 @@ def quantile_edges(quantiles, low, high):
     return edges[np.append(True, np.diff(edges) > 0)]
 
 
-def count_columns(table, bins, shares=None):
+def count_columns(table, bins, row_weights=None):
     """Return the exact counts of each column's bins; what is outside counts in the outermost."""
     numeric = numeric_columns(bins)
     labels = columns_of(bins, ("categories",))
@@ -229,10 +229,10 @@ def count_columns(table, bins, shares=None):
     if len(numeric):
         own = [bins[j].limits for j in numeric]
         rows = table.numbers(numeric)
-        found = count_bins(rows, own, outermost=True, shares=shares)
+        found = count_bins(rows, own, outermost=True, row_weights=row_weights)
         counts |= zip(numeric, found, strict=True)
     if len(labels):
-        found = table.label_counts(labels, *_categories(bins, labels), shares)
+        found = table.label_counts(labels, *_categories(bins, labels), row_weights)
         counts |= zip(labels, found, strict=True)
     return [counts[j] for j in range(len(bins))]
 

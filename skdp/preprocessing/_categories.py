@@ -10,9 +10,9 @@ from itertools import chain
 import numpy as np
 
 from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
+from skdp._data._errors import column_name, join_messages
 from skdp._data._parts import gather_over
-from skdp._data._persons import n_units, shares_of, units_of_labels
-from skdp._data._refusals import column_name, in_one
+from skdp._data._persons import n_units, row_weights_of, units_of_labels
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
 from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
@@ -62,7 +62,9 @@ def _arrays_of_labels(entries, names):
         except ValueError as error:
             refused.setdefault(str(error), []).append(column_name(j, names))
     if refused:
-        raise ValueError(in_one(f"{', '.join(own)}: {error}" for error, own in refused.items()))
+        raise ValueError(
+            join_messages(f"{', '.join(own)}: {error}" for error, own in refused.items())
+        )
     return arrays
 
 
@@ -132,7 +134,9 @@ class DeclaredCounts(MechanismPlan):
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
         others = [position_of(self.other, labels) for labels in self.categories]
-        exact = table.label_counts(range(len(others)), self.categories, others, shares_of(persons))
+        exact = table.label_counts(
+            range(len(others)), self.categories, others, row_weights_of(persons)
+        )
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
         return self.categories, split_by_column(noisy.astype(np.float64), exact)
 
@@ -169,7 +173,7 @@ class MixedCategories(MechanismPlan):
         """Return the categories of each column, and their noisy counts or None."""
         threshold = self.mechanism
         sought = [j for j, own in enumerate(self.categories) if own is None]
-        columns = threshold.found(table.several(sought), source, persons)
+        columns = threshold.found(table.select(sought), source, persons)
         report_identifiers(table, sought)
         n_labels = {j: len(own) for j, (own, _) in zip(sought, columns, strict=True)}
         report_many_labels(n_labels, n_units(table, persons))
@@ -467,7 +471,7 @@ class StabilityThreshold(StatisticPlan):
                 Sorted: numbers, then strings.
         counts : list of ndarray of float
         """
-        columns = self.found(table.several(range(self.n_columns)), source, persons)
+        columns = self.found(table.select(range(self.n_columns)), source, persons)
         report_identifiers(table, range(self.n_columns))
         n_labels = {j: len(own) for j, (own, _) in enumerate(columns)}
         report_many_labels(n_labels, n_units(table, persons))
@@ -475,7 +479,7 @@ class StabilityThreshold(StatisticPlan):
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
     def found(self, columns, source, persons):
-        """Return what is released of each of some columns, as `ColumnTable.several` gives them."""
+        """Return what is released of each of some columns, as `ColumnTable.select` gives them."""
         return [self._discover(*own, source) for own in _all_counts(columns, persons)]
 
     def _discover(self, labels, exact, source):

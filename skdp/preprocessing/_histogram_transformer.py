@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp._data import _columns
 from skdp._data._containers import as_numbers
-from skdp._data._persons import n_units, shares_of
+from skdp._data._persons import n_units, row_weights_of
 from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
@@ -52,14 +52,14 @@ class HistogramPlan(BinningPlan):
         bins = released["_bins"]
         if self.counts is not None:
             total = n_units(table, persons)
-            noisy = self.noisy_counts(table, bins, source, shares_of(persons))
+            noisy = self.noisy_counts(table, bins, source, row_weights_of(persons))
             pairs = zip(noisy, (each.is_numeric or each.other >= 0 for each in bins), strict=True)
             counts = objects([consistent_counts(own, total, exactly) for own, exactly in pairs])
         return released | {"counts_": counts, "_pairs": self.pairs}
 
-    def noisy_counts(self, table, bins, source, shares=None):
+    def noisy_counts(self, table, bins, source, row_weights=None):
         """Return the noisy counts of each column's bins."""
-        exact = _binning.count_columns(table, bins, shares)
+        exact = _binning.count_columns(table, bins, row_weights)
         released = self.counts.release(np.concatenate(exact), random_state=source)
         return _columns.split_by_column(np.asarray(released, dtype=np.float64), exact)
 
@@ -383,7 +383,7 @@ class DPHistogramTransformer(PlannedTransformer):
         encoded = np.empty(table.shape)
         for j, (each, counts) in enumerate(zip(self._bins, self.counts_, strict=True)):
             if self.encode == "cumulative" and each.is_numeric:
-                column = as_numbers(table.column(j).whole())
+                column = as_numbers(table.column(j).to_array())
                 below = np.append(0, np.cumsum(counts))
                 shares = np.minimum(below / max(below[-1], 1.0), 1.0)
                 encoded[:, j] = np.interp(column, each.limits, shares)

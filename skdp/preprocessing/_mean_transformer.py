@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from skdp._data._persons import MOST_PERSONS, shares_of
+from skdp._data._persons import MAX_PERSONS, row_weights_of
 from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
 from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
@@ -26,8 +26,8 @@ LARGEST_COUNT = 2**31
 # values are truncated to the first of these, and sums of as many persons as there can be are 64-bit
 # integers; to the second where noise is so small that its own grid is finer, because doubles have
 # to hold the sums then.
-FINE_STEP = 0.5 / MOST_PERSONS * 2.0**-9
-COARSE_STEP = 0.5 / MOST_PERSONS
+FINE_STEP = 0.5 / MAX_PERSONS * 2.0**-9
+COARSE_STEP = 0.5 / MAX_PERSONS
 NUMBER = UnitText(lambda unit: f"the number of {unit}s")
 
 
@@ -81,14 +81,14 @@ class MeanPlan(MechanismPlan):
 
     def scaled_means(self, X, source, persons=None):
         """Return the noisy means of the scaled features, before they are clipped."""
-        shares = shares_of(persons)
+        row_weights = row_weights_of(persons)
         if self.noisy_count and persons is not None:
             grid = self.mechanism.grid_for(self.size)
-            exact = sums_by_noise(X, self.low, self.high, shares, grid)
+            exact = sums_by_noise(X, self.low, self.high, row_weights, grid)
         else:
             exact = rounded_sums(X, self.low, self.high, persons)
         if self.noisy_count:
-            exact = np.append(exact, float(len(X) if shares is None else shares.sum()))
+            exact = np.append(exact, float(len(X) if row_weights is None else row_weights.sum()))
         released = self.mechanism.release(exact, random_state=source)
         if not self.noisy_count:
             return released / self.n_rows
@@ -353,15 +353,16 @@ def rounded_sums(X, low, high, persons=None):
     """Return the exact sums over rows of X, mapped to [-1, 1] and rounded to multiples of 2**-22.
 
     Integers below 2**53 are summed, for at most 2**31 rows: no order of rows nor size of blocks
-    changes the sums, and a row moves each by at most 1. Products with shares are exact; they are
-    truncated to the finest grid on which the sums of so many persons are: a person moves no more.
+    changes the sums, and a row moves each by at most 1. Products with row weights are exact;
+    they are truncated to the finest grid on which the sums of so many persons lie, so that a
+    person moves no more.
     """
     finest = 1.0 if persons is None else sum_grid(1.0, persons.n_persons) / STEP
     add = partial(_add_rounded, finest)
-    return unit_sums(X, add, np.zeros(X.shape[1]), low, high, shares_of(persons)) * STEP
+    return unit_sums(X, add, np.zeros(X.shape[1]), low, high, row_weights_of(persons)) * STEP
 
 
-def sums_by_noise(X, low, high, shares, noise_grid):
+def sums_by_noise(X, low, high, row_weights, noise_grid):
     """Return the sums of `rounded_sums` by persons whose number is private, rounded for a release.
 
     Each part of a person's value is truncated to a multiple of `FINE_STEP`, so that a person moves
@@ -374,30 +375,30 @@ def sums_by_noise(X, low, high, shares, noise_grid):
     ----------
     X : table of shape (n_rows, n_columns)
     low, high : ndarray of shape (n_columns,)
-    shares : ndarray of shape (n_rows,)
+    row_weights : ndarray of shape (n_rows,)
     noise_grid : float
         The grid of the noise, a power of two.
     """
     step = FINE_STEP if noise_grid >= COARSE_STEP else COARSE_STEP
     add = partial(_add_truncated, step)
-    sums = unit_sums(X, add, np.zeros(X.shape[1], dtype=np.int64), low, high, shares)
+    sums = unit_sums(X, add, np.zeros(X.shape[1], dtype=np.int64), low, high, row_weights)
     # Beyond 2**40 steps the release itself rounds on: jumps are a step of its grid apart then, too.
     ratio = int(min(max(noise_grid / step, 1.0), 2.0**40))
     return (sums + ratio // 2) // ratio * (ratio * step)
 
 
-def _add_truncated(step, sums, u, shares):
+def _add_truncated(step, sums, u, row_weights):
     u *= 1.0 / STEP
     np.rint(u, out=u)
     # Exact: whole numbers below 2**49 times a power of two.
-    u *= (shares * (STEP / step))[:, np.newaxis]
+    u *= (row_weights * (STEP / step))[:, np.newaxis]
     sums += np.trunc(u, out=u).astype(np.int64).sum(axis=0)
 
 
-def _add_rounded(finest, sums, u, shares):
+def _add_rounded(finest, sums, u, row_weights):
     u *= 1.0 / STEP
     np.rint(u, out=u)
-    if shares is not None:
-        u *= (shares / finest)[:, np.newaxis]
+    if row_weights is not None:
+        u *= (row_weights / finest)[:, np.newaxis]
         np.trunc(u, out=u)
     sums += np.ones(len(u)).dot(u) * finest

@@ -250,7 +250,7 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         table = self._table(X)
         check_encoded(self, table)
-        pairs = [(kept, position_of(self.other, kept)) for kept in self._kept()]
+        pairs = [(kept, position_of(self.other, kept)) for kept in self._indicator_categories()]
         bins = [ColumnBins("categories", *pair) for pair in pairs]
         widths = np.array([each.size for each in bins])
         encoded = one_hot(bin_codes(table, bins), widths, 1.0, self.sparse_output)
@@ -272,7 +272,9 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         check_is_fitted(self)
         X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-        indicators = [(j, c) for j, kept in enumerate(self._kept()) for c in kept.tolist()]
+        indicators = [
+            (j, c) for j, kept in enumerate(self._indicator_categories()) for c in kept.tolist()
+        ]
         if X.ndim != 2 or X.shape[1] != len(indicators):
             raise ValueError("X must have one column for each encoded feature")
         decoded = np.empty((len(X), self.n_features_in_), dtype=object)
@@ -284,7 +286,7 @@ class DPOneHotEncoder(PlannedTransformer):
         return first_labels(encoded_categories(self))
 
     def _parts_of_columns(self):
-        return [kept.tolist() for kept in self._kept()]
+        return [kept.tolist() for kept in self._indicator_categories()]
 
     def _planned_parts(self, form):
         if self.min_frequency is not None:
@@ -296,7 +298,7 @@ class DPOneHotEncoder(PlannedTransformer):
     def _makes_sparse(self):
         return bool(self.sparse_output)
 
-    def _kept(self):
+    def _indicator_categories(self):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
         return [

@@ -132,7 +132,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         n_columns = None if names is None else len(names)
         is_named = has_names or isinstance(self, ClassNamePrefixFeaturesOutMixin)
         makes_frame = asks_for_frame(self)
-        made = form.of_columns(n_columns, names=names if makes_frame and is_named else None)
+        made = form.with_columns(n_columns, names=names if makes_frame and is_named else None)
         return replace(
             made,
             kinds=self._planned_kinds(form, n_columns),

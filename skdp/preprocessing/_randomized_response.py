@@ -61,7 +61,7 @@ class ColumnwiseResponse(MechanismPlan):
         dtype = np.result_type(*self.categories) if len(kinds) == 1 else np.dtype(object)
         reports = np.empty(table.shape, dtype=dtype)
         for j, column in enumerate(self.mechanism.parts):
-            reports[:, j] = column.release(table.column(j).whole(), random_state=source)
+            reports[:, j] = column.release(table.column(j).to_array(), random_state=source)
         return reports
 
 
@@ -291,7 +291,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     def _columns_of(self, reports):
         table = self._table(reports)
         table.check({}, dict(enumerate(self._plan.categories)))
-        columns = (table.column(j).whole() for j in range(table.shape[1]))
+        columns = (table.column(j).to_array() for j in range(table.shape[1]))
         return zip(self._plan.mechanism.parts, columns, strict=True)
 
     def _statement_depends_on(self):

@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp._data._columns import read_columns, split_by_column
 from skdp._data._parts import sum_over
-from skdp._data._persons import n_units, shares_of
+from skdp._data._persons import n_units, row_weights_of
 from skdp._data._tables import read_numeric_target, read_target
 from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -25,7 +25,7 @@ from skdp.preprocessing._categories import (
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
-from skdp.utils._sums import range_shares, split_epsilon
+from skdp.utils._sums import range_weights, split_epsilon
 from skdp.utils._validation import check_classes, check_target_bounds, check_within
 
 # What part of epsilon goes to the discovery of categories.
@@ -314,12 +314,12 @@ class Outcomes:
         """Return shares of the upper end as numbers of the target's range."""
         return self.low + shares * (self.high - self.low)
 
-    def weights(self, target, n_rows, shares):
+    def weights(self, target, n_rows, row_weights):
         """Yield the weights of each outcome, of the targets of some of the rows."""
         if self.classes is None:
-            yield from range_shares(target, self.low, self.high, n_rows, shares)
+            yield from range_weights(target, self.low, self.high, n_rows, row_weights)
         else:
-            yield from ((target == k) * shares for k in range(len(self.classes)))
+            yield from ((target == k) * row_weights for k in range(len(self.classes)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -352,19 +352,21 @@ class TargetPlan(TransformerPlan):
 
     def noisy_sums(self, table, categories, source, persons=None):
         """Return the noisy sums of all columns, one row for each category."""
-        rows = table.X.several(range(len(categories)))
-        along = (table.y, shares_of(persons))
+        rows = table.X.select(range(len(categories)))
+        row_args = (table.y, row_weights_of(persons))
         small = categories, self.outcomes, n_units(table.X, persons)
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
-        sum_over(rows, _add_weights, exact, *small, along=along)
+        sum_over(rows, _add_weights, exact, *small, row_args=row_args)
         return self.noise.release(exact, random_state=source) if exact.size else exact
 
 
-def _add_weights(sums, columns, target, shares, categories, outcomes, n_rows):
+def _add_weights(sums, columns, target, row_weights, categories, outcomes, n_rows):
     codes = [*map(category_codes, columns, categories)]
     # What belongs to a column is a view.
     totals = split_by_column(sums, categories)
-    for k, weight in enumerate(outcomes.weights(target, n_rows, 1.0 if shares is None else shares)):
+    for k, weight in enumerate(
+        outcomes.weights(target, n_rows, 1.0 if row_weights is None else row_weights)
+    ):
         for total, places in zip(totals, codes, strict=True):
             known = places >= 0
             total[:, k] += np.bincount(places[known], weight[known], len(total))

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._parts import Rows, as_dense
-from skdp._data._persons import count_over, counts_of, shares_of
+from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp.accounting import Composed
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue, counting_mechanism
@@ -145,9 +145,9 @@ class _SpacedHistogram(StatisticPlan):
         n_bins = self._n_bins(bits)
         d = self.n_columns
         first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
-        table = Rows.of(X).sized(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
+        table = Rows.wrap(X).with_block_size(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
         small = d * n_bins, bits, first, *small
-        counts = count_over(table, add, *small, shares=shares_of(persons))
+        counts = count_over(table, add, *small, row_weights=row_weights_of(persons))
         return self.mechanism.release(counts, random_state=source).reshape(d, n_bins)
 
 
@@ -469,17 +469,18 @@ def _last_bin(octaves, splits):
     return np.where(octaves < 0, (octaves + 1) * splits - 1, octaves * splits)
 
 
-def _add_bins(counts, block, shares, bits, first):
+def _add_bins(counts, block, row_weights, bits, first):
     bins = spaced_bins(block, bits) + first
     missing = np.isnan(block)
     if missing.any():
-        shares = None if shares is None else np.broadcast_to(shares[:, None], bins.shape)[~missing]
+        if row_weights is not None:
+            row_weights = np.broadcast_to(row_weights[:, None], bins.shape)[~missing]
         bins = bins[~missing]
-    counts += counts_of(bins, shares, counts.size)
+    counts += weighted_bincount(bins, row_weights, counts.size)
 
 
-def _add_norms(counts, block, shares, bits, first, center):
+def _add_norms(counts, block, row_weights, bits, first, center):
     # No warning may tell of a row that overflows.
     with np.errstate(all="ignore"):
         norms = row_norms(block if center is None else as_dense(block) - center)
-    _add_bins(counts, norms[:, np.newaxis], shares, bits, first)
+    _add_bins(counts, norms[:, np.newaxis], row_weights, bits, first)

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_edges
-from skdp._data._parts import Rows, most_additions, sum_over
-from skdp._data._persons import count_over, counts_of, shares_of, times_shares
+from skdp._data._parts import Rows, max_additions, sum_over
+from skdp._data._persons import count_over, row_weights_of, times_row_weights, weighted_bincount
 from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
@@ -91,7 +91,7 @@ class MomentsPlan(StatisticPlan):
     def mechanism(self):
         l1, l2 = self.moved
         # For each of the two neighbors; a value is rounded five times before it is added.
-        additions = most_additions(BLOCK_ROWS) + 5
+        additions = max_additions(BLOCK_ROWS) + 5
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
         l1 = l1 + rounding * self.size
         l2 = l2 + rounding * math.sqrt(self.size)
@@ -99,8 +99,8 @@ class MomentsPlan(StatisticPlan):
 
     def run(self, X, source, persons=None):
         """Return the means, and the variances or None, in the columns' units."""
-        shares = shares_of(persons)
-        sums = _centered_sums(X, self.low, self.high, self.n_moments, shares, self.counted)
+        row_weights = row_weights_of(persons)
+        sums = _centered_sums(X, self.low, self.high, self.n_moments, row_weights, self.counted)
         noisy = self.mechanism.release(sums, random_state=source)
         return self.read(noisy[:-1], noisy[-1]) if self.counted else self.read(noisy, self.n_rows)
 
@@ -138,24 +138,24 @@ class SumPlan(MomentsPlan):
 
     def run(self, X, source, persons=None):
         """Return the sums."""
-        shares = shares_of(persons)
+        row_weights = row_weights_of(persons)
         if self.guarantee.relation == "replace_one":
-            sums = _centered_sums(X, self.low, self.high, 1, shares)[0]
+            sums = _centered_sums(X, self.low, self.high, 1, row_weights)[0]
             start = self.n_rows * (self.low + (self.high - self.low) / 2)
         else:
             sums = np.zeros(X.shape[1])
             small = ((self.low, self.high), self.n_rows)
-            sum_over(Rows(X), _add_exactly, sums, *small, along=(shares,))
+            sum_over(Rows(X), _add_exactly, sums, *small, row_args=(row_weights,))
             sums = sums / self.units
             start = 0.0
         return start + self.mechanism.release(sums, random_state=source) * self.units
 
 
-def _add_exactly(sums, block, shares, bounds, n_rows):
-    sums += exact_sum(block, bounds, n_samples=n_rows, row_weights=shares)
+def _add_exactly(sums, block, row_weights, bounds, n_rows):
+    sums += exact_sum(block, bounds, n_samples=n_rows, row_weights=row_weights)
 
 
-def unit_sums(X, add, sums, low, high, shares=None):
+def unit_sums(X, add, sums, low, high, row_weights=None):
     """Sum a function of the rows of X, each value clipped and mapped from [low, high] to [-1, 1].
 
     Parameters
@@ -163,11 +163,11 @@ def unit_sums(X, add, sums, low, high, shares=None):
     X : array or ChunkedArray of shape (n_rows, n_features)
         Numbers, not NaN.
     add : callable
-        Of the sums, a block that it may change, and the shares of its rows.
+        Of the sums, a block that it may change, and the row weights of its rows.
     sums : ndarray
         Zeros.
     low, high : ndarray of shape (n_features,)
-    shares : ndarray of shape (n_rows,), default=None
+    row_weights : ndarray of shape (n_rows,), default=None
         None for ones.
 
     Returns
@@ -177,37 +177,37 @@ def unit_sums(X, add, sums, low, high, shares=None):
     """
     rows = Rows(X, BLOCK_ROWS)
     small = (add, low, high)
-    return sum_over(rows, _add_unit_rows, sums, *small, along=(shares,))
+    return sum_over(rows, _add_unit_rows, sums, *small, row_args=(row_weights,))
 
 
-def _add_unit_rows(sums, block, shares, add, low, high):
+def _add_unit_rows(sums, block, row_weights, add, low, high):
     # What overflows is clipped, and no warning may tell of it.
     with np.errstate(all="ignore"):
         u = block - (low + (high - low) / 2)
         u *= 2.0 / (high - low)
         np.clip(u, -1.0, 1.0, out=u)
-    add(sums, u, shares)
+    add(sums, u, row_weights)
 
 
-def _centered_sums(X, low, high, n_moments, shares=None, counted=False):
+def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
     """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1].
 
     With `counted`, those of values that are not NaN, and below them their numbers.
     """
     sums = np.zeros((n_moments + counted, X.shape[1]))
-    unit_sums(X, _add_present if counted else _add_moments, sums, low, high, shares)
-    n_rows = X.shape[0] if shares is None else shares.sum()
+    unit_sums(X, _add_present if counted else _add_moments, sums, low, high, row_weights)
+    n_rows = X.shape[0] if row_weights is None else row_weights.sum()
     sums[1:n_moments] -= (sums[-1] if counted else n_rows) / 2
     return sums
 
 
-def _add_present(sums, u, shares):
-    sums[-1] += times_shares(~np.isnan(u), shares).sum(axis=0)
-    _add_moments(sums[:-1], np.nan_to_num(u, nan=0.0), shares)
+def _add_present(sums, u, row_weights):
+    sums[-1] += times_row_weights(~np.isnan(u), row_weights).sum(axis=0)
+    _add_moments(sums[:-1], np.nan_to_num(u, nan=0.0), row_weights)
 
 
-def _add_moments(sums, u, shares):
-    shared = times_shares(u, shares)
+def _add_moments(sums, u, row_weights):
+    shared = times_row_weights(u, row_weights)
     sums[0] += np.ones(len(u)).dot(shared)
     if len(sums) == 2:
         sums[1] += np.einsum("ij,ij->j", shared, u)
@@ -238,13 +238,13 @@ class CountPlan(StatisticPlan):
     def run(self, X, source, persons=None):
         """Return the noisy counts."""
         rows = Rows(X)
-        shares = shares_of(persons)
-        counts = count_over(rows, _add_others_than_zero, X.shape[1], shares=shares)
+        row_weights = row_weights_of(persons)
+        counts = count_over(rows, _add_others_than_zero, X.shape[1], row_weights=row_weights)
         return release_counts(self.mechanism, counts, source)
 
 
-def _add_others_than_zero(counts, block, shares):
-    counts += times_shares(np.not_equal(block, 0), shares).sum(axis=0)
+def _add_others_than_zero(counts, block, row_weights):
+    counts += times_row_weights(np.not_equal(block, 0), row_weights).sum(axis=0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -264,7 +264,7 @@ class ModePlan(StatisticPlan):
 
     def run(self, codes, source, persons=None):
         """Return the place of the category."""
-        counts = counts_of(codes + 1, shares_of(persons), self.n_categories + 1)
+        counts = weighted_bincount(codes + 1, row_weights_of(persons), self.n_categories + 1)
         return self.mechanism.release(counts[1:], random_state=source)
 
 
@@ -317,11 +317,11 @@ class HistogramPlan(StatisticPlan):
     def run(self, X, source, persons=None):
         """Return the noisy counts, a list of arrays or a matrix, and the edges."""
         edges = self.edges
-        shares = shares_of(persons)
+        row_weights = row_weights_of(persons)
         if self.joint:
-            counts = count_cells(X, edges, shares)
+            counts = count_cells(X, edges, row_weights)
             return release_counts(self.mechanism, counts, source), edges
-        counts = count_bins(X, edges, shares=shares)
+        counts = count_bins(X, edges, row_weights=row_weights)
         released = release_counts(self.mechanism, np.concatenate(counts), source)
         return np.split(released, np.cumsum([len(each) for each in counts])[:-1]), edges
 

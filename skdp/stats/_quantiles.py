@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._parts import Rows
-from skdp._data._persons import shares_of
+from skdp._data._persons import row_weights_of
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.mechanisms._plan import PlanValue
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
@@ -203,8 +203,8 @@ class QuantilePlan(StatisticPlan):
         ndarray of shape (n_quantiles, n_columns), float64
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
-        rows = Rows.of(X)
-        ranked = ranked_columns(rows, self.low, self.high, shares_of(persons))
+        rows = Rows.wrap(X)
+        ranked = ranked_columns(rows, self.low, self.high, row_weights_of(persons))
         chosen = np.hstack([self._choose(each, rows.shape[0], source) for each in ranked])
         values = cell_values(chosen // POSITIONS, self.low, self.high)
         # Between bounds that are a few doubles apart, rounding can put the values of increasing

@@ -32,9 +32,9 @@ _MISSING = (1 << COLUMN_SHIFT) - (1 << CODE_BITS)
 _MOST_KEYS = 1 << 23
 
 
-def weight_codes(shares):
+def weight_codes(row_weights):
     """Return the place of each share, in whole steps, among `WEIGHTS`."""
-    weights = np.floor(shares * WHOLE).astype(np.int64)
+    weights = np.floor(row_weights * WHOLE).astype(np.int64)
     codes = np.where(weights < _SMALL, weights, _SMALL - 1 + WHOLE // np.maximum(weights, 1))
     return codes.astype(np.int16)
 
@@ -44,7 +44,7 @@ def weights_of(keys):
     return WEIGHTS[keys & ((1 << CODE_BITS) - 1)]
 
 
-def ranked_columns(rows, low, high, shares=None):
+def ranked_columns(rows, low, high, row_weights=None):
     """Yield the columns of a table, one by one or several together, by the ranks of their rows.
 
     Parameters
@@ -52,7 +52,7 @@ def ranked_columns(rows, low, high, shares=None):
     rows : Rows
         Of numbers; NaN counts nowhere.
     low, high : ndarray of shape (n_columns,)
-    shares : ndarray of shape (n_rows,), default=None
+    row_weights : ndarray of shape (n_rows,), default=None
         What the rows of persons weigh; None where each row weighs 1.
 
     Yields
@@ -62,7 +62,7 @@ def ranked_columns(rows, low, high, shares=None):
     """
     n_rows = rows.shape[0]
     in_parts = isinstance(rows.X, ChunkedArray)
-    codes = None if shares is None else weight_codes(shares)
+    codes = None if row_weights is None else weight_codes(row_weights)
     size = len(low) if in_parts else max(1, _MOST_KEYS // n_rows)
     for first in range(0, len(low), size):
         own = slice(first, first + size)
@@ -71,7 +71,7 @@ def ranked_columns(rows, low, high, shares=None):
         shape = low[own].shape
         if not in_parts:
             # Held, that is column by column.
-            keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, held=True)
+            keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, persist=True)
         yield CountedColumns(keys, *shape) if in_parts else SortedColumns(keys)
 
 

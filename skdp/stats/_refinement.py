@@ -12,7 +12,7 @@ from math import hypot, inf, nextafter, sqrt
 import numpy as np
 
 from skdp._data._parts import Rows
-from skdp._data._persons import count_over, counts_of, shares_of
+from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp.accounting import Gaussian, PureDP
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue
@@ -147,9 +147,9 @@ class RefinementPlan(PlanValue):
         if not len(narrow):
             return {}
         size = len(narrow) * N_CELLS
-        table = Rows.of(X).sized(max(1, max(BLOCK_VALUES, size) // X.shape[1]))
+        table = Rows.wrap(X).with_block_size(max(1, max(BLOCK_VALUES, size) // X.shape[1]))
         args = size, narrow, low[narrow], high[narrow]
-        counts = count_over(table, _add_cells, *args, shares=shares_of(persons))
+        counts = count_over(table, _add_cells, *args, row_weights=row_weights_of(persons))
         mechanism = self.mechanism(len(narrow))
         exact = counts_of_levels(counts.reshape(len(narrow), N_CELLS))
         noisy = mechanism.release(exact.ravel(), random_state=source).reshape(exact.shape)
@@ -243,7 +243,7 @@ def _shortest_range(counts, total, total_std, std):
     return None, is_certain
 
 
-def _add_cells(counts, block, shares, narrow, low, high):
+def _add_cells(counts, block, row_weights, narrow, low, high):
     values = np.asarray(block, dtype=np.float64)[:, narrow]
     # No warning may tell of a value that overflows. Every operation is row-wise to the last bit.
     with np.errstate(all="ignore"):
@@ -252,6 +252,6 @@ def _add_cells(counts, block, shares, narrow, low, high):
         places = (values - low) / ((high - low) / N_CELLS)
     places = np.minimum(np.where(is_inside, places, 0.0).astype(np.int64), N_CELLS - 1)
     places += np.arange(len(narrow)) * N_CELLS
-    if shares is not None:
-        shares = np.broadcast_to(shares[:, np.newaxis], places.shape)[is_inside]
-    counts += counts_of(places[is_inside], shares, counts.size)
+    if row_weights is not None:
+        row_weights = np.broadcast_to(row_weights[:, np.newaxis], places.shape)[is_inside]
+    counts += weighted_bincount(places[is_inside], row_weights, counts.size)

@@ -8,8 +8,8 @@ from sklearn import config_context
 from sklearn.utils import check_array
 
 from skdp._data._columns import declared_bounds
+from skdp._data._errors import check_finite
 from skdp._data._parts import Rows
-from skdp._data._refusals import check_finite
 from skdp._data._tables import RowsAndTarget, check_chunks, number_array
 from skdp.base import PrivateRelease, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
@@ -148,7 +148,7 @@ class WithinBounds(MechanismPlan):
             high = main.high.copy()
             sought = self.sought
             if len(sought) < len(low):
-                table = Rows.of(table).mapped(partial(_take_columns, columns=sought))
+                table = Rows.wrap(table).mapped(partial(_take_columns, columns=sought))
             low[sought], high[sought] = self.search.run(table, source, columns=sought, **shared)
             main = replace(main, low=low, high=high)
         return InBounds(main.run(X, source, **shared), (main.low.copy(), main.high.copy()))

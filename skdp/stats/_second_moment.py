@@ -13,8 +13,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from skdp._data._parts import Rows, as_dense, block_size, most_additions, read_block, sum_over
-from skdp._data._persons import shares_of
+from skdp._data._parts import Rows, as_dense, block_size, max_additions, read_block, sum_over
+from skdp._data._persons import row_weights_of
 from skdp.mechanisms._plan import vector_noise
 from skdp.stats._moments import StatisticPlan
 from skdp.utils import clip_rows
@@ -72,7 +72,7 @@ class SecondMoment(StatisticPlan):
         # A sum of m products is off by m + 1 units of roundoff of the sum of magnitudes at most
         # (Higham 2002, section 3.1), and the sum of all outer products of magnitudes has a norm of
         # at most n (1 + c^2).
-        additions = most_additions(block_size(self.n_columns)) + 16
+        additions = max_additions(block_size(self.n_columns)) + 16
         rounding = 1.1 * UNIT_ROUNDOFF * self.n_rows * additions
         rounding = 2.0 * rounding * (1.0 + self.constant**2)
         return vector_noise(self.guarantee, moved * (1.0 + 1e-12) + rounding)
@@ -82,7 +82,9 @@ class SecondMoment(StatisticPlan):
         d = self.n_columns
         total = np.zeros((d + 1, d))
         small = (self.center, self.data_norm)
-        sum_over(Rows.of(X), _add_second_moment, total, *small, along=(shares_of(persons),))
+        sum_over(
+            Rows.wrap(X), _add_second_moment, total, *small, row_args=(row_weights_of(persons),)
+        )
         mean = self.constant * total[d] if self.constant else total[d, :0]
         return np.concatenate([pack_symmetric(total[:d]), math.sqrt(2.0) * mean])
 
@@ -115,12 +117,12 @@ class SecondMoment(StatisticPlan):
         return mean * self.data_norm, covariance * self.data_norm**2
 
 
-def _add_second_moment(total, block, shares, center, data_norm):
+def _add_second_moment(total, block, row_weights, center, data_norm):
     with np.errstate(all="ignore"):
         block = clip_rows((as_dense(block) - center) / data_norm, 1.0)
-    total[-1] += (np.ones(len(block)) if shares is None else shares).dot(block)
-    if shares is not None:
-        block *= np.sqrt(shares)[:, np.newaxis]
+    total[-1] += (np.ones(len(block)) if row_weights is None else row_weights).dot(block)
+    if row_weights is not None:
+        block *= np.sqrt(row_weights)[:, np.newaxis]
     total[:-1] += block.T.dot(block)
 
 

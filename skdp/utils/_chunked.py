@@ -12,10 +12,18 @@ from scipy.sparse import issparse
 
 from skdp.utils import _sources
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, names_of, objects
-from skdp.utils._sources import Parts, Source, moved_by, opened, parts_of, path_parts, table_parts
+from skdp.utils._sources import (
+    Parts,
+    Source,
+    folder_order_problem,
+    opened,
+    parts_of,
+    path_parts,
+    table_parts,
+)
 
 # So many are added by halves in the bound on the rounding of sums.
-MOST_CHUNKS = 2**24
+MAX_CHUNKS = 2**24
 OPENING = Lock()
 
 
@@ -102,16 +110,16 @@ class ChunkedArray:
         widths = sorted({shape[1] for shape in shapes})
         if len(widths) > 1:
             raise ValueError(f"chunks must have the same number of columns, got {widths}")
-        if len(sources) > MOST_CHUNKS:
+        if len(sources) > MAX_CHUNKS:
             raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
         self._parts, self._sources, self._opened = parts, sources, local()
-        self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
-        self.shape = (self.borders[-1], shapes[0][1])
+        self.offsets = tuple(accumulate((shape[0] for shape in shapes), initial=0))
+        self.shape = (self.offsets[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
         # Whether each chunk is opened by what is sent in its stead, as a path.
         self.opens_itself = not any(source.in_memory for source in sources)
         # What calls functions where the chunks are; None where that is here.
-        self.workers = parts.workers and parts.workers(self.borders)
+        self.workers = parts.workers and parts.workers(self.offsets)
         return self
 
     @classmethod
@@ -161,8 +169,8 @@ class ChunkedArray:
         if rows.step not in (None, 1):
             raise TypeError(f"rows are read by slices with step 1, got {rows!r}")
         start, stop, _ = rows.indices(len(self))
-        numbers = range(bisect_right(self.borders, start) - 1, bisect_left(self.borders, stop))
-        offsets = ((number, self.borders[number]) for number in numbers)
+        numbers = range(bisect_right(self.offsets, start) - 1, bisect_left(self.offsets, stop))
+        offsets = ((number, self.offsets[number]) for number in numbers)
         parts = [self._open(i)[max(start - first, 0) : stop - first] for i, first in offsets]
         if len(parts) == 1:
             return parts[0]
@@ -180,7 +188,7 @@ class ChunkedArray:
         """
         side_by_side = {np.hstack: {}, np.concatenate: {"axis": 1}}.get(function) == kwargs
         tables = [as_chunked(table) for table in args[0]] if side_by_side else []
-        if len({getattr(table, "borders", None) for table in tables}) != 1:
+        if len({getattr(table, "offsets", None) for table in tables}) != 1:
             return function(*map(_in_memory, args), **kwargs)
         if all(table._parts.table is not None for table in tables):
             return self._of_dask(function([table._parts.table.array for table in tables], **kwargs))
@@ -197,7 +205,7 @@ class ChunkedArray:
     def __repr__(self):
         return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
 
-    def parts(self):
+    def partitions(self):
         """Return what opens the chunks.
 
         Returns
@@ -249,8 +257,9 @@ class ChunkedArray:
         """Return what a function makes of the chunks of tables that are cut as this one is."""
         chunks = zip(*(table._sources for table in tables), strict=True)
         views = (Source.view(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
-        moved = "".join(table._parts.moved for table in tables)
-        return self._of(Parts(sources=tuple(views), form=form, moved=moved, workers=workers))
+        order_problem = "".join(table._parts.order_problem for table in tables)
+        parts = Parts(sources=tuple(views), form=form, order_problem=order_problem, workers=workers)
+        return self._of(parts)
 
     def _rows(self, rows):
         rows = np.asarray(rows)
@@ -259,9 +268,11 @@ class ChunkedArray:
             rows = np.flatnonzero(rows)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             raise TypeError(f"rows are read by slices with step 1, or by numbers, got {rows!r}")
-        if moved := parts.moved or moved_by(source.folders for source in self._sources):
+        folders = [source.folders for source in self._sources]
+        order_problem = parts.order_problem or folder_order_problem(folders)
+        if order_problem:
             raise ValueError(
-                f"rows of this table cannot be taken by number: {moved}. One row's values "
+                f"rows of this table cannot be taken by number: {order_problem}. One row's values "
                 "then decide where others stand, so that folds would be of other rows. Take folds "
                 "of a table whose rows stay in place: of all rows of a file, or of the files of "
                 "one folder, given by its path or as a pyarrow dataset"
@@ -271,8 +282,8 @@ class ChunkedArray:
                 "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
                 "sort them, and shuffle before a table is written"
             )
-        cuts = enumerate(np.split(rows, np.searchsorted(rows, self.borders[1:-1])))
-        cuts = [(i, own - self.borders[i]) for i, own in cuts if len(own) or not len(rows)]
+        cuts = enumerate(np.split(rows, np.searchsorted(rows, self.offsets[1:-1])))
+        cuts = [(i, own - self.offsets[i]) for i, own in cuts if len(own) or not len(rows)]
         if parts.table is not None:
             return self._of(table_parts(parts.table.rows(cuts), parts.form))
         views = []
@@ -371,7 +382,8 @@ def _all_parts(chunks):
     typed = [form is not None and _sources.typed_columns(form) for form in forms]
     form = forms[0] if any(typed) and typed.count(typed[0]) == len(typed) else None
     sources = chain.from_iterable(parts.sources for parts in each)
-    return Parts(sources=tuple(sources), form=form, moved="".join(parts.moved for parts in each))
+    order_problem = "".join(parts.order_problem for parts in each)
+    return Parts(sources=tuple(sources), form=form, order_problem=order_problem)
 
 
 def _chosen(block, columns, dtype):
@@ -400,7 +412,7 @@ def _taken(numbers, rows, array):
     return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
-def form_of(X):
+def meta_of(X):
     """Return what has the names and types of a table's columns: an empty frame, or the table."""
     form = X._parts.form if isinstance(X, ChunkedArray) else None
     return X if form is None else form

@@ -1,4 +1,4 @@
-"""Tables that dask computes, and calls of functions of their parts, on its current scheduler."""
+"""Tables of dask arrays, and calls of functions of their partitions on dask's scheduler."""
 
 import re
 from contextvars import ContextVar
@@ -7,11 +7,11 @@ from itertools import pairwise
 from traceback import clear_frames, format_exception_only
 
 from skdp.utils._frames import checked_blocks
-from skdp.utils._workers import Beside, added, called
+from skdp.utils._workers import PersistedRef, delayed_call, tree_sum
 
-# What dask raises for a sum that was asked for, or that its client cannot ask for; and where
-# another client, or none, is asked for what one has. Compared by name, as only distributed has the
-# classes, which may not be installed.
+# Errors that dask raises if the cluster ends or its client is closed before a sum is computed, and
+# if values persisted by one client are needed by another one or by none. Compared by name, because
+# the classes are in distributed, which may not be installed.
 LOSSES = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
 ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were created by another)"
 MESSAGE_LOG = "recent_message_log"
@@ -32,25 +32,26 @@ def _client():
 
 
 class Run:
-    """The sums of a fit, which one cluster computes; a context that lets go of what is held there.
+    """Context of a fit, in which one dask client computes all sums.
 
-    The temporary files of tables that are opened in the context are removed at its end, whether
-    the fit succeeds or fails.
+    At its end, values that were persisted on the cluster are released, and temporary files of
+    tables that were opened in the context are removed, whether the fit succeeds or fails.
 
-    Without the client of its first sum dask would go on in this process. A run within another one
-    is on the same cluster, also in another thread, if it is told the outer one. In another process
-    it is a new run.
+    The client of the first sum is kept: if it were closed, dask would continue in this process. A
+    run within another one uses the same client, also in another thread if `outer` is passed. In
+    another process a run is a new one.
 
     Parameters
     ----------
     outer : Run, default=None
+        The enclosing run; None takes that of the current context, if there is one.
     """
 
     def __init__(self, outer=None):
         outer = outer or RUN.get()
-        # The client, or None, once a sum was asked for.
+        # A list, which nested runs share: empty before the first sum, then the client or None.
         self._client = outer._client if outer else []
-        self._held = {}
+        self._memo = {}
         self._temporary = []
 
     def __reduce__(self):
@@ -61,11 +62,11 @@ class Run:
 
     def __exit__(self, kind, error, traceback):
         RUN.reset(self._token)
-        if self._held:
-            # An error that is kept has the frames of dask, and these have what was asked for.
+        if self._memo:
+            # An error that the user keeps has dask's frames, which refer to persisted values.
             clear_frames(traceback)
-        self._held.clear()
-        # Not left to the last reference: an error that is kept has frames that refer to the table.
+        self._memo.clear()
+        # Removed now and not with the last reference to the table, which an error's frames hold.
         for temporary in self._temporary:
             temporary.remove()
         self._temporary.clear()
@@ -80,19 +81,19 @@ class Run:
             self._client[:] = [_client()]
         return self._client[0]
 
-    def once(self, make, *of):
-        """Return what a function makes of some things, once a run."""
+    def memoize(self, make, *of):
+        """Return ``make()``, computed once per run for the same objects `of`."""
         key = tuple(map(id, of))
-        if key not in self._held:
-            # Kept with what it was made of, whose ids no other things have meanwhile.
-            self._held[key] = make(), of
-        return self._held[key][0]
+        if key not in self._memo:
+            # The objects are kept too, as the id of a deleted object could be used again.
+            self._memo[key] = make(), of
+        return self._memo[key][0]
 
 
 def in_one_run(function):
-    """Make a function that reads a table a `Run`, so that it leaves no temporary file behind.
+    """Decorator that runs a function in a `Run`, so that it leaves no temporary file.
 
-    Not for functions that return a lazy table.
+    It must not be used for functions that return a lazy table.
     """
 
     @wraps(function)
@@ -113,37 +114,37 @@ class DaskTable:
     Parameters
     ----------
     array : dask array of shape (n_rows, n_columns)
-        Whose blocks are what it says.
+        Its blocks must have the shape and type that it declares.
     """
 
     def __init__(self, array):
         self.array = array
 
     def rows(self, chosen):
-        """Return the table of some rows, those of a chunk in one.
+        """Return the table of some rows, with one chunk for each chunk of `chosen`.
 
         Parameters
         ----------
         chosen : list of (int, ndarray of int)
-            Of chunks the number, and which rows.
+            The index of a chunk, and the indices of its rows.
         """
         from dask.array import concatenate
 
         blocks = [self.array.blocks[number][rows] for number, rows in chosen]
         return DaskTable(checked_blocks(concatenate(blocks)))
 
-    def computed(self, asked):
-        """Return what dask computes.
+    def compute(self, make_delayed):
+        """Return the values of delayed objects, as a list.
 
         Parameters
         ----------
-        asked : callable
-            Returns what is to be computed, of the run, the array and its client.
+        make_delayed : callable
+            Function of the run, the array and the client, which returns the delayed objects.
 
         Raises
         ------
         RuntimeError
-            If the cluster is lost: the fit fails, and what was charged stays charged.
+            If the cluster is lost. The fit fails, and its charge stays in the ledger.
         """
         from dask import compute
 
@@ -152,76 +153,95 @@ class DaskTable:
         try:
             if _is_closed(client):
                 raise RuntimeError(LOST)
-            return list(compute(*asked(run, self.array, client), scheduler=client))
+            delayed_values = make_delayed(run, self.array, client)
+            return list(compute(*delayed_values, scheduler=client))
         except Exception as error:
             what = format_exception_only(error)[0]
             if _is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what):
                 raise RuntimeError(LOST) from error
             raise
         finally:
-            # A client keeps its last messages: of batches, the numbers of all their rows.
+            # A client logs its last messages, which may hold the row indices of batches.
             if log := getattr(getattr(client, "scheduler_comm", None), MESSAGE_LOG, None):
                 log.clear()
 
 
-class DaskWorkers:
-    """Dask's, on whatever scheduler is current: a cluster's, or threads.
+def _delayed_chunks(array):
+    return array.rechunk({1: -1}).to_delayed().ravel().tolist()
 
-    A chunk goes nowhere, and is forgotten when its sum is there unless the array was persisted.
-    What goes with the rows is sent once, and what is held of them is persisted. The methods are
-    those of `JoblibWorkers`.
+
+class DaskWorkers:
+    """Workers of dask's current scheduler: those of a cluster, or threads.
+
+    A chunk is not sent anywhere, and is released after its sum unless the user persisted the
+    array. `row_args` are sent once per run, and values of `persist` stay on the cluster for the
+    run. The methods are those of `JoblibWorkers`.
 
     Parameters
     ----------
     table : DaskTable
-    borders : tuple of int
-        Where chunks begin, and the number of rows.
+    offsets : tuple of int
+        The first row of each chunk, and the number of rows.
     """
 
     depth = 0
-    held = Beside
+    persist = PersistedRef
 
-    def __init__(self, table, borders):
+    def __init__(self, table, offsets):
         self._table = table
-        self._borders = borders
+        self._offsets = offsets
 
-    call = staticmethod(called)
+    call = staticmethod(delayed_call)
 
-    def total(self, calls, then=None):
+    def total(self, calls, finalize=None):
         from dask import delayed
 
-        def asked(*at):
-            total = added((self._delayed(at, call) for (call,) in calls), len(calls))
-            return [total if then is None else delayed(then, pure=False)(total)]
+        def make_delayed(*at):
+            total = tree_sum((self._delayed(at, call) for (call,) in calls), len(calls))
+            if finalize is not None:
+                total = delayed(finalize, pure=False)(total)
+            return [total]
 
-        return self._table.computed(asked)[0]
+        return self._table.compute(make_delayed)[0]
 
     def results(self, calls):
         calls = list(calls)
-        return self._table.computed(lambda *at: [self._delayed(at, call) for call in calls])
+
+        def make_delayed(*at):
+            return [self._delayed(at, call) for call in calls]
+
+        return self._table.compute(make_delayed)
 
     def _delayed(self, at, call):
+        """Return the delayed value of a call; `at` is the run, the array and the client."""
         from dask import delayed
 
-        chunks = at[0].once(lambda: at[1].rechunk({1: -1}).to_delayed().ravel().tolist(), at[1])
-        chunk = chunks[call.number] if call.of_part else None
-        return delayed(call.function, pure=False)(chunk, *self._part(at, call.along, call.number))
+        run, array, _ = at
+        chunk = None
+        if call.of_part:
+            chunk = run.memoize(partial(_delayed_chunks, array), array)[call.number]
+        return delayed(call.function, pure=False)(
+            chunk, *self._part(at, call.row_args, call.number)
+        )
 
-    def _part(self, at, along, number):
-        if along is None or isinstance(along, tuple):
-            return along and tuple(self._part(at, values, number) for values in along)
+    def _part(self, at, row_args, number):
+        """Return partition `number` of `row_args`, on the cluster."""
+        if row_args is None or isinstance(row_args, tuple):
+            return row_args and tuple(self._part(at, values, number) for values in row_args)
         run, *of = at
-        make = self._keep if isinstance(along, Beside) else self._send
-        return run.once(partial(make, at, along), *of, along)[number]
+        make = self._keep if isinstance(row_args, PersistedRef) else self._send
+        return run.memoize(partial(make, at, row_args), *of, row_args)[number]
 
-    def _keep(self, at, beside):
+    def _keep(self, at, reference):
+        """Compute the values of a `PersistedRef` on the cluster, and leave them there."""
         from dask import persist
 
-        return persist(*(self._delayed(at, call) for call in beside.calls), scheduler=at[-1])
+        return persist(*(self._delayed(at, call) for call in reference.calls), scheduler=at[-1])
 
     def _send(self, at, values):
+        """Send each partition's rows of an array to the cluster."""
         from dask import delayed, persist
 
-        # One by one: a message with the values of all rows would be large.
-        slices = (delayed(values[slice(*rows)], pure=False) for rows in pairwise(self._borders))
-        return [persist(each, scheduler=at[-1])[0] for each in slices]
+        # One message per partition: a single message with all rows would be large.
+        slices = (delayed(values[slice(*rows)], pure=False) for rows in pairwise(self._offsets))
+        return [persist(rows, scheduler=at[-1])[0] for rows in slices]

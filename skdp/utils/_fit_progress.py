@@ -115,7 +115,7 @@ def fits_alone():
     return fit is not None and getattr(fit._task, "parent", fit) is None
 
 
-def tell_steps(n_steps, n_epochs, spent_after):
+def progress_callback(n_steps, n_epochs, spent_after):
     """Return what a run calls with the number of steps taken: the fit around it is told.
 
     Parameters

@@ -312,7 +312,7 @@ def column_values(column, without_zones=False):
     return values, values.dtype.kind in NUMBERS
 
 
-def of_each_type(function, types):
+def map_types(function, types):
     """Return what a function returns for each of a list of types, calling it once for each type."""
     # By identity, which is quick where a type holds categories. The list keeps the types alive, so
     # that no two have the same.

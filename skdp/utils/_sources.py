@@ -74,7 +74,7 @@ class Parts(FrozenValue):
     sources : tuple of Source
     form : DataFrame, default=None
         Without rows: the columns' names and types.
-    moved : str, default=""
+    order_problem : str, default=""
         Why the place of a row could depend on values; empty where it does not.
     table : DaskTable, default=None
         The same, where dask is to compute with it.
@@ -84,7 +84,7 @@ class Parts(FrozenValue):
 
     sources: tuple
     form: object = None
-    moved: str = ""
+    order_problem: str = ""
     table: object = None
     workers: object = None
 
@@ -235,7 +235,7 @@ def folders_of(paths):
     return frozenset(os.path.dirname(os.path.abspath(path)) for path in paths)
 
 
-def moved_by(folders):
+def folder_order_problem(folders):
     """Return why the place of a row could depend on values, by where the parts of a table lie."""
     # Folders are how tables are divided by values, whether their names say so or not.
     several = "its files lie in several folders, as those of a table that is divided by values do"
@@ -262,7 +262,7 @@ def _dataset_parts(dataset, key=None, temporary=None):
     dtypes = read_as(names, form.schema.types)
     dtype = common_type(dtypes)
     sources = []
-    moved = ""
+    order_problem = ""
     fragments = dataset.get_fragments()
     for fragment in sorted(fragments, key=key) if key else fragments:
         if not hasattr(fragment, "row_groups"):
@@ -277,7 +277,7 @@ def _dataset_parts(dataset, key=None, temporary=None):
                 "all files alike, and leave out of the schema what stands in names of folders"
             )
         if len(fragment.row_groups) < fragment.metadata.num_row_groups:
-            moved = "of a file not all row groups are read: their values may say which"
+            order_problem = "of a file not all row groups are read: their values may say which"
         written = _written(fragment)
         # The directory of a temporary file does not mean that values divide the table.
         folders = frozenset() if temporary else folders_of([fragment.path])
@@ -287,7 +287,7 @@ def _dataset_parts(dataset, key=None, temporary=None):
             opening = partial(Decoded, fragment.path, batches, shape, dtypes, temporary)
             owned = {"folders": folders, "temporary": temporary}
             sources.append(Source(fragment.path, shape, dtype, opening, **owned))
-    return Parts(sources=tuple(sources), form=form, moved=moved)
+    return Parts(sources=tuple(sources), form=form, order_problem=order_problem)
 
 
 def _declared(schema):
@@ -458,7 +458,11 @@ def table_parts(table, form):
 
 
 def _computed(table, number):
-    return table.computed(lambda _, array, client: [array.blocks[number]])[0]
+
+    def make_delayed(run, array, client):
+        return [array.blocks[number]]
+
+    return table.compute(make_delayed)[0]
 
 
 def _frame_parts(frame):

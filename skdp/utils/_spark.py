@@ -1,8 +1,8 @@
-"""Spark DataFrames that are checkpointed: their partitions are the parts of a table.
+"""Tables of checkpointed Spark DataFrames, and calls of functions of their partitions.
 
-What a partition gives by itself is computed by Spark's executors; sums come back and are added
-here, in the order of `skdp.utils._workers`. This takes pyspark 4, without Spark Connect, and
-pyarrow, here and on the executors.
+Spark's executors compute a value for each partition. The sums over partitions are added in this
+process, in the order of `skdp.utils._workers`. It needs pyspark 4 without Spark Connect, and
+pyarrow here and on the executors.
 """
 
 import pickle
@@ -14,9 +14,9 @@ import numpy as np
 
 from skdp.utils._dask import RUN, DaskWorkers, Run
 from skdp.utils._sources import Parts, Source, _matrix, common_type, read_as
-from skdp.utils._workers import Call, added
+from skdp.utils._workers import Call, tree_sum
 
-MOVED = "Spark chose where they stand, by values if what came before the checkpoint says so"
+ORDER_PROBLEM = "Spark chose where they stand, by values if what came before the checkpoint says so"
 
 
 def spark_parts(frame):
@@ -25,14 +25,14 @@ def spark_parts(frame):
     Raises
     ------
     ValueError
-        If it was not checkpointed: Spark may compute anything else anew, in another order.
+        If it was not checkpointed: Spark may compute another DataFrame again, in another order.
     """
     plan = frame._jdf.queryExecution().logical() if hasattr(frame, "_jdf") else None
     if plan is None or plan.nodeName() != "LogicalRDD" or not plan.rdd().isCheckpointed():
         raise ValueError(
-            "the rows of a Spark DataFrame, or their order, could be others each time they are "
-            "read: give what its checkpoint() or localCheckpoint() returned, as it is, in a "
-            "session without Spark Connect; or write it to Parquet, and give the path"
+            "the rows of this Spark DataFrame, or their order, could change each time they are "
+            "read. Pass the unchanged result of its checkpoint() or localCheckpoint(), in a "
+            "session without Spark Connect, or write it to Parquet and pass the path"
         )
     form = frame.limit(0).toArrow()
     dtypes = read_as(form.schema.names, form.schema.types)
@@ -42,69 +42,80 @@ def spark_parts(frame):
     blocks = packed.mapPartitions(partial(_block, dtype, width))
     shapes = [(height, width) for height in blocks.map(len).collect()]
     sources = tuple(Source("a partition", shape, dtype, _refused, True) for shape in shapes)
-    return Parts(sources=sources, form=form, moved=MOVED, workers=partial(SparkWorkers, blocks))
+    return Parts(
+        sources=sources,
+        form=form,
+        order_problem=ORDER_PROBLEM,
+        workers=partial(SparkWorkers, blocks),
+    )
 
 
 def _packed(dtypes, batches):
+    """Yield Arrow batches of one cell each: the pickled array of a batch's rows."""
     for batch in batches:
         rows = pickle.dumps(_matrix(batch.columns, len(batch), dtypes))
         yield type(batch).from_pydict({"rows": [rows]})
 
 
 def _block(dtype, width, packed):
-    batches = [pickle.loads(each.rows) for each in packed]
+    """Return the list of the one array that holds all rows of a partition."""
+    batches = [pickle.loads(batch.rows) for batch in packed]
     return [np.concatenate([np.empty((0, width), dtype), *batches])]
 
 
 def _refused():
-    raise ValueError("rows of a Spark DataFrame are not brought home: write it to Parquet instead")
+    raise ValueError(
+        "the rows of a Spark DataFrame are not read in this process: write it to Parquet instead"
+    )
 
 
 def _returned(block, value):
-    """Return what a call returns where its block is, and anything else as it is."""
+    """Return the value of a `Call` for its block; other values are returned unchanged."""
     if isinstance(value, tuple):
-        return tuple(_returned(block, each) for each in value)
+        return tuple(_returned(block, item) for item in value)
     is_call = isinstance(value, Call)
-    return value.function(block, *_returned(block, value.along)) if is_call else value
+    return value.function(block, *_returned(block, value.row_args)) if is_call else value
 
 
 class SparkWorkers(DaskWorkers):
-    """Spark's executors. What is held of rows is computed where it is asked for, each time.
+    """Workers of Spark: its executors.
+
+    Values of `persist` are not stored but computed again each time they are needed.
 
     Parameters
     ----------
     array : RDD of ndarray
-        One for each partition.
-    borders : tuple of int
-        Where partitions begin, and the number of rows.
+        One array per partition.
+    offsets : tuple of int
+        The first row of each partition, and the number of rows.
     """
 
-    def __init__(self, array, borders):
-        super().__init__(None, borders)
+    def __init__(self, array, offsets):
+        super().__init__(None, offsets)
         self._array = array
 
-    def total(self, calls, then=None):
-        total = added(iter(self.results([call for (call,) in calls])), len(calls))
-        return total if then is None else then(total)
+    def total(self, calls, finalize=None):
+        total = tree_sum(iter(self.results([call for (call,) in calls])), len(calls))
+        return total if finalize is None else finalize(total)
 
     def results(self, calls):
-        # The part is there either way, as what is held of it may have to be computed.
+        # Calls always receive the partition, from which values of `persist` may be computed.
         at = RUN.get() or Run(), self._array
         calls = {call.number: self._with_part(at, call) for call in calls}
-        # Each partition is sent its own part of what goes with the rows.
-        sent = [calls.get(number) for number in range(len(self._borders) - 1)]
+        # Each partition receives its rows of `row_args` only.
+        sent = [calls.get(number) for number in range(len(self._offsets) - 1)]
         pairs = self._array.zip(self._array.context.parallelize(sent, len(sent)))
         return self._array.context.runJob(pairs, partial(starmap, _returned), list(calls))
 
     def mapped(self, function):
-        """Return the workers of the table that a function makes of blocks, by their borders."""
+        """Return a function of `offsets`: the workers of the table with `function` applied."""
         return partial(SparkWorkers, self._array.map(function))
 
     def _with_part(self, at, call):
-        return replace(call, along=self._part(at, call.along, call.number))
+        return replace(call, row_args=self._part(at, call.row_args, call.number))
 
-    def _keep(self, at, beside):
-        return [self._with_part(at, call) for call in beside.calls]
+    def _keep(self, at, reference):
+        return [self._with_part(at, call) for call in reference.calls]
 
     def _send(self, at, values):
-        return np.split(values, self._borders[1:-1])
+        return np.split(values, self._offsets[1:-1])

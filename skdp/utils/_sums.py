@@ -138,7 +138,7 @@ def exact_counts(codes, n_categories):
     return np.bincount(inside, minlength=n_categories).astype(np.int64)
 
 
-def range_shares(values, low, high, n_rows, row_weights=1.0):
+def range_weights(values, low, high, n_rows, row_weights=1.0):
     """Return the two weights with which each value is a mean of the ends of its range.
 
     A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pair (1 - a, a)

@@ -1,9 +1,9 @@
-"""Functions of the parts of a table, called where the parts are.
+"""Calls of functions of a table's partitions, on the machines that hold the partitions.
 
-What calls them is joblib, with whatever backend is active, dask (`skdp.utils._dask`) or Spark
-(`skdp.utils._spark`). All have the same methods. They get functions, the values that go
-with the rows and small values, and neither accountant nor noise. Each call can be made again, so
-that those of a worker that died are repeated.
+The calls are run by joblib with its active backend, by dask (`skdp.utils._dask`) or by Spark
+(`skdp.utils._spark`), whose classes have the same methods. A call receives a function, values with
+one entry per row, and arguments of small size, but neither accountant nor noise. Calls can be
+repeated, so that those of a worker that died run again elsewhere.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,167 +20,179 @@ from skdp._version import __version__
 from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 
-# So many calls a job, or up to twice as many: one may take longer than others.
-CALLS_A_JOB = 2
+# Least number of calls per job; at most twice as many are made. With more calls than jobs, a job is
+# not idle while another one's call takes long.
+CALLS_PER_JOB = 2
 
 
-def spans(n, depth):
-    """Return the pairs (first, last) into which halving n things some times cuts them."""
+def split_range(n, depth):
+    """Return the pairs (first, last) into which `depth` halvings divide range(n)."""
     ends = [0, n]
     for _ in range(depth):
         ends = sorted({*ends, *((first + last) // 2 for first, last in pairwise(ends))})
     return list(pairwise(ends))
 
 
-def added(values, n):
-    """Return the sum of n values of an iterator, added by halves.
+def tree_sum(values, n):
+    """Return the sum of n values of an iterator, added pairwise.
 
-    It is the same if those of `spans` were added before, each by halves.
+    The sum is the same, to the last bit, if the values of each pair of `split_range` were summed
+    by this function before.
     """
     if n == 1:
         return next(values)
-    left = added(values, n // 2)
-    left += added(values, n - n // 2)
+    left = tree_sum(values, n // 2)
+    left += tree_sum(values, n - n // 2)
     return left
 
 
-def cut(values, rows):
-    """Return a slice of rows of what goes with them: arrays, tuples of such, or None."""
+def slice_row_args(values, rows):
+    """Return a slice of rows of an array, of each array of a tuple, or None of None."""
     if isinstance(values, tuple):
-        return tuple(cut(each, rows) for each in values)
+        return tuple(slice_row_args(value, rows) for value in values)
     return None if values is None else values[rows]
 
 
-def joined(values, out):
-    """Put a list of the values of parts in an array in order, and forget them one by one."""
+def concat_into(values, out):
+    """Write a list of arrays into `out`, one after another; the list is emptied to save memory."""
     values.reverse()
     stop = 0
     while values:
-        part = values.pop()
-        start, stop = stop, stop + len(part)
-        out[start:stop] = part
+        array = values.pop()
+        start = stop
+        stop = start + len(array)
+        out[start:stop] = array
     return out
 
 
 class JoblibWorkers:
-    """Threads of this process, or joblib's active backend where that has processes.
+    """Threads of this process, or the processes of joblib's active backend.
 
-    Processes are sent what opens a part: rows in memory are not sent anywhere, threads share them.
+    Rows in memory are never sent to another process: threads share them. Processes receive a
+    function that opens a partition's file.
 
     Parameters
     ----------
-    parts : list of callables
-        That open them.
-    borders : sequence of int
-        Where parts begin, and the number of rows.
+    partitions : list of callables
+        Each opens a partition.
+    offsets : sequence of int
+        The first row of each partition, and the number of rows.
     n_jobs : int
+        Number of threads or processes.
     in_memory : bool
-        Whether parts are not to be pickled.
+        True if partitions must not be pickled, so that threads are used.
 
     Attributes
     ----------
     threads : bool
-        Whether they see the arrays of this process, of which each call gets its part to write to.
+        True if calls see the arrays of this process, so that they can write to slices of them.
     depth : int
-        How often the runs of a part are halved, for a call of each half.
-    held : callable or None
-        Of calls that return values of each row; it returns these, held where they were computed.
-        None where that is this process's memory.
+        Number of halvings of a partition's runs; there is one call for each of the 2**depth pieces.
+    persist : callable or None
+        Function of calls that return one entry per row, which returns a reference to these values
+        on the workers. None where results are in this process's memory.
     """
 
-    held = None
+    persist = None
 
-    def __init__(self, parts, borders, n_jobs, in_memory):
-        self._parts = parts
-        self._borders = borders
+    def __init__(self, partitions, offsets, n_jobs, in_memory):
+        self._partitions = partitions
+        self._offsets = offsets
         backend, _ = get_active_backend(prefer="threads")
         self.threads = in_memory or getattr(backend, "supports_sharedmem", False)
         self._n_jobs = min(n_jobs, cpu_count()) if self.threads else n_jobs
-        self._depth = (CALLS_A_JOB * self._n_jobs - 1).bit_length()
-        self.depth = max(0, self._depth + 1 - len(parts).bit_length())
+        self._depth = (CALLS_PER_JOB * self._n_jobs - 1).bit_length()
+        self.depth = max(0, self._depth + 1 - len(partitions).bit_length())
 
-    def call(self, number, function, *along, of_part=True):
-        """Return a call that is yet to be made, as the next two take them.
+    def call(self, number, function, *row_args, of_part=True):
+        """Return a delayed call, for `total` or `results`.
 
-        Linear algebra has one thread meanwhile.
+        Linear algebra uses one thread during the call.
 
         Parameters
         ----------
         number : int
-            Of the part.
+            Index of the partition.
         function : callable
-            Of the part and of what goes with its rows. Pure; it is sent, with whatever it holds.
-        *along : arrays of shape (n_rows, ...), what `held` returned, None, or tuples of such
+            Pure function of the partition and of its rows of `row_args`. It is pickled with its
+            arguments if the call runs in another process.
+        *row_args : arrays of shape (n_rows, ...), values of `persist`, None, or tuples of such
         of_part : bool, default=True
-            Whether the part is read; the function gets None for it otherwise.
+            True to read the partition; otherwise the function receives None instead of it.
         """
-        along = cut(along, slice(*self._borders[number : number + 2]))
-        part = self._parts[number] if of_part else None
-        return partial(_called, __version__, function, part, *along)
+        row_args = slice_row_args(row_args, slice(*self._offsets[number : number + 2]))
+        partition = self._partitions[number] if of_part else None
+        return partial(_called, __version__, function, partition, *row_args)
 
-    def total(self, calls, then=None):
-        """Return the sum, by halves, of what the calls of each part return, added by halves.
-
-        Or what `then` makes of it, where it was added up.
+    def total(self, calls, finalize=None):
+        """Return the pairwise sum over partitions of the pairwise sums of their calls' values.
 
         Parameters
         ----------
         calls : list of lists
-            A part's are those of `spans` of its runs.
-        then : callable, default=None
+            The calls of each partition, one for each pair of `split_range` of its runs.
+        finalize : callable, default=None
+            Function of the sum whose value is returned instead.
         """
         if not self.depth:
-            # Several parts a call.
-            calls = [[partial(_sum, calls[slice(*own)])] for own in spans(len(calls), self._depth)]
+            # There are more partitions than calls: each call sums several partitions.
+            spans = split_range(len(calls), self._depth)
+            calls = [[partial(_sum, calls[first:last])] for first, last in spans]
         sums = iter(self.results(chain.from_iterable(calls)))
-        total = added((added(sums, len(own)) for own in calls), len(calls))
-        return total if then is None else then(total)
+        total = tree_sum((tree_sum(sums, len(group)) for group in calls), len(calls))
+        return total if finalize is None else finalize(total)
 
     def results(self, calls):
-        """Return a list of what calls return."""
+        """Return the list of the calls' values."""
         if not self.threads:
-            # Targets go by pipes: as files, which joblib would make, they could be left behind.
+            # max_nbytes=None sends targets by pipes. joblib would write large arrays to temporary
+            # files, which could stay on disk after a crash.
             pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None, batch_size=1, pre_dispatch="all")
             return list(pool(delayed(call)() for call in calls))
-        # A pool of joblib's looks every 10 ms whether a call has ended, as long as some sums take.
+        # joblib's pool polls every 10 ms for ended calls, which is as long as some sums take.
         with ThreadPoolExecutor(self._n_jobs) as pool:
             return list(pool.map(call, calls))
 
 
 def _sum(calls):
-    return added((call() for (call,) in calls), len(calls))
+    return tree_sum((call() for (call,) in calls), len(calls))
 
 
-def _called(version, function, part, *along):
+def _called(version, function, partition, *row_args):
+    """Return the value of a delayed call; `partition` is a table, or a callable that opens it."""
     if version != __version__:
         raise RuntimeError(f"a worker has skdp {__version__}, the calling process {version}")
-    # A worker's warnings would tell of rows.
+    # Warnings of NumPy on a worker would reveal values of rows.
     with one_thread(), np.errstate(all="ignore"):
-        return function(part() if callable(part) else part, *along)
+        table = partition() if callable(partition) else partition
+        return function(table, *row_args)
 
 
 @dataclass(frozen=True, eq=False)
 class Call(FrozenValue):
-    """A call that is yet to be made."""
+    """A delayed call of a function of partition `number`, for dask or Spark.
+
+    `of_part` is False if the function receives None instead of the partition.
+    """
 
     number: int
     function: object
-    along: tuple
+    row_args: tuple
     of_part: bool
 
 
-def called(number, function, *along, of_part=True):
-    """Return a call that is yet to be made, of what `JoblibWorkers.call` takes."""
-    return Call(number, partial(_called, __version__, function), along, of_part)
+def delayed_call(number, function, *row_args, of_part=True):
+    """Return a `Call`; parameters are those of `JoblibWorkers.call`."""
+    return Call(number, partial(_called, __version__, function), row_args, of_part)
 
 
-class Beside:
-    """Values that go with the rows, each part's where the part is.
+class PersistedRef:
+    """A reference to values with one entry per row that stay next to their partitions.
 
     Parameters
     ----------
     calls : list of Call
-        Of each part, one that returns them.
+        One for each partition, which returns its values.
     """
 
     def __init__(self, calls):

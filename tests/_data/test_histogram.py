@@ -106,13 +106,13 @@ def test_counts_are_those_of_numpy_for_every_shape(n_columns, line, monkeypatch)
         for column, own in zip(X.T, edges, strict=True):
             special = rng.choice([*own, *np.nextafter(own, -np.inf), np.nan, np.inf], size=n_rows)
             np.copyto(column, special, where=rng.random(n_rows) < 0.5)
-        shares = rng.integers(0, 2**26, size=n_rows) * 2.0**-26
+        row_weights = rng.integers(0, 2**26, size=n_rows) * 2.0**-26
         for order in "CF":
             ours = count_bins(np.array(X, order=order), edges)
-            shared = count_bins(np.array(X, order=order), edges, shares=shares)
+            shared = count_bins(np.array(X, order=order), edges, row_weights=row_weights)
             for j in range(0, n_columns, 1 + n_columns // 20):
                 told = np.isfinite(X[:, j])
-                x, weights = X[told, j], shares[told]
+                x, weights = X[told, j], row_weights[told]
                 np.testing.assert_array_equal(ours[j], np.histogram(x, edges[j])[0])
                 expected = np.histogram(x, edges[j], weights=weights)[0]
                 np.testing.assert_array_equal(shared[j], expected)

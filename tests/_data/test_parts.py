@@ -27,7 +27,7 @@ from skdp import (
 )
 from skdp._data._batch_rows import open_rows
 from skdp._data._bounded import BoundedRows
-from skdp._data._parts import Rows, most_additions, row_blocks, sum_over
+from skdp._data._parts import Rows, max_additions, row_blocks, sum_over
 from skdp.utils import ChunkedArray
 from tests._guarantees import of_rows
 from tests._private import (
@@ -85,7 +85,7 @@ def test_parts_are_computed_once_in_a_pass(estimator, monkeypatch):
 
     def within_a_part(self, rows):
         start, stop, _ = rows.indices(len(self))
-        assert not any(start < border < stop for border in self.borders)
+        assert not any(start < border < stop for border in self.offsets)
         return read(self, rows)
 
     monkeypatch.setattr(ChunkedArray, "__getitem__", within_a_part)
@@ -120,7 +120,7 @@ def test_sums_are_within_the_bound_however_the_rows_are_cut(heights):
     x[0] = 1.0
     total = sum_over(Rows(in_parts(x, heights), 2), add_columns, np.zeros(1))
     error = abs(total[0] - math.fsum(x[:, 0]))
-    bound = most_additions(2) * UNIT * np.abs(x).sum()
+    bound = max_additions(2) * UNIT * np.abs(x).sum()
     running = abs(np.add.accumulate(x[:, 0])[-1] - math.fsum(x[:, 0]))
     assert error <= bound < running
 
@@ -134,7 +134,7 @@ def test_what_goes_with_the_rows_is_cut_with_them():
         assert nothing is None and len(pair[0]) == len(pair[1]) == len(block)
         add_rows(total, block, factor * (pair[0] + pair[1]))
 
-    sum_over(table, add, whole, 0.5, along=((weights, weights), None))
+    sum_over(table, add, whole, 0.5, row_args=((weights, weights), None))
     np.testing.assert_allclose(whole, weights @ X, atol=1e-12)
 
 
@@ -160,7 +160,7 @@ def test_gradients_of_parts_are_those_in_memory_within_the_rounding_that_is_char
 def test_moments_of_parts_are_those_in_memory_within_the_rounding_that_is_charged(heights):
     X, bounds = np.random.default_rng(3).normal(size=(N, D)), (np.full(D, -1.0), np.full(D, 2.0))
     apart = _centered_sums(X, *bounds, 2) - _centered_sums(in_parts(X, heights), *bounds, 2)
-    assert np.abs(apart).max() <= 2.0 * (most_additions(4096) + 5) * N * UNIT
+    assert np.abs(apart).max() <= 2.0 * (max_additions(4096) + 5) * N * UNIT
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

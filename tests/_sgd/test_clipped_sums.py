@@ -74,7 +74,7 @@ def length(vector, norm):
 @pytest.fixture
 def small_tiles(monkeypatch):
     monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
-    monkeypatch.setattr("skdp._data._batch_rows.FEWEST_ROWS", 7)
+    monkeypatch.setattr("skdp._data._batch_rows.MIN_TILE_ROWS", 7)
 
 
 @pytest.mark.quick_cases(cover="pairs")
@@ -597,17 +597,17 @@ def test_bad_norms():
 def test_batches_are_sent_in_few_bytes():
     """As steps from one row of a part to the next, from which the same rows come back."""
     rng, loss = np.random.default_rng(8), LOSSES["logistic"]
-    (X, y), borders = table(loss), (0, 100, 100, 250, N)
-    chunks = ChunkedArray([X[a:b] for a, b in pairwise(borders)])
+    (X, y), offsets = table(loss), (0, 100, 100, 250, N)
+    chunks = ChunkedArray([X[a:b] for a, b in pairwise(offsets)])
     sums = ClippedSums(chunks, y, loss, constant=1.0, clip=0.7)
     for size in (0, 1, 3, 40, N):
         rows = np.sort(rng.choice(N, size, replace=False))
         batch = sums._batch(rows)
-        for number, (start, stop) in enumerate(pairwise(borders)):
-            sent = batch.without_rows(number)
+        for number, (start, stop) in enumerate(pairwise(offsets)):
+            sent = batch.detach(number)
             assert sent._indices.dtype == np.uint8
-            got = sent.with_rows(X[start:stop], (y[start:stop], None, None))
+            got = sent.attach(X[start:stop], (y[start:stop], None, None))
             np.testing.assert_array_equal(
                 got._indices, rows[(rows >= start) & (rows < stop)] - start
             )
-            assert got.borders == (0, len(got._indices))
+            assert got.offsets == (0, len(got._indices))

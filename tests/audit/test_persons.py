@@ -25,11 +25,11 @@ class NoisySum(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y, *, groups=None):
         self.classes_ = np.array([0, 1])
-        shares = np.ones(len(y))
+        row_weights = np.ones(len(y))
         if self.shares and groups is not None:
-            shares = read_persons(groups, len(y)).shares
+            row_weights = read_persons(groups, len(y)).row_weights
         signs = np.where(np.asarray(y) > 0, 1.0, -1.0)
-        self.sum_ = shares @ signs + np.random.default_rng().laplace() / self.epsilon
+        self.sum_ = row_weights @ signs + np.random.default_rng().laplace() / self.epsilon
         return self
 
     def predict(self, X):

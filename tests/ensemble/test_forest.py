@@ -68,10 +68,10 @@ def trees_of(kind):
     return terms, [grown_tree(terms, [rng.normal(size=(len(t.counts), 1)) for t in terms], 3)]
 
 
-def gradient_of(plan, rows, targets, weights, shares=None):
+def gradient_of(plan, rows, targets, weights, row_weights=None):
     """The gradient at the weights, and the squares of a row's features."""
     terms, trees = trees_of(type(plan))
-    cells = plan._cells(terms, table_of(rows), targets, shares)
+    cells = plan._cells(terms, table_of(rows), targets, row_weights)
     layout = joint_layout(main_layout(terms, plan.n_rows), trees, plan.main_share)
     cells = extended(cells, trees)
     size = (layout.size, plan.task.n_outputs)
@@ -114,7 +114,7 @@ def test_a_person_with_rows_in_many_leaves_moves_a_gradient_by_what_a_row_does(k
         rows = np.vstack([base, np.array(own, dtype=object)])
         ids = np.append(np.arange(40) // 2, np.full(len(own), 20))
         y = np.append(targets, np.ones(len(own)))
-        moved = gradient_of(plan, rows, y, 1e3, read_persons(ids, len(ids)).shares) - without
+        moved = gradient_of(plan, rows, y, 1e3, read_persons(ids, len(ids)).row_weights) - without
         assert 0.0 < np.linalg.norm(moved) <= claimed * (1 + 2.0**-50)
 
 

@@ -64,7 +64,9 @@ def exported(fitted):
     try:
         return to_sklearn(fitted)
     except ValueError as error:
-        assert str(error).startswith(f"{type(fitted).__name__} has no plain counterpart: ")
+        assert str(error).startswith(
+            f"{type(fitted).__name__} has no counterpart in scikit-learn: "
+        )
         return str(error).split(": ")[1]
 
 
@@ -180,7 +182,7 @@ def test_tables_may_be_sparse_or_of_single_precision(name, form):
     ("make", "words"),
     [
         (lambda X, y: OneVsRestClassifier(DPLogisticRegression()).fit(X, y), "OneVsRestClassifier"),
-        (lambda X, y: make_pipeline(Derived()).fit(X, y), "Derived has no plain counterpart"),
+        (lambda X, y: make_pipeline(Derived()).fit(X, y), "Derived has no counterpart"),
         (
             lambda X, y: DerivedSearch(DPLogisticRegression(), {"C": [1.0]}).fit(X, y),
             "DerivedSearch",

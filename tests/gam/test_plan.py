@@ -104,10 +104,10 @@ def test_brute_force_sensitivity_of_the_cells(relation, delta):
     assert max(moves) > 0.999 * claimed
 
 
-def setup_of(plan, rows, targets=None, shares=None):
+def setup_of(plan, rows, targets=None, row_weights=None):
     """The layout of some bins, and the packed cells of rows in them."""
     terms = counted(plan)
-    cells = replace(plan, n_rows=len(rows))._cells(terms, table_of(rows), targets, shares)
+    cells = replace(plan, n_rows=len(rows))._cells(terms, table_of(rows), targets, row_weights)
     fraction = 0.0 if plan.budget.pure else 0.3
     return main_layout(terms, plan.n_rows, trend_fraction=fraction), cells
 
@@ -117,8 +117,8 @@ def counted(plan):
     return plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
 
 
-def gradient_of(plan, rows, targets, weights, shares=None):
-    layout, cells = setup_of(plan, rows, targets, shares)
+def gradient_of(plan, rows, targets, weights, row_weights=None):
+    layout, cells = setup_of(plan, rows, targets, row_weights)
     step = residual_grid(plan.task.clip, plan.n_rows)
     return residual_sums(cells, layout, plan.task.residuals, weights, step)
 
@@ -174,8 +174,8 @@ def test_brute_force_sensitivity_of_a_gradient_to_a_person(task):
         rows = np.vstack([base, np.array([row for row, _ in added], dtype=object)])
         ids = np.append(np.arange(40) // 2, np.full(len(added), 20))
         y = np.append(targets, [end for _, end in added])
-        shares = read_persons(ids, len(ids)).shares
-        return np.linalg.norm(gradient_of(plan, rows, y, weights, shares) - without)
+        row_weights = read_persons(ids, len(ids)).row_weights
+        return np.linalg.norm(gradient_of(plan, rows, y, weights, row_weights) - without)
 
     without = gradient_of(plan, base, targets, weights, np.full(40, 0.5))
     of_rows = [moved_by([each]) for each in own]
@@ -253,9 +253,9 @@ def test_brute_force_sensitivity_of_the_variance(center, relation, k, monkeypatc
     assert moved > 0.999 * reach
 
 
-def check_of(plan, rows, targets, weights, monkeypatch, shares=None):
+def check_of(plan, rows, targets, weights, monkeypatch, row_weights=None):
     """The values of a check before noise."""
-    layout, cells = setup_of(plan, rows, targets, shares)
+    layout, cells = setup_of(plan, rows, targets, row_weights)
     residuals = partial(module._residuals, plan.task, 0.1)
     strength = None if plan.budget.pure else 1.0
     run = partial(plan._kept, cells, layout, residuals, weights, strength, RandomSource(0))
@@ -298,26 +298,26 @@ def test_a_person_moves_a_check_by_what_a_row_does(task, monkeypatch):
     end, moved = (1.0 if isinstance(task, NumberTask) else 2), []
     for k in (1, 7, 500):
         rows = np.vstack([base, np.array([odd_rows()[0]] * k, dtype=object)])
-        shares = read_persons(np.append(np.arange(20), np.full(k, 20)), len(rows)).shares
+        row_weights = read_persons(np.append(np.arange(20), np.full(k, 20)), len(rows)).row_weights
         y = np.append(targets, [end] * k)
-        values = check_of(plan, rows, y, weights, monkeypatch, shares)
+        values = check_of(plan, rows, y, weights, monkeypatch, row_weights)
         moved.append(np.linalg.norm(values - without))
     assert max(moved) <= plan.checking.sensitivity
     assert max(moved[1:]) > 0.9 * moved[0]
 
 
-def packed(shares):
+def packed(row_weights):
     """The packed cells of rows that are all in the first of two."""
-    column, n = np.zeros(len(shares), dtype=int), len(shares)
-    known = {"sizes": [2], "n_units": n, "targets": column, "shares": shares}
+    column, n = np.zeros(len(row_weights), dtype=int), len(row_weights)
+    known = {"sizes": [2], "n_units": n, "targets": column, "row_weights": row_weights}
     return PackedCells(Rows(column[:, None]), lambda block: [block[:, 0].astype(int)], **known)
 
 
 def test_a_persons_steps_are_no_more_than_a_rows():
     rng = np.random.default_rng(0)
     for k in (3, 5, 7, 8, 10, 11, 500, 4097):
-        shares = read_persons(np.zeros(k), k).shares
-        cells = packed(shares)
+        row_weights = read_persons(np.zeros(k), k).row_weights
+        cells = packed(row_weights)
         residuals = np.append(0.5, rng.uniform(0.0, 0.5, 99))
         alone = packed(np.ones(100)).steps(residuals[:, None], 2.0**-40)[:, 0]
         for value, most in zip(residuals, alone, strict=True):

@@ -111,7 +111,7 @@ def check_planned_norm(monkeypatch):
     model = DPLogisticRegression(mechanism="output", data_norm=2.0, intercept_scaling=1.0)
     model.fit(X, X[:, 0] > 0)
     rows = BoundedRows(X, 2.0, 2.0)
-    fitted = np.column_stack([X * rows.along[0][:, None], np.full(50, 2.0)])
+    fitted = np.column_stack([X * rows.row_args[0][:, None], np.full(50, 2.0)])
     assert np.linalg.norm(fitted, axis=1).max() <= planned[0] * (1 + 1e-15)
 
 
@@ -162,7 +162,7 @@ class TestMutations:
 
         def unclipped(self, *args):
             initialize(self, *args)
-            self.along[0][:] = 1.0
+            self.row_args[0][:] = 1.0
 
         monkeypatch.setattr(BoundedRows, "__init__", unclipped)
         with pytest.raises(AssertionError):
@@ -256,7 +256,7 @@ def test_rounding_of_gradients_is_within_its_bound():
     objective = LinearObjective(LOSSES[2], rows, y, 1.0)
     weights = minimize(objective, 1e-6)
     scaled = [
-        [Fraction(v) * Fraction(f) for v in row] for row, f in zip(X, rows.along[0], strict=True)
+        [Fraction(v) * Fraction(f) for v in row] for row, f in zip(X, rows.row_args[0], strict=True)
     ]
     with mpmath.workprec(120):
         exact = [mpmath.mpf(v) for v in weights]

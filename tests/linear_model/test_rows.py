@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 
 from skdp.utils import ChunkedArray
-from tests._private import BoundedRows, bounded_additions, most_additions, read_block
+from tests._private import BoundedRows, max_additions, max_bounded_additions, read_block
 
 
 def exact_squared_norm(row, factor):
@@ -19,15 +19,15 @@ def test_exact_norms_never_exceed_the_bound(scale):
     X = rng.normal(size=(200, 7))
     X *= scale / np.linalg.norm(X, axis=1, keepdims=True)
     rows = BoundedRows(X, 1.0, 0.0)
-    for row, factor in zip(X, rows.along[0], strict=True):
+    for row, factor in zip(X, rows.row_args[0], strict=True):
         assert exact_squared_norm(row, factor) <= 1
 
 
 def test_rows_inside_the_bound_keep_their_length():
     X = np.random.default_rng(0).normal(size=(50, 3)) * 0.1
-    assert (BoundedRows(X, 1.0, 0.0).along[0] == 1.0).all()
+    assert (BoundedRows(X, 1.0, 0.0).row_args[0] == 1.0).all()
     X = np.random.default_rng(0).normal(size=(50, 3)) * 100.0
-    factor = BoundedRows(X, 1.0, 0.0).along[0]
+    factor = BoundedRows(X, 1.0, 0.0).row_args[0]
     np.testing.assert_allclose(np.linalg.norm(X, axis=1) * factor, 1.0, rtol=1e-13)
 
 
@@ -37,7 +37,7 @@ def test_blocks_give_what_whole_tables_give(n_rows, monkeypatch):
     rng = np.random.default_rng(0)
     X, w, r = rng.normal(size=(n_rows, 4)), rng.normal(size=(3, 5)), rng.normal(size=(n_rows, 3))
     rows = BoundedRows(X, 1.0, 0.5)
-    whole = np.column_stack([X * rows.along[0][:, None], np.full(n_rows, 0.5)])
+    whole = np.column_stack([X * rows.row_args[0][:, None], np.full(n_rows, 0.5)])
     scores = np.vstack([rows[block].scores(w) for block in rows.blocks()])
     np.testing.assert_allclose(scores, whole @ w.T, atol=1e-13)
     total = sum(rows[block].weighted_sum(r[block]) for block in rows.blocks())
@@ -87,7 +87,7 @@ def test_every_container_gives_what_a_table_gives(container, constant, density, 
     X, rng = sparse_table(density=density), np.random.default_rng(1)
     rows = BoundedRows(CONTAINERS[container](X), 1.0, constant)
     factor = np.minimum(1.0, 1.0 / np.maximum(np.linalg.norm(X, axis=1), 1e-300))
-    np.testing.assert_allclose(rows.along[0], factor, rtol=1e-12)
+    np.testing.assert_allclose(rows.row_args[0], factor, rtol=1e-12)
     whole = X * factor[:, None]
     if constant:
         whole = np.column_stack([whole, np.full(500, constant)])
@@ -109,7 +109,7 @@ def test_exact_norms_of_sparse_rows_never_exceed_the_bound():
     X = sparse_table()
     for S in (csr_array(X), with_split_entries(X)):
         rows = BoundedRows(S, 1.0, 0.0)
-        for row, factor in zip(rows_of(S), rows.along[0], strict=True):
+        for row, factor in zip(rows_of(S), rows.row_args[0], strict=True):
             assert exact_squared_norm(row, factor) <= 1
 
 
@@ -121,7 +121,7 @@ def test_sparse_rows_whose_norm_overflows_count_as_zero():
     X = sparse_table()
     X[:7, 2] = 1e200
     rows = BoundedRows(csr_array(X), 1.0, 0.0)
-    assert (rows.along[0][:7] == 0.0).all()
+    assert (rows.row_args[0][:7] == 0.0).all()
     (block,) = rows.blocks()
     assert np.isfinite(rows[block].scores(np.full(12, 1e200))).all()
     np.testing.assert_array_equal(rows[block].scores(np.full(12, 1e200))[:7], 0.0)
@@ -133,7 +133,7 @@ def test_sparse_rows_whose_norm_overflows_count_as_zero():
 def test_blocks_add_no_more_often_than_the_bound_counts(is_sparse, n_rows, n_columns):
     table = csr_array((n_rows, n_columns)) if is_sparse else np.broadcast_to(0.0, (64, n_columns))
     rows = BoundedRows(table, 1.0, 0.0)
-    assert most_additions(rows.block_size) <= bounded_additions(n_columns)
+    assert max_additions(rows.block_size) <= max_bounded_additions(n_columns)
 
 
 def test_a_sparse_table_is_never_dense_as_a_whole():

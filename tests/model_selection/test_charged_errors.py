@@ -528,7 +528,7 @@ def test_a_model_whose_charge_depends_on_the_kinds_of_columns_is_searched(search
 def test_a_model_behind_a_table_of_unknown_width_refuses_before_the_charge(model, y):
     accountant = PrivacyAccountant(epsilon=10.0, delta=1e-4)
     pipe = make_pipeline(DPTableVectorizer(), model)
-    with pytest.raises(ValueError, match="C must be|y must hold numbers"):
+    with pytest.raises(ValueError, match="C must be|y must contain numbers"):
         by_grid(pipe, MIXED, y, accountant)
     assert not accountant.charges
 

@@ -183,7 +183,7 @@ SCORES = {
 KINDS = ((0.0, 0), (0.0, 1), (1.0, 0), (1.0, 1))
 
 
-def scores_of(name, n_rows, shares=None):
+def scores_of(name, n_rows, row_weights=None):
     """Return the scores of ten persons, of whom the last has so many rows of each kind."""
     score, model = SCORES[name]
     rng = np.random.default_rng(5)
@@ -191,7 +191,7 @@ def scores_of(name, n_rows, shares=None):
     x, y = rng.integers(0, 2, counts.sum()).astype(float), np.arange(counts.sum()) % 2
     ids = np.repeat(np.arange(9), counts)
     found = []
-    # At the end and at the beginning, where an area's classes are cut by the shares before.
+    # At the end and at the beginning, where an area's classes are cut by the row weights before.
     for place in (0, len(ids)):
         for kind in KINDS:
             rows = np.insert(x, place, np.repeat(kind[0], n_rows))
@@ -199,8 +199,8 @@ def scores_of(name, n_rows, shares=None):
             groups = np.insert(ids, place, np.full(n_rows, 9))
             persons = read_persons(groups, len(groups))
             vars(persons)["n_persons"] = 10
-            if shares is not None:
-                vars(persons)["shares"] = np.full(len(groups), shares)
+            if row_weights is not None:
+                vars(persons)["row_weights"] = np.full(len(groups), row_weights)
             found.append(score.value(model, rows[:, None], labels, persons))
     return np.array(found)
 
@@ -215,7 +215,7 @@ def test_a_person_moves_a_score_by_what_a_row_does(name):
     every = np.concatenate(list(by_rows.values()))
     assert np.ptp(every) <= score.sensitivity(10, "replace_one")
     # Rows that count one each are noticed.
-    counted = scores_of(name, 40, shares=1.0) - scores_of(name, 0, shares=1.0)
+    counted = scores_of(name, 40, row_weights=1.0) - scores_of(name, 0, row_weights=1.0)
     assert np.abs(counted).max() > score.sensitivity(10)
 
 

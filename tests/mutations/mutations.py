@@ -487,9 +487,9 @@ MUTATIONS = [
     Mutation(
         "rows-of-workers-unbounded",
         "_data._parts",
-        "_map_there",
+        "_map_on_worker",
         rules.put_for(
-            "_map_blocks(table, blocks, function, out, small, first)", "np.ones_like(out)"
+            "_map_blocks(table, blocks, function, out, args, first)", "np.ones_like(out)"
         ),
         ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
         "on a cluster one row moves a sum without bound",
@@ -516,7 +516,7 @@ MUTATIONS = [
     Mutation(
         "source-accountant-sent-with-a-model",
         "_data._answers",
-        "_answer_by_parts",
+        "_partitionwise_output",
         rules.statement_dropped("bare.accountant = bare.random_state = bare._skl_callbacks = None"),
         (
             "test_sources.py::test_who_transforms_gets_no_accountant",
@@ -529,7 +529,7 @@ MUTATIONS = [
         "rows-of-a-person-count-one-each",
         "_data._persons",
         "read_persons",
-        rules.put_for("shares[codes]", "np.ones(len(codes))"),
+        rules.put_for("row_weights[codes]", "np.ones(len(codes))"),
         ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
         "a person of 500 rows moves a sum 500 times as far as is priced",
     ),

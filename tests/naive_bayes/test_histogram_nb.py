@@ -99,7 +99,7 @@ def test_brute_force_sensitivity_of_the_losses(relation):
             def losses(X, y, sure=sure, values=values, moves=moves):
                 cells, start = cells_of(table_of(X[:, 2:]), terms), np.array([0.0, -sure, -sure])
                 known = values, moves, start
-                return sum_over(cells, _add_losses, np.zeros(5), *known, along=(y, None))
+                return sum_over(cells, _add_losses, np.zeros(5), *known, row_args=(y, None))
 
             found = [
                 losses(np.vstack([X, [row]]), np.append(y, label)) for row, label in neighbors()
@@ -124,7 +124,7 @@ def test_brute_force_sensitivity_of_the_counts_of_the_evidence(relation):
 
     def counts(X, y):
         cells, known = cells_of(table_of(X[:, 2:]), terms), (values, moves, edges)
-        return sum_over(cells, _count_evidence, np.zeros(8), *known, along=(y, None))
+        return sum_over(cells, _count_evidence, np.zeros(8), *known, row_args=(y, None))
 
     found = [
         counts(np.vstack([X, [row]]), np.append(y, label % 2 if label != 2 else 1))

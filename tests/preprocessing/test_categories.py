@@ -194,7 +194,7 @@ def test_the_type_of_a_column_which_one_row_can_change_is_not_seen(column, same)
 
 def counted(values, ids):
     """Return all values among which discovery chooses, and how many persons each counts."""
-    columns = ColumnTable((len(values), 1), columns=[values]).several([0])
+    columns = ColumnTable((len(values), 1), columns=[values]).select([0])
     return dict(zip(*_all_counts(columns, read_persons(ids, len(ids)))[0], strict=True))
 
 
@@ -232,7 +232,7 @@ def test_parts_count_labels_where_they_are():
     values = np.random.default_rng(0).integers(-3, 3, (500, 1)) / 2.0
     values[::7], values[3] = np.nan, 2.0**53
     lazy = as_chunked(dask.array.from_array(values, chunks=(90, 1)))
-    [(labels, counts)] = _all_counts(ColumnTable(lazy.shape, lazy).several([0]), None)
+    [(labels, counts)] = _all_counts(ColumnTable(lazy.shape, lazy).select([0]), None)
     expected = _value_counts(values[:, 0])
     assert labels.tolist() == expected[0].tolist() and counts.tolist() == expected[1].tolist()
     assert counts.dtype == expected[1].dtype
@@ -255,7 +255,7 @@ def test_parts_send_the_places_of_labels_of_persons(words, tmp_path, monkeypatch
         _categories, "_joined_codes", lambda parts: join(sent.append(parts) or parts)
     )
     table = read_columns(BaseEstimator(), ChunkedArray(tmp_path / "x.parquet"), allow_nan=True)
-    found = dict(zip(*_all_counts(table.several([0]), read_persons(ids, 500))[0], strict=True))
+    found = dict(zip(*_all_counts(table.select([0]), read_persons(ids, 500))[0], strict=True))
     assert found == expected and sum(found.values()) <= 60
     assert [len(codes) for _, codes in sent[0]] == [90] * 5 + [50]
     assert all(codes.dtype == np.int8 for _, codes in sent[0])

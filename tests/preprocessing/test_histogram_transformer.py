@@ -138,7 +138,7 @@ def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
 def test_empty_bins_without_noise_are_caught(monkeypatch):
     release = module.HistogramPlan.noisy_counts
 
-    def careless(self, table, bins, source, shares):
+    def careless(self, table, bins, source, row_weights):
         noisy = release(self, table, bins, source)
         counts = count_columns(table, bins)
         return [np.where(c == 0, 0.0, n) for c, n in zip(counts, noisy, strict=True)]

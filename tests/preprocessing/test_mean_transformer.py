@@ -88,7 +88,7 @@ def persons_of(n_persons, seed=0):
 
 
 def sums_of_persons(X, ids, grid, total=sums_by_noise):
-    return total(X, LOW, HIGH, read_persons(ids, len(X)).shares, grid)
+    return total(X, LOW, HIGH, read_persons(ids, len(X)).row_weights, grid)
 
 
 @pytest.mark.parametrize("n_persons", [1, 2, 3, 5, 4096])
@@ -116,13 +116,13 @@ def test_sums_by_persons_take_no_step_from_their_number(n_persons):
 def mean_parts(X, ids):
     """What each row adds: its scaled values on the grid, by its share."""
     scaled = np.rint((X - (LOW + HIGH) / 2) * (2 / (HIGH - LOW)) * 2.0**22) / 2.0**22
-    return scaled * read_persons(ids, len(X)).shares[:, None]
+    return scaled * read_persons(ids, len(X)).row_weights[:, None]
 
 
 def test_a_grid_from_the_number_of_persons_is_found():
     """The sums for a public number of persons: one person more moves the parts of all others."""
 
-    def by_number(X, low, high, shares, grid):
+    def by_number(X, low, high, row_weights, grid):
         return rounded_sums(X, low, high, read_persons(ids_of[len(X)], len(X)))
 
     (one, _), (others, ids) = persons_of(1, seed=5), persons_of(4096)

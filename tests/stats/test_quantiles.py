@@ -314,7 +314,8 @@ def test_bad_quantiles_are_refused(quantiles):
 def log_law(plan, level, tables, last=24):
     """Return the logarithms of the chances of the points of a small grid, at each part."""
     positions, ids = np.concatenate([np.stack(table) for table in tables], axis=1)
-    rows, logs = Ranked(positions, weight_codes(read_persons(ids, len(ids)).shares)), [np.zeros(1)]
+    rows = Ranked(positions, weight_codes(read_persons(ids, len(ids)).row_weights))
+    logs = [np.zeros(1)]
     for node in range(len(plan.levels[level])):
         part, own = part_of(plan, rows, level, node, (12, 12, 12), last)
         edges, distances = module._intervals(part, own)
@@ -353,9 +354,9 @@ def ranked_persons(n_persons, most_rows, last, seed=0):
     rng = np.random.default_rng(seed)
     ids = np.repeat(np.arange(n_persons), rng.integers(1, most_rows + 1, n_persons))
     positions = rng.integers(0, last + 1, len(ids))
-    shares = read_persons(ids, len(ids)).shares
-    weights = np.floor(shares * 2**20) / 2**20
-    return positions, weights, Ranked(positions, weight_codes(shares))
+    row_weights = read_persons(ids, len(ids)).row_weights
+    weights = np.floor(row_weights * 2**20) / 2**20
+    return positions, weights, Ranked(positions, weight_codes(row_weights))
 
 
 @pytest.mark.quick_cases(every=2)

@@ -31,9 +31,9 @@ def cut(X, seed=1):
     return ChunkedArray([part for part in np.split(X, cuts) if len(part)])
 
 
-def both(X, shares=None):
+def both(X, row_weights=None):
     tables = Rows(X), Rows(cut(X))
-    return [next(ranked_columns(rows, LOW, HIGH, shares)) for rows in tables]
+    return [next(ranked_columns(rows, LOW, HIGH, row_weights)) for rows in tables]
 
 
 def of_persons(n):
@@ -44,8 +44,8 @@ def of_persons(n):
 @pytest.mark.parametrize("by_person", [False, True])
 def test_counts_find_what_sorted_rows_have(by_person):
     X = made()
-    shares = of_persons(len(X)).shares if by_person else None
-    one, other = both(X, shares)
+    row_weights = of_persons(len(X)).row_weights if by_person else None
+    one, other = both(X, row_weights)
     assert one.starts == other.starts
     rng = np.random.default_rng(3)
     weights = [0, one.starts[-1] - 1, *rng.integers(0, one.starts[-1], size=50).tolist()]
@@ -94,10 +94,10 @@ def test_the_same_is_released_of_rows_in_memory_and_in_parts(
 def test_a_window_has_the_rows_that_all_rows_have_there(by_person):
     """Its runs of points and their distances are those that all rows give."""
     X, options = made(20_000), {"unit": "person"} if by_person else {}
-    shares = of_persons(len(X)).shares if by_person else None
+    row_weights = of_persons(len(X)).row_weights if by_person else None
     plan = make_plan([0.3], 4, epsilon=50.0, n_rows=len(X), **options)
     (level,) = plan.levels
-    for ranks in both(X, shares):
+    for ranks in both(X, row_weights):
         places = [_Places(RandomSource(0).stream()) for _ in LOW]
         parts = [plan._part(level, level[0], j, len(X), (), (), ranks.starts) for j in range(4)]
         for part, window in zip(parts, _windows(parts, ranks, places), strict=True):

@@ -374,7 +374,7 @@ class MeanOfPersons(PrivateMean):
             plan = self._plan(self._mechanism(X.shape[1]))
             source = fit.charge(plan)
             if fit.shared and self.shares:
-                X = np.clip(X, -1.0, 1.0) * fit.shared["persons"].shares[:, None]
+                X = np.clip(X, -1.0, 1.0) * fit.shared["persons"].row_weights[:, None]
             total = self._total(X, plan.mechanism, source)
             fit.publish(plan, public=self._public(), **self._released(X, total / n))
         return self

@@ -184,7 +184,7 @@ def test_of_a_frame_no_more_is_kept_than_its_rows(made):
 
 
 def test_more_chunks_than_the_bound_on_rounding_allows_are_refused(monkeypatch):
-    monkeypatch.setattr("skdp.utils._chunked.MOST_CHUNKS", 2)
+    monkeypatch.setattr("skdp.utils._chunked.MAX_CHUNKS", 2)
     ChunkedArray([np.ones((1, 1))] * 2)
     with pytest.raises(ValueError, match="at most"):
         ChunkedArray([np.ones((1, 1))] * 3)

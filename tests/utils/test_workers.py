@@ -11,7 +11,14 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from skdp import DPSGDClassifier
 from skdp.utils._dask import DaskTable, DaskWorkers
 from skdp.utils._one_thread import _libraries, one_thread
-from skdp.utils._workers import Beside, JoblibWorkers, _called, added, cut, spans
+from skdp.utils._workers import (
+    JoblibWorkers,
+    PersistedRef,
+    _called,
+    slice_row_args,
+    split_range,
+    tree_sum,
+)
 
 
 def n_threads():
@@ -78,18 +85,18 @@ def test_a_worker_of_another_version_is_refused():
 
 
 def test_what_lies_beside_the_parts_is_not_cut_here():
-    with pytest.raises(TypeError, match="Beside"):
-        cut((np.arange(4), Beside([None] * 4)), slice(2))
+    with pytest.raises(TypeError, match="PersistedRef"):
+        slice_row_args((np.arange(4), PersistedRef([None] * 4)), slice(2))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 100])
 def test_sums_of_spans_are_added_in_the_order_of_all(n):
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=n) * 10.0 ** rng.integers(-20, 20, size=n)
-    whole = added(iter(numbers), n)
+    whole = tree_sum(iter(numbers), n)
     for depth in range(9):
-        cuts = spans(n, depth)
+        cuts = split_range(n, depth)
         assert [first for first, _ in cuts] == [0, *(last for _, last in cuts[:-1])]
         assert len(cuts) == min(n, 2**depth)
-        sums = [added(iter(numbers[slice(*cut)]), cut[1] - cut[0]) for cut in cuts]
-        assert added(iter(sums), len(sums)) == whole
+        sums = [tree_sum(iter(numbers[slice(*cut)]), cut[1] - cut[0]) for cut in cuts]
+        assert tree_sum(iter(sums), len(sums)) == whole

@@ -1,0 +1,113 @@
+"""Errors about cells that an estimator cannot read: the column, and how to convert it."""
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+
+from skdp.utils._labels import is_missing
+
+# Number of values up to which NumPy checks before scikit-learn does: scikit-learn's check takes 20
+# microseconds, which is long if each of many columns is checked.
+MAX_NUMPY_CHECK = 1 << 12
+MISSING_HINT = (
+    "Fill missing values with DPSimpleImputer, or with a constant that you choose without looking "
+    "at the rows. tabular_pipeline and the additive models (DPAdditiveClassifier, "
+    "DPAdditiveRegressor) accept missing values."
+)
+MISSING_TARGET_HINT = "Leave out rows without a target; decide from each row alone."
+ENCODE_HINT = (
+    "put DPTableVectorizer (or DPOneHotEncoder, for labels) before the model, or use "
+    "tabular_pipeline, which prepares raw tables; if the estimator has the parameter categories, "
+    "declare the column's labels there"
+)
+
+# Hints for values that are neither text nor numbers. Python's dates and durations are in columns of
+# objects, whose type does not say that they are dates.
+DATE_HINT = (
+    "to use it as a date, give the column a type of dates: pd.to_datetime(X[column]) in pandas, "
+    "pl.Series(values, dtype=pl.Datetime) in polars, values.astype('datetime64[us]') in NumPy"
+)
+DURATION_HINT = (
+    "to use it as a duration, give the column a type of durations: pd.to_timedelta(X[column]) in "
+    "pandas, pl.Series(values, dtype=pl.Duration) in polars, values.astype('timedelta64[us]') in "
+    "NumPy"
+)
+IDENTIFIER_HINT = (
+    "leave a column of identifiers out, as a model learns nothing from it about new rows"
+)
+# Hints by the kinds of `skdp.utils._labels.kind_without_form`.
+HINTS = {
+    "dates": DATE_HINT,
+    "dates with a time zone": DATE_HINT,
+    "durations": DURATION_HINT,
+    "values of type UUID": IDENTIFIER_HINT,
+}
+
+
+def column_name(j, names=None):
+    """Return the name of a column for messages: its name if there are names, or its index."""
+    return f"column {int(j) if names is None else names[j]!r}"
+
+
+def join_messages(messages):
+    """Return one message that consists of those about several columns, one per line."""
+    return "\n".join(messages)
+
+
+def check_finite(values, name, *, allow_nan=False, names=None):
+    """Raise `ValueError` if a value is infinite or, unless that is allowed, missing.
+
+    Parameters
+    ----------
+    values : array or sparse matrix
+    name : str
+        Name of the values in messages: "y" for targets.
+    allow_nan : bool, default=False
+        True to accept NaN.
+    names : sequence, default=None
+        Names of the columns of a matrix.
+    """
+    is_small = isinstance(values, np.ndarray) and values.size <= MAX_NUMPY_CHECK
+    if is_small and values.dtype.kind in "biuf":
+        is_allowed = ~np.isinf(values) if allow_nan else np.isfinite(values)
+        if is_allowed.all():
+            return
+    try:
+        # scikit-learn sums the values first, which may overflow.
+        with np.errstate(all="ignore"):
+            assert_all_finite(values, allow_nan=allow_nan, input_name=name)
+    except ValueError as error:
+        if "NaN" not in str(error):
+            raise
+        position = "" if names is None else _first_missing(values, names)
+        hint = MISSING_TARGET_HINT if name == "y" else MISSING_HINT
+        raise ValueError(f"{error} {position}{hint}") from None
+
+
+def check_no_label_is_missing(y):
+    """Raise `ValueError` if a label of an array of objects or dates is missing.
+
+    The message is the one that scikit-learn has for numbers.
+    """
+    missing = False
+    if y.dtype.kind == "O":
+        # Strings and integers are never missing, so that checking types is enough for most labels.
+        other_types = {
+            cls for cls in set(map(type, y)) if not issubclass(cls, str | int | np.integer)
+        }
+        missing = bool(other_types) and any(is_missing(v) for v in y if type(v) in other_types)
+    elif y.dtype.kind in "mM":
+        missing = np.isnat(y).any()
+    if missing:
+        raise ValueError(f"Input y contains NaN. {MISSING_TARGET_HINT}")
+
+
+def non_numeric_error(name):
+    """Return the error about a column, or y, of strings or dates where numbers are expected."""
+    hint = "use a classifier if they are labels" if name == "y" else ENCODE_HINT
+    return ValueError(f"{name} holds words or dates, not numbers: {hint}")
+
+
+def _first_missing(values, names):
+    """Return a sentence with the name of the first column that has a missing value."""
+    j = (values != values).any(axis=0).argmax()
+    return f"The first missing value is in {column_name(j, names)}. "
