@@ -20,7 +20,6 @@ NOT_REWRITTEN = {
     "_sgd",
     "accounting",
     "audit",
-    "base.py",
     "cluster",
     "datasets",
     "decomposition",

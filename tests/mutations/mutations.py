@@ -439,7 +439,7 @@ MUTATIONS = [
     Mutation(
         "share-of-labels-kept",
         "base",
-        "PrivateEstimator._run",
+        "PrivateEstimator._charge_and_publish",
         rules.inserted("self._share = table.rows.y.mean()", "fit.publish"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
@@ -706,7 +706,7 @@ MUTATIONS = [
         "relation-of-the-ledger-ignored",
         "base",
         "terms_of",
-        rules.put_for("accountant.config", "UNACCOUNTED"),
+        rules.put_for("accountant.config", "DEFAULT_CONFIG"),
         (checked("DPStandardScaler()", "check_relation"),),
         "relation ignored: 1 for 2",
     ),
