@@ -40,7 +40,6 @@ NOT_REWRITTEN = {
     "stats",
     "svm",
     "testing",
-    "top",
     "tree",
     "utils",
 }
