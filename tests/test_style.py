@@ -30,7 +30,6 @@ NOT_REWRITTEN = {
     "impute",
     "ledger",
     "linear_model",
-    "mechanisms",
     "model_selection",
     "naive_bayes",
     "noise",

@@ -196,7 +196,7 @@ MUTATIONS = [
         "replaced-sum-moves-once",
         "mechanisms._sensitivity",
         "sum_sensitivity",
-        rules.put_for("rows * norm", "norm"),
+        rules.put_for("factor * norm", "norm"),
         ("mechanisms/test_sensitivity.py::test_sum",),
         "relation ignored: 1 for 2",
     ),
