@@ -34,7 +34,6 @@ NOT_REWRITTEN = {
     "naive_bayes",
     "noise",
     "pipeline",
-    "planning",
     "preprocessing",
     "stats",
     "svm",

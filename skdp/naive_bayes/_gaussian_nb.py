@@ -39,7 +39,8 @@ class ClassMomentsPlan(MomentsPlan):
         return self.n_classes * (2 * len(self.low) + 1)
 
     @property
-    def moved(self):
+    def exact_sensitivities(self):
+        """The (L1, L2) sensitivities of sums without rounding errors."""
         d = len(self.low)
         rows = self.guarantee.neighbors.sensitivity_factor
         # A row in place of another is of another class, or of the same.
