@@ -157,7 +157,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
         return SearchRun.charged(plan_search(task, *asked), rows, self.n_jobs, fit)
 
-    def _rehearse(self, X, y=None, groups=None, *, n_units, **params):
+    def _dry_run(self, X, y=None, groups=None, *, n_units, **params):
         """Do what a fit does up to its charge, for the errors that it raises."""
         with PrivateFit(self) as fit:
             self._charged(fit, X, y, groups, params)
@@ -266,7 +266,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
             # The fit of a chosen model is one of many that were charged as one: what the model
             # tells of the rows includes the choice. All of its steps have the one charge.
-            spend = fit.own_charge(charged)
+            spend = fit.public_charge(charged)
             for part in parts:
                 part.privacy_ = replace(
                     part.privacy_,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from skdp._data._kinds import container_kinds
 from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, read_target
-from skdp.base import UNACCOUNTED
+from skdp.base import DEFAULT_CONFIG
 from skdp.ledger import plan_event
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._forms import form_of_table
@@ -75,7 +75,7 @@ class Rows(FrozenValue):
     y: np.ndarray
     params: dict = field(default_factory=dict)
     persons: object = None
-    terms: object = UNACCOUNTED
+    terms: object = DEFAULT_CONFIG
     ids: object = None
 
     @classmethod
@@ -85,8 +85,8 @@ class Rows(FrozenValue):
         y = read_target(owner, y, X.shape[0])
         if not len(y):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        fit.n_units(groups, len(y))
-        persons = fit.shared.get("persons")
+        fit.read_groups(groups, len(y))
+        persons = fit.run_params.get("persons")
         ids = persons and persons.first_entries(id_column(groups))
         return cls(X, y, params, persons, fit.terms, ids)
 

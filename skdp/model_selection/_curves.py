@@ -255,7 +255,7 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
     with PrivateFit(result) as fit:
         check_selectable(estimator, X)
         rows = Rows.read(result, fit, X, y, options["groups"])
-        price = fit.guaranteed(options["epsilon"], options["delta"])
+        price = fit.make_guarantee(options["epsilon"], options["delta"])
         task = make_task(estimator, grid, rows, price, **asked)
         splits = make_splits(options["cv"], rows.n_units, rows.ids)
         train = [make_share(part, share, rows.ids) for share in sizes for part in splits.train]

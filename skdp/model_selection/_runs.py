@@ -137,7 +137,7 @@ class SearchRun(FrozenValue):
             sent = tuple(plan.runs.values()), rows, plan.task.score
             _parallel(rows, n_jobs)([delayed(len)(sent)])
         # In this order: a spend is there once it was charged.
-        return cls(plan, rows, n_jobs, fit.charge(plan), fit.spend)
+        return cls(plan, rows, n_jobs, fit.charge(plan), fit.ledger_entry)
 
     @property
     def allow(self):

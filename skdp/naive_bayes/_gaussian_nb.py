@@ -39,7 +39,8 @@ class ClassMomentsPlan(MomentsPlan):
         return self.n_classes * (2 * len(self.low) + 1)
 
     @property
-    def moved(self):
+    def exact_sensitivities(self):
+        """The (L1, L2) sensitivities of sums without rounding errors."""
         d = len(self.low)
         rows = self.guarantee.neighbors.sensitivity_factor
         # A row in place of another is of another class, or of the same.
@@ -259,7 +260,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes the difference of the second to the first.
         """
-        X = self._table(X)
+        X = self._read_samples(X)
         with np.errstate(divide="ignore"):
             start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
         rows = Rows(X, block_size(self.theta_.size))

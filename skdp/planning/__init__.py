@@ -1,4 +1,4 @@
-"""How many rows, or how large an epsilon, a study needs: from public quantities, at no cost."""
+"""Planning: the number of rows, or the epsilon, that a target error requires, at no cost."""
 
 from skdp.planning._required import required_epsilon, required_samples
 

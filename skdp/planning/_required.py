@@ -1,4 +1,4 @@
-"""The inverse of expected losses and errors: what suffices, and all that is larger too."""
+"""The smallest number of rows or epsilon from which on an expected error meets a target."""
 
 import math
 from functools import partial
@@ -10,52 +10,54 @@ from sklearn.base import clone
 from skdp.stats import expected_error
 from skdp.utils._validation import check_integer, check_positive
 
-# What is expected of a smaller number, of rows or epsilon, is at most JUMP times what is expected
-# of a larger one, times the ratio of the two to this power. Steps are whole: hence the jumps.
+# The expected error at a smaller number, of rows or epsilon, is at most JUMP times the one at a
+# larger number, times the ratio of the two numbers to this power. The error jumps because numbers
+# of steps are integers.
 POWER = 4.0
 JUMP = 1.25
-# Where that leaves open whether smaller numbers suffice they are looked at in steps of this.
+# Relative step of the search over smaller numbers that this bound does not exclude.
 STEP = 2.0**-7
-# A rank is whole, and so a quantile's error goes up and down from one number of rows to the next.
+# A rank is an integer, so the error of a quantile is not monotonic in the number of rows. The
+# result is checked with up to so many more rows.
 PERIOD = 16
-SMALLEST_EPSILON = 1e-4
-# How close epsilon is to the least one.
-CLOSE = 1e-3
+MIN_EPSILON = 1e-4
+# Relative tolerance of the returned epsilon.
+EPSILON_TOLERANCE = 1e-3
 
 
 def required_samples(planned, *, excess_loss=None, error=None, max_samples=10**6, **public):
-    """Return how many rows bring an expected loss or error down to a target.
+    """Return the number of rows that an expected loss or error requires to meet a target.
 
-    Nothing is charged and no data are read. The answer suffices, and so does every larger number
-    up to `max_samples`: an expected loss may rise with the number of rows where a fit changes its
-    mechanism or saves time.
+    Nothing is charged and no data are read. The result suffices, and so does every larger number up
+    to `max_samples`. (An expected loss may rise with the number of rows where a fit changes its
+    mechanism or saves time.)
 
     Parameters
     ----------
     planned : estimator, function or str
-        An estimator with `expected_excess_loss`, whose parameters are those of the fit; its
-        accountant says which relation and unit are protected. Or a statistic as
-        `skdp.stats.expected_error` takes it.
+        An estimator with `expected_excess_loss` and the parameters of the fit, whose accountant
+        determines the relation and the privacy unit. Or a statistic, as in
+        `skdp.stats.expected_error`.
     excess_loss : float, default=None
-        For an estimator: what its `expected_excess_loss` is to be at most.
+        For an estimator: the maximum of its `expected_excess_loss`.
     error : float or array-like of shape (n_columns,), default=None
-        For a statistic: what `expected_error` is to be at most, in its units.
+        For a statistic: the maximum of `expected_error`, in its units.
     max_samples : int, default=10**6
-        The largest number of rows that comes into question.
+        Largest possible number of rows.
     **public : object
-        What `expected_excess_loss`, or `expected_error`, takes beside the number of rows, such as
-        ``n_features=20`` or ``epsilon=0.5, bounds=(0, 100)``.
+        Further arguments of `expected_excess_loss` or `expected_error`, such as ``n_features=20``
+        or ``epsilon=0.5, bounds=(0, 100)``.
 
     Returns
     -------
     int
-        The least number of rows from which on the target is met.
+        The smallest number of rows from which on the target is met.
 
     Raises
     ------
     ValueError
-        If `max_samples` rows do not meet the target, if there is no formula for what is planned, or
-        if a parameter is not as described.
+        If `max_samples` rows do not meet the target, there is no formula for `planned`, or a
+        parameter is invalid.
 
     Examples
     --------
@@ -69,40 +71,43 @@ def required_samples(planned, *, excess_loss=None, error=None, max_samples=10**6
     100
     """
     max_samples = check_integer(max_samples, "max_samples", low=1)
-    share_of = _share_of_target(planned, excess_loss, error, public)
-    n = _least(share_of, max_samples, 1, f"{max_samples} rows")
-    while worse := [m for m in range(n + 1, min(n + PERIOD, max_samples)) if share_of(m) > 1.0]:
-        n = worse[-1] + 1
-    return n
+    ratio_to_target = _make_ratio_to_target(planned, excess_loss, error, public)
+    n = _smallest_sufficient(ratio_to_target, max_samples, 1, f"max_samples={max_samples}")
+    while True:
+        candidates = range(n + 1, min(n + PERIOD, max_samples))
+        insufficient = [m for m in candidates if ratio_to_target(m) > 1.0]
+        if not insufficient:
+            return n
+        n = insufficient[-1] + 1
 
 
 def required_epsilon(
     planned, *, n_samples, excess_loss=None, error=None, max_epsilon=10.0, **public
 ):
-    """Return the epsilon that brings an expected loss or error down to a target.
+    """Return the epsilon that an expected loss or error requires to meet a target.
 
-    Nothing is charged and no data are read. The answer suffices, and so does every larger epsilon
-    up to `max_epsilon`; delta stays as it is.
+    Nothing is charged and no data are read. The result suffices, and so does every larger epsilon
+    up to `max_epsilon`. Delta is unchanged.
 
     Parameters
     ----------
     planned : estimator, function or str
-        As in `required_samples`; an estimator's own epsilon is not read.
+        An estimator or statistic as in `required_samples`. The estimator's epsilon is not used.
     n_samples : int
-        The number of rows.
+        Number of rows.
     excess_loss : float, default=None
-        For an estimator: what its `expected_excess_loss` is to be at most.
+        For an estimator: the maximum of its `expected_excess_loss`.
     error : float or array-like of shape (n_columns,), default=None
-        For a statistic: what `expected_error` is to be at most, in its units.
+        For a statistic: the maximum of `expected_error`, in its units.
     max_epsilon : float, default=10.0
-        The largest epsilon that comes into question.
+        Largest possible epsilon.
     **public : object
-        What `expected_excess_loss`, or `expected_error`, takes beside the number of rows.
+        Further arguments of `expected_excess_loss` or `expected_error`.
 
     Returns
     -------
     float
-        At most a thousandth above the least one, and at least 1e-4.
+        An epsilon at most 0.1 % above the smallest sufficient one, and at least 1e-4.
 
     Raises
     ------
@@ -118,64 +123,92 @@ def required_epsilon(
     0.1
     """
     max_epsilon = float(check_positive(max_epsilon, "max_epsilon"))
-    share_of = _share_of_target(planned, excess_loss, error, public)
-    smallest = min(SMALLEST_EPSILON, max_epsilon)
-    return _least(partial(share_of, n_samples), max_epsilon, smallest, f"epsilon={max_epsilon:g}")
+    ratio_to_target = _make_ratio_to_target(planned, excess_loss, error, public)
+    min_epsilon = min(MIN_EPSILON, max_epsilon)
+    description = f"max_epsilon={max_epsilon:g}"
+    return _smallest_sufficient(
+        partial(ratio_to_target, n_samples), max_epsilon, min_epsilon, description
+    )
 
 
-def _least(share_of, largest, smallest, what):
-    """Return the least number from which on shares are at most 1, or raise `ValueError`.
+def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
+    """Return the smallest number from which on the ratio to the target is at most 1.
 
-    The largest is looked at first, then the next that the rule of `POWER` and `JUMP` leaves open,
-    and so on, until one does not suffice; the last gap is halved.
+    The maximum is tried first. Then the largest smaller number that the bound by `POWER` and `JUMP`
+    does not prove sufficient is tried, and so on, until one is not sufficient. The interval between
+    the last two is halved until it is small.
+
+    Parameters
+    ----------
+    ratio_to_target : callable
+        Returns the expected error at a number, divided by the target.
+    maximum, minimum : int or float
+    description : str
+        Name and value of the maximum, for the error.
+
+    Raises
+    ------
+    ValueError
+        If the maximum does not meet the target.
     """
-    kind = type(largest)
-    sufficient = largest
-    share = share_of(largest)
-    if not share <= 1.0:
-        raise ValueError(f"the target is not met: {what} leave {share:.6g} times as much")
-    while sufficient > smallest:
-        reach = min((JUMP * share) ** (1.0 / POWER), 1.0 - STEP)
-        failed = max(kind(sufficient * reach), smallest)
-        if (share := _share_or_refusal(share_of, failed)) > 1.0:
+    number_type = type(maximum)
+    sufficient = maximum
+    ratio = ratio_to_target(maximum)
+    if not ratio <= 1.0:
+        raise ValueError(
+            f"{description} does not meet the target: the expected value is {ratio:.6g} times as "
+            "large"
+        )
+    while sufficient > minimum:
+        factor = min((JUMP * ratio) ** (1.0 / POWER), 1.0 - STEP)
+        insufficient = max(number_type(sufficient * factor), minimum)
+        ratio = _ratio_or_infinity(ratio_to_target, insufficient)
+        if ratio > 1.0:
             break
-        sufficient = failed
-    while share > 1.0 and sufficient - failed > (1 if kind is int else CLOSE * sufficient):
-        middle = kind(0.5 * (sufficient + failed))
-        if _share_or_refusal(share_of, middle) > 1.0:
-            failed = middle
+        sufficient = insufficient
+    while ratio > 1.0:
+        tolerance = 1 if number_type is int else EPSILON_TOLERANCE * sufficient
+        if sufficient - insufficient <= tolerance:
+            break
+        middle = number_type(0.5 * (sufficient + insufficient))
+        if _ratio_or_infinity(ratio_to_target, middle) > 1.0:
+            insufficient = middle
         else:
             sufficient = middle
     return sufficient
 
 
-def _share_or_refusal(share_of, number):
-    """Return the share; it is infinite where a fit would be refused."""
+def _ratio_or_infinity(ratio_to_target, number):
+    """Return the ratio to the target, infinity if a fit would be refused."""
     try:
-        return share_of(number)
+        return ratio_to_target(number)
     except ValueError:
         return math.inf
 
 
-def _share_of_target(planned, excess_loss, error, public):
-    """Return a function of rows and epsilon: what is expected, over what was asked for."""
-    model = hasattr(planned, "expected_excess_loss")
-    if not (model or isinstance(planned, str) or isroutine(planned)):
-        raise ValueError(f"{type(planned).__name__} has no formula for its expected loss or error")
-    target, other = (excess_loss, error) if model else (error, excess_loss)
+def _make_ratio_to_target(planned, excess_loss, error, public):
+    """Return a function of n_rows and epsilon: the expected loss or error over its target."""
+    is_model = hasattr(planned, "expected_excess_loss")
+    if not (is_model or isinstance(planned, str) or isroutine(planned)):
+        raise ValueError(
+            "planned must be a statistic or an estimator with expected_excess_loss, and "
+            f"{type(planned).__name__} has no formula for its expected loss or error"
+        )
+    target, other = (excess_loss, error) if is_model else (error, excess_loss)
     if target is None or other is not None:
-        raise ValueError("an estimator takes excess_loss, a statistic takes error: give that alone")
+        raise ValueError("pass excess_loss with an estimator, and error with a statistic, alone")
     target = np.asarray(target, dtype=np.float64)
     if not (target.size and np.all((target > 0.0) & np.isfinite(target))):
-        raise ValueError(f"the target must be positive, got {target}")
+        raise ValueError(f"the target must be positive and finite, got {target}")
 
-    def share_of(n_rows, epsilon=None):
-        given = {} if epsilon is None else {"epsilon": epsilon}
-        if model:
-            found = clone(planned).set_params(**given).expected_excess_loss(n_rows, **public)
+    def ratio_to_target(n_rows, epsilon=None):
+        params = {} if epsilon is None else {"epsilon": epsilon}
+        if is_model:
+            model = clone(planned).set_params(**params)
+            expected = model.expected_excess_loss(n_rows, **public)
         else:
             name = getattr(planned, "__name__", planned).removeprefix("dp_")
-            found = expected_error(name, n_rows, **public | given)
-        return float(np.max(found / target))
+            expected = expected_error(name, n_rows, **public | params)
+        return float(np.max(expected / target))
 
-    return share_of
+    return ratio_to_target

@@ -1,4 +1,4 @@
-"""Private bounds by a histogram over exponentially spaced bins."""
+"""Plans of private bounds of columns and norms, by a histogram over exponentially spaced bins."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,64 +20,67 @@ from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 from skdp.utils._values import checked
 
-# What part of epsilon, and at most of delta, estimators spend on bounds that are "auto".
+# Fraction of epsilon, and maximum fraction of delta, that estimators spend on "auto" bounds.
 AUTO_SHARE = 0.2
-# Magnitudes are told apart from SMALLEST to LARGEST; what is smaller shares one bin with 0, what
-# is larger is in the outermost bin.
+# Magnitudes between SMALLEST and LARGEST are distinguished. Smaller ones share one bin with 0,
+# larger ones are in the outermost bin.
 _OCTAVES = 100
 SMALLEST = 2.0**-_OCTAVES
 LARGEST = 2.0**_OCTAVES
-# Taken where no bin stands out of the noise.
+# Bound that is used if no bin is visible above the noise.
 FALLBACK = 1.0
-# The share of the rows that a norm is to cover.
+# Fraction of the rows whose norm the bound must cover.
 NORM_COVERAGE = 0.98
-# The probability that a column has an empty bin that is taken to be occupied; and that it has an
-# empty range from a power of two to the next that is.
+# Probability that some empty bin of a column counts as occupied; and the probability that some
+# empty octave, a range from a power of two to the next, does.
 _FALSE_ALARM = 1e-4
-# Noisy counts of bins beside the occupied ones belong to a narrow column, too, if their sum is so
-# many standard deviations of its noise above 0.
+# Likely bins next to the occupied ones are counted with a narrow column if the sum of their noisy
+# counts is this number of standard deviations above 0.
 DEVIATIONS_OF_OTHERS = 2.0
-_FINEST = 3
+# Octaves are divided into at most 2**_MAX_SPLIT_BITS bins of equal width.
+_MAX_SPLIT_BITS = 3
+# Minimum number of rows per bin of an octave, in units of the threshold, for such a division.
 _ROWS_PER_THRESHOLD = 16
+# Minimum number of values of a block.
 _BLOCK_VALUES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _SpacedHistogram(StatisticPlan):
-    """Noisy counts over bins whose width grows with their distance from 0.
+    """Plan of noisy counts of bins whose width grows with their distance from 0.
 
     Parameters
     ----------
     n_rows : int
-        Public.
+        Public number of privacy units.
     guarantee : Guarantee
-        Gaussian noise is used if delta is positive and it is the smaller.
+        With a positive delta, Gaussian noise is used if it is smaller.
     n_columns : int, default=1
 
     Attributes
     ----------
     mechanism : GeometricMechanism or GaussianMechanism
-        What makes the release.
+        The mechanism that adds noise to the counts.
     threshold : float
-        A bin whose noisy count is above it is taken to be occupied.
+        A bin counts as occupied if its noisy count exceeds it.
     splits : int
-        Into how many bins of one width each range from a power of two to the next is divided: as
-        many, up to 8, as leave many more rows than the threshold for each. It depends on the
-        number of rows and the noise only.
+        Number of bins of equal width into which each octave is divided, up to 8. It depends on the
+        number of rows and on the noise only: bins have many more rows than the threshold.
     """
 
     n_rows: int = checked(check_integer, low=1)
     n_columns: int = checked(check_integer, default=1, low=1)
 
+    # True if negative values have bins.
     signed = True
 
     def __post_init__(self):
         super().__post_init__()
         self.check_size(self.size)
 
-    # How many values are released together.
     @property
     def size(self):
+        """Number of values that are released together."""
         return self.n_columns * self._n_bins(self._split_bits)
 
     @property
@@ -88,9 +91,9 @@ class _SpacedHistogram(StatisticPlan):
 
     @cached_property
     def mechanism(self):
-        # A row is in one bin of each column; replace-one moves it from one to another.
-        moved = self.n_columns * self.guarantee.neighbors.sensitivity_factor
-        return counting_mechanism(moved, self.guarantee, error=self._threshold)
+        # A row is in one bin of each column. Replace-one changes two counts.
+        l1_sensitivity = self.n_columns * self.guarantee.neighbors.sensitivity_factor
+        return counting_mechanism(l1_sensitivity, self.guarantee, error=self._threshold)
 
     @property
     def threshold(self):
@@ -102,45 +105,51 @@ class _SpacedHistogram(StatisticPlan):
 
     @cached_property
     def _split_bits(self):
-        def affordable(bits):
-            rows = _ROWS_PER_THRESHOLD * (1 << bits) * self._threshold(self.mechanism, bits)
-            return self.n_rows >= rows
+        for bits in range(_MAX_SPLIT_BITS, 0, -1):
+            threshold = self._threshold(self.mechanism, bits)
+            if self.n_rows >= _ROWS_PER_THRESHOLD * (1 << bits) * threshold:
+                return bits
+        return 0
 
-        return max((bits for bits in range(1, _FINEST + 1) if affordable(bits)), default=0)
-
-    def _threshold(self, mechanism, bits=_FINEST):
+    def _threshold(self, mechanism, bits=_MAX_SPLIT_BITS):
         n_bins = self._n_bins(bits)
         return mechanism.tail(_FALSE_ALARM / n_bins, self.n_columns * n_bins)
 
     @property
     def octave_threshold(self):
-        """What the sum of the noise in a divided range from a power of two to the next is below."""
+        """Threshold of the noisy count of an octave, the sum over its bins."""
         return self.mechanism.tail(_FALSE_ALARM / self._n_bins(0), self.size, self.splits)
 
     def occupied(self, noisy):
-        """Return which bins are taken to be occupied, for noisy counts of shape (..., n_bins).
+        """Return a mask of occupied bins, for noisy counts of shape (..., n_bins).
 
-        Those that stand out of the noise, and all of a range from a power of two to the next in
-        which none does but their sum: so rare values are found as well where they are spread.
+        A bin is occupied if its count exceeds the threshold. All bins of an octave are occupied if
+        none of their counts does but the sum exceeds the threshold of octaves. So rare values are
+        found even if they are in several bins.
         """
-        above = noisy > self.threshold
+        is_occupied = noisy > self.threshold
         if self.splits == 1:
-            return above
+            return is_occupied
         middle = noisy.shape[-1] // 2 if self.signed else 0
         for side in (slice(0, middle), slice(middle + 1, None)):
-            seen = above[..., side]
-            octaves = (*seen.shape[:-1], -1, self.splits)
-            sums = noisy[..., side].reshape(octaves).sum(axis=-1)
-            alone = (sums > self.octave_threshold) & ~seen.reshape(octaves).any(axis=-1)
-            seen |= np.repeat(alone, self.splits, axis=-1)
-        return above
+            # A view, which is changed in place.
+            side_occupied = is_occupied[..., side]
+            by_octave = (*side_occupied.shape[:-1], -1, self.splits)
+            sums = noisy[..., side].reshape(by_octave).sum(axis=-1)
+            has_occupied_bin = side_occupied.reshape(by_octave).any(axis=-1)
+            is_octave_occupied = (sums > self.octave_threshold) & ~has_occupied_bin
+            side_occupied |= np.repeat(is_octave_occupied, self.splits, axis=-1)
+        return is_occupied
 
     def _n_bins(self, bits):
         magnitudes = 2 * _OCTAVES << bits
         return 2 * magnitudes + 1 if self.signed else magnitudes + 1
 
     def _release(self, X, source, add, *small, persons=None):
-        """Return the noisy counts of what `add` counts, shape (n_columns, n_bins)."""
+        """Return noisy counts of shape (n_columns, n_bins).
+
+        `add` adds the counts of a block; see `_add_bins`.
+        """
         bits = self._split_bits
         n_bins = self._n_bins(bits)
         d = self.n_columns
@@ -153,26 +162,26 @@ class _SpacedHistogram(StatisticPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundsPlan(_SpacedHistogram):
-    """Bounds of each of several columns, from one noisy histogram and a refinement of it.
+    """Plan of the bounds of columns, from one noisy histogram and its refinement.
 
     Attributes
     ----------
     whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
-        The noise of one step that costs what the two steps cost.
+        Mechanism of one step with the cost of the two steps.
     refinement : RefinementPlan
-        The second step.
+        Plan of the second step.
     """
 
     released = "bounds of columns"
 
     @cached_property
     def whole(self):
-        moved = self.n_columns * self.guarantee.neighbors.sensitivity_factor
-        return counting_mechanism(moved, self.guarantee, error=self._threshold)
+        l1_sensitivity = self.n_columns * self.guarantee.neighbors.sensitivity_factor
+        return counting_mechanism(l1_sensitivity, self.guarantee, error=self._threshold)
 
     @cached_property
     def _epsilons(self):
-        """Epsilon of the two steps where the noise is not Gaussian."""
+        """Epsilon of each of the two steps if the noise is not Gaussian."""
         return split_epsilon(self.whole.epsilon, 1.0 - REFINEMENT_FRACTION)
 
     @cached_property
@@ -192,36 +201,41 @@ class BoundsPlan(_SpacedHistogram):
 
     @property
     def event(self):
-        """The price of both steps."""
+        """Privacy event of both steps."""
         return Composed((self.mechanism.event, self.refinement.event))
 
     @property
     def stages(self):
-        """The two steps."""
-        described = {"scale": self.scale, "sensitivity": self.sensitivity}
-        first = Stage(name=self.released, law=self.name, event=self.mechanism.event, **described)
+        """The stages of the two steps."""
+        first = Stage(
+            name=self.released,
+            law=self.name,
+            scale=self.scale,
+            sensitivity=self.sensitivity,
+            event=self.mechanism.event,
+        )
         return (first, self.refinement.stage)
 
     def run(self, X, source, persons=None, columns=None):
-        """Release the bounds, and report the columns of which none, or rough ones, are found.
+        """Release the bounds, and report columns without bounds or with rough ones.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Numbers, read block by block; what is NaN counts nowhere.
+            Numbers, read block by block. NaN is not counted.
         source : RandomSource
-            What the charge returned.
+            The source that the charge returned.
         persons : Persons, default=None
-            Whose the rows are.
+            Person of each row.
         columns : ndarray of int, default=None
-            The positions of the columns in the estimator's table; None if they are all of it.
+            Indices of the columns in the estimator's table; None if they are all its columns.
 
         Returns
         -------
         low, high : ndarray of shape (n_columns,)
-            The outer edges of the outermost bins that are likely to hold values, which are the
-            occupied ones at least, refined where these are few; -1 and 1 for a column of which
-            nothing but 0 is likely.
+            The outer edges of the outermost bins that are likely to contain values. These include
+            the occupied bins. Bounds of one or two bins are refined. A column for which only 0 is
+            likely has the bounds -1 and 1.
         """
         positions = np.arange(self.n_columns) if columns is None else np.asarray(columns)
         noisy = self._release(X, source, _add_bins, persons=persons)
@@ -229,7 +243,7 @@ class BoundsPlan(_SpacedHistogram):
         likely = self.likely_bins(noisy, first, last, is_found)
         low, high = self.ends_of(*likely)
         totals, totals_std, is_wider = self._totals(noisy, first, last, likely)
-        # A column is narrow if it lies in one bin, or in two beside one another, away from 0.
+        # A column is narrow if it occupies one bin or two adjacent bins, without the bin of 0.
         is_narrow = is_found & (last - first <= 1) & (first * last > 0)
         occupied_ends = self.ends_of(first, last, is_found)
         refined = self.refinement.run(
@@ -237,7 +251,7 @@ class BoundsPlan(_SpacedHistogram):
         )
         is_rough = np.zeros(self.n_columns, dtype=bool)
         for j, bounds in refined.items():
-            # What is seen outside the bins shows that the column is not narrow.
+            # Values outside the bins show that the column is not narrow.
             is_rough[j] = not (bounds.is_seen or is_wider[j])
             if bounds.is_finer:
                 low[j], high[j] = with_zero_beside_one(bounds.low, bounds.high)
@@ -246,11 +260,11 @@ class BoundsPlan(_SpacedHistogram):
         return low, high
 
     def _totals(self, noisy, first, last, likely):
-        """Return the noisy count of each column, and the standard deviation of its noise.
+        """Return the noisy number of values of each column, and the noise's standard deviation.
 
-        It is that of the occupied bins, and of the other likely ones if it stands out of the noise:
-        these would bring the noise of many bins where they hold nothing. The third array says of
-        which columns they do.
+        It is the sum over the occupied bins. The other likely bins are included only if their sum
+        is visible above the noise, because empty ones would add the noise of many bins. The third
+        array has True for the columns for which they are included.
         """
         likely_first, likely_last, _ = likely
         std = self.mechanism.deviation(self.size)
@@ -270,10 +284,10 @@ class BoundsPlan(_SpacedHistogram):
         return totals, stds, is_wider
 
     def read_bins(self, noisy):
-        """Return the first and the last occupied bin of each column, and whether there is one.
+        """Return the first and the last occupied bin of each column, and a mask of found columns.
 
-        They are numbered from the bin of 0, on either side. Zeros have no magnitude: where nothing
-        else is seen, they say nothing of the units of what is rare, and no bin counts as found.
+        Bins are numbered from the bin of 0, on either side. A column is not found if only the bin
+        of 0 is occupied: zeros do not reveal the magnitude of the rarer values.
         """
         occupied = self.occupied(noisy)
         middle = noisy.shape[1] // 2
@@ -283,13 +297,13 @@ class BoundsPlan(_SpacedHistogram):
         return first, last, is_found
 
     def likely_bins(self, noisy, first, last, is_found):
-        """Return the first and the last bin that are likely to hold each column's values.
+        """Return the first and the last bin that are likely to contain values of each column.
 
         Parameters
         ----------
         noisy : ndarray of shape (n_columns, n_bins)
         first, last, is_found
-            What `read_bins` returns. The likely bins are these and more.
+            Return values of `read_bins`. The likely bins include these.
 
         Returns
         -------
@@ -319,7 +333,7 @@ class BoundsPlan(_SpacedHistogram):
             has_zeros=noisy[:, middle] > self.threshold,
             n_rows=self.n_rows,
         )
-        # The outermost occupied bins stay the ends where no octave beyond them was added.
+        # The outermost occupied bins remain the ends if no octave beyond them was added.
         is_new_first = ~is_found | (likely_first != first_octave)
         is_new_last = ~is_found | (likely_last != last_octave)
         return (
@@ -336,22 +350,23 @@ class BoundsPlan(_SpacedHistogram):
         return np.concatenate([negative, noisy[:, middle : middle + 1], positive], axis=1)
 
     def ends_of(self, first, last, is_found):
-        """Return the outer edges of bins, -1 and 1 for a column of which none is found."""
+        """Return the outer edges of bins; -1 and 1 for a column that was not found."""
         edges = spaced_edges(self._split_bits)
         low = np.where(first > 0, edges[first - 1], -edges[np.maximum(-first, 0)])
         high = np.where(last < 0, -edges[-last - 1], edges[np.maximum(last, 0)])
-        # The bin of 0 is that of numbers which are 0 for every purpose.
-        low, high = np.where(first == 0, 0.0, low), np.where(last == 0, 0.0, high)
+        # Numbers in the bin of 0 are so small that they are treated as 0.
+        low = np.where(first == 0, 0.0, low)
+        high = np.where(last == 0, 0.0, high)
         return np.where(is_found, low, -FALLBACK), np.where(is_found, high, FALLBACK)
 
     def read(self, noisy):
-        """Return the bounds that noisy counts of the first step show."""
+        """Return the bounds from noisy counts of the first step."""
         return self.ends_of(*self.likely_bins(noisy, *self.read_bins(noisy)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NormPlan(_SpacedHistogram):
-    """A bound on the norm of most rows, from a noisy histogram of norms."""
+    """Plan of a bound on the norm of most rows, from a noisy histogram of norms."""
 
     signed = False
     released = "the norm of rows"
@@ -362,76 +377,80 @@ class NormPlan(_SpacedHistogram):
         Parameters
         ----------
         X : array, CSR matrix or ChunkedArray of shape (n_rows, n_features)
-            Read block by block. A norm that overflows is in the outermost bin.
+            Rows, read block by block. A norm that overflows is in the outermost bin.
         source : RandomSource
-            What the charge returned.
+            The source that the charge returned.
         center : ndarray of shape (n_features,), default=None
-            What is subtracted from each row.
+            Vector that is subtracted from each row.
         persons : Persons, default=None
-            Whose the rows are.
+            Person of each row.
 
         Returns
         -------
         float
-            The upper edge of the first bin up to which occupied bins hold 98 % of the noisy
-            counts, rows of zeros left out; 1.0 if no bin stands out of the noise.
+            The upper edge of the first bin up to which the occupied bins contain 98 % of the noisy
+            counts, without rows of zeros; 1.0 if no bin is occupied.
         """
         return self.read(self._release(X, source, _add_norms, center, persons=persons)[0])
 
     def read(self, noisy):
-        """Return the bound that noisy counts show."""
-        held = np.where(self.occupied(noisy), noisy, 0)
-        # A row of zeros fits in any norm.
-        held[0] = 0
-        if not held.any():
+        """Return the bound from noisy counts."""
+        counts = np.where(self.occupied(noisy), noisy, 0)
+        # A row of zeros satisfies every bound.
+        counts[0] = 0
+        if not counts.any():
             report_finding(NO_NORM)
             return FALLBACK
-        covered = np.cumsum(held) >= NORM_COVERAGE * held.sum()
-        return float(spaced_edges(self._split_bits)[covered.argmax()])
+        is_covered = np.cumsum(counts) >= NORM_COVERAGE * counts.sum()
+        return float(spaced_edges(self._split_bits)[is_covered.argmax()])
 
 
 def plan_search(shape, guarantee, *, alone=False):
-    """Return the plan that finds bounds, and what it leaves of a guarantee.
+    """Return the plan of a search for bounds, and the remaining guarantee.
 
-    It gets a fifth of epsilon, and of delta where Gaussian noise is the smaller then, else none of
-    that; or all of both if it is `alone`.
+    The search has a fifth of epsilon. It also has a fifth of delta if Gaussian noise is smaller
+    then. With `alone` it has all of both, and the remaining guarantee is None.
     """
-    share = 1.0 if alone else AUTO_SHARE
-    first, rest = split_epsilon(guarantee.epsilon, share)
-    delta, left = split_epsilon(guarantee.delta, share)
-    own = replace(guarantee, epsilon=first, delta=0.0)
-    search = BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=own)
-    # Smaller parts of delta are refused.
-    if delta >= 1e-100 and (alone or left >= 1e-100):
-        other = replace(search, guarantee=replace(own, delta=delta))
-        if other.threshold < search.threshold:
-            return other, None if alone else replace(guarantee, epsilon=rest, delta=left)
-    return search, None if alone else replace(guarantee, epsilon=rest)
+    fraction = 1.0 if alone else AUTO_SHARE
+    search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, fraction)
+    search_delta, remaining_delta = split_epsilon(guarantee.delta, fraction)
+    pure_guarantee = replace(guarantee, epsilon=search_epsilon, delta=0.0)
+    search = BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=pure_guarantee)
+    remaining = None if alone else replace(guarantee, epsilon=remaining_epsilon)
+    # Mechanisms refuse a smaller delta.
+    if search_delta >= 1e-100 and (alone or remaining_delta >= 1e-100):
+        gaussian = replace(search, guarantee=replace(pure_guarantee, delta=search_delta))
+        if gaussian.threshold < search.threshold:
+            search = gaussian
+            if not alone:
+                remaining = replace(remaining, delta=remaining_delta)
+    return search, remaining
 
 
 def plan_norm(data_norm, n_rows, guarantee):
-    """Return the plan that finds the rows' norm, what it leaves of a guarantee, and the norm.
+    """Return the plan of a search for a bound on norms, the remaining guarantee, and the bound.
 
-    "auto" spends a fifth of epsilon on the search, and the norm is 1 until it has run. A declared
-    norm needs no plan.
+    "auto" spends a fifth of epsilon on the search; the bound is 1 until it has run. A declared
+    bound needs no plan, which is then None.
 
     Raises
     ------
     ValueError
-        If it is no norm.
+        If `data_norm` is not a positive number or "auto".
     """
     if not is_auto(data_norm):
         return None, guarantee, check_magnitude(data_norm, "data_norm")
-    first, rest = split_epsilon(guarantee.epsilon, AUTO_SHARE)
-    own = replace(guarantee, epsilon=first, delta=0.0)
-    return NormPlan(n_rows=n_rows, guarantee=own), replace(guarantee, epsilon=rest), 1.0
+    search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, AUTO_SHARE)
+    search_guarantee = replace(guarantee, epsilon=search_epsilon, delta=0.0)
+    search = NormPlan(n_rows=n_rows, guarantee=search_guarantee)
+    return search, replace(guarantee, epsilon=remaining_epsilon), 1.0
 
 
 def spaced_bins(values, bits):
-    """Return the signed number of each value's bin: 0 for what is smaller than `SMALLEST`.
+    """Return the signed number of the bin of each value; 0 for values smaller than `SMALLEST`.
 
-    Each range from a power of two to the next is divided in ``2**bits`` bins of one width, which
-    the exponent and the leading bits of the significand name.
+    Each octave is divided into ``2**bits`` bins of equal width. The exponent and the leading bits
+    of the significand are the number of the bin.
     """
     words = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     magnitude = (words & np.int64(2**63 - 1)) >> np.int64(52 - bits)
@@ -441,16 +460,17 @@ def spaced_bins(values, bits):
 
 
 def spaced_edges(bits):
-    """Return the edges: bin k > 0 lies between edges k - 1 and k, bin 0 below edge 0."""
+    """Return the edges of bins: bin k > 0 is between edges k - 1 and k, bin 0 below edge 0."""
     k = np.arange((2 * _OCTAVES << bits) + 1)
     return np.ldexp(1.0 + (k % (1 << bits)) / (1 << bits), (k >> bits) - _OCTAVES)
 
 
 def with_zero_beside_one(low, high):
-    """Return bounds of which nearly all values are 1, or -1, widened to hold 0; others as they are.
+    """Return refined bounds, extended to 0 if nearly all values are 1, or -1.
 
-    Such a column is a flag, or a code that begins with 1. Its other values are too rare to be seen,
-    and have to stay apart from 1. Bounds on both sides of 1 were found with cells around 1 only.
+    Such a column is a flag, or a code that begins with 1. Its other values are too rare to be
+    visible, and must remain distinct from 1. Refined bounds on both sides of 1 mean that only cells
+    around 1 were visible.
     """
     if low <= 1.0 < high:
         return 0.0, max(high, 2.0)
@@ -460,27 +480,28 @@ def with_zero_beside_one(low, high):
 
 
 def _octave_of(bins, splits):
-    """Return the octaves that hold some bins; both are numbered from the bin of 0, on each side."""
+    """Return the octaves of bins; both are numbered from the bin of 0, on either side."""
     return np.sign(bins) * -(-np.abs(bins) // splits)
 
 
 def _last_bin(octaves, splits):
-    """Return the last bin of some octaves: of negative ones that which is the nearest to 0."""
+    """Return the last bin of octaves; for negative ones it is the bin nearest to 0."""
     return np.where(octaves < 0, (octaves + 1) * splits - 1, octaves * splits)
 
 
 def _add_bins(counts, block, row_weights, bits, first):
+    """Add the counts of the bins of a block; `first` has the index of bin 0 of each column."""
     bins = spaced_bins(block, bits) + first
-    missing = np.isnan(block)
-    if missing.any():
+    is_missing = np.isnan(block)
+    if is_missing.any():
         if row_weights is not None:
-            row_weights = np.broadcast_to(row_weights[:, None], bins.shape)[~missing]
-        bins = bins[~missing]
+            row_weights = np.broadcast_to(row_weights[:, None], bins.shape)[~is_missing]
+        bins = bins[~is_missing]
     counts += weighted_bincount(bins, row_weights, counts.size)
 
 
 def _add_norms(counts, block, row_weights, bits, first, center):
-    # No warning may tell of a row that overflows.
+    # A NumPy warning would reveal a row that overflows.
     with np.errstate(all="ignore"):
         norms = row_norms(block if center is None else as_dense(block) - center)
     _add_bins(counts, norms[:, np.newaxis], row_weights, bits, first)

@@ -1,54 +1,54 @@
-"""Bounds of columns from noisy counts of magnitudes, where noise hides what single bins hold.
+"""Estimation of the range of columns from noisy counts, if noise hides the count of single bins.
 
-Everything here is computed from noisy counts and public values, so it is post-processing and costs
-nothing. Counts are of the ranges from a power of two to the next, called octaves, on either side of
-a bin of zeros: position 0 is the bin of 0, position k > 0 the k-th octave of positive numbers, and
-position -k that of negative ones.
+Everything here is post-processing of noisy counts and public values, which is not charged. The
+counts are those of octaves, the ranges from a power of two to the next. Position 0 is the bin of 0,
+position k > 0 the k-th octave of positive numbers, and position -k that of negative numbers.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-# The constants below were chosen on training rows of twenty small tables (see
-# docs/benchmarks/many_tables.py with --undeclared --rows train), by mean scores of additive models.
+# The constants below were tuned on the training rows of twenty small tables by mean scores of
+# additive models (docs/benchmarks/many_tables.py with --undeclared --rows train).
 
-# An end is moved outwards by an octave that is expected to hold this fraction of the rows, and 0 is
-# kept in if what lies between 0 and the bounds may hold it.
+# Minimum expected fraction of the rows in an octave next to the range that is added to the range.
+# Zero is added if the octaves between it and the range may contain this fraction.
 MIN_FRACTION = 0.08
-# The expectation shrinks noisy counts towards 0, as if the fraction of the rows in an octave beside
-# the bounds had this standard deviation among columns.
+# Prior standard deviation, among columns, of the fraction of the rows in an octave next to the
+# range. Noisy counts are shrunk towards 0 accordingly.
 PRIOR_FRACTION = 0.1
-# 0 is kept in unless the counts below the bounds are so many standard deviations below that.
+# Zero is not added if the counts between it and the range are this number of standard deviations
+# below the minimum.
 DEVIATIONS_OF_ZERO = 1.5
-# How many octaves beside the bounds, or of the other sign, may hold what belongs to the column.
+# Number of octaves next to the range, or of the other sign, that may belong to the column.
 N_BESIDE = 6
-# The other sign is taken in if its counts are so many standard deviations above 0.
+# The other sign is added if its counts are this number of standard deviations above 0.
 DEVIATIONS_OF_SIGN = 2.0
-# Where zeros alone stand out, others are followed only if noise alone would show them with this
-# probability at most in one window: most such columns are flags, for which (-1, 1) is right.
+# If only zeros are visible above the noise: the probability with which noise alone may exceed the
+# threshold of a window. It is small since most such columns are flags, for which (-1, 1) is right.
 FALSE_ALARM_BESIDE_ZEROS = 1e-6
-# Windows of up to so many octaves are compared where no bin stands out.
+# Maximum number of octaves of the windows that are compared if no bin is visible.
 MAX_WINDOW = 8
-# The logarithm of the prior weight of a window falls by these: for each octave in it after the
-# first, for negative numbers, and for each octave that its end is beyond the usual exponents.
+# Decrease of the logarithm of the prior weight of a window: for each octave after the first, for
+# negative numbers, and for each octave of its end outside of the typical exponents.
 WINDOW_PENALTY = 0.3
 NEGATIVE_PENALTY = 3.0
 DISTANCE_PENALTY = 0.5
-USUAL_EXPONENTS = (-3, 14)
+TYPICAL_EXPONENTS = (-3, 14)
 
 
 class Noise(NamedTuple):
-    """The noise in the count of an octave.
+    """Distribution of the noise in the count of an octave.
 
     Parameters
     ----------
     std : float
-        Its standard deviation.
+        Standard deviation.
     is_gaussian : bool
-        False for noise of Laplace's law.
+        False for Laplace noise.
     thresholds : ndarray of shape (MAX_WINDOW,)
-        What the noise in a sum of 1, 2, 3, ... counts exceeds with the probability
+        Bounds that the noise in a sum of 1, 2, 3, ... counts exceeds with the probability
         `FALSE_ALARM_BESIDE_ZEROS`.
     """
 
@@ -58,27 +58,27 @@ class Noise(NamedTuple):
 
 
 def likely_ranges(counts, first, last, is_found, noise, *, has_zeros, n_rows):
-    """Return the first and the last position that are likely to hold each column's values.
+    """Return the first and the last position of the likely range of each column.
 
     Parameters
     ----------
     counts : ndarray of shape (n_columns, 2 * n_octaves + 1)
-        Noisy, the bin of 0 in the middle.
+        Noisy counts, with the bin of 0 in the middle.
     first, last : ndarray of int, shape (n_columns,)
-        The positions of the outermost octaves that stand out of the noise.
+        Positions of the outermost octaves that are visible above the noise.
     is_found : ndarray of bool, shape (n_columns,)
-        True if one does that is not the bin of 0.
+        True if an octave other than the bin of 0 is visible.
     noise : Noise
     has_zeros : ndarray of bool, shape (n_columns,)
-        True if the bin of 0 stands out of the noise.
+        True if the bin of 0 is visible.
     n_rows : int
-        Public.
+        Public number of rows.
 
     Returns
     -------
     first, last : ndarray of int, shape (n_columns,)
     is_likely : ndarray of bool, shape (n_columns,)
-        False where nothing but zeros is likely.
+        False if only zeros are likely.
     """
     first = first.copy()
     last = last.copy()
@@ -93,16 +93,16 @@ def likely_ranges(counts, first, last, is_found, noise, *, has_zeros, n_rows):
 
 
 def best_windows(counts, noise, has_zeros):
-    """Return the first and the last position of the octaves that most likely hold each column.
+    """Return the first and the last position of the most likely window of octaves of each column.
 
-    Windows of adjacent octaves, with or without the zeros before them, are compared by how
-    unlikely noise alone makes their noisy sums, and by a prior on magnitudes. Where zeros stand
-    out of the noise, a window must do so, too.
+    Windows of adjacent octaves, with or without the zeros before them, are compared by the evidence
+    against noise alone and by a prior on magnitudes. If zeros are visible above the noise, a window
+    must be visible, too.
 
     Parameters
     ----------
     counts, noise, has_zeros
-        As in `likely_ranges`, which says what is returned.
+        Parameters of `likely_ranges`, which has the same return values.
     """
     n_columns = len(counts)
     middle = counts.shape[1] // 2
@@ -111,22 +111,22 @@ def best_windows(counts, noise, has_zeros):
     best_scores = np.full(n_columns, -np.inf)
     columns = np.arange(n_columns)
     zeros = counts[:, middle, np.newaxis]
-    lowest, highest = USUAL_EXPONENTS
+    lowest, highest = TYPICAL_EXPONENTS
     for sign, octaves in ((1, counts[:, middle + 1 :]), (-1, counts[:, :middle][:, ::-1])):
         sums = np.concatenate([np.zeros((n_columns, 1)), np.cumsum(octaves, axis=1)], axis=1)
         for length in range(1, MAX_WINDOW + 1):
             inside = sums[:, length:] - sums[:, :-length]
-            # Position k holds magnitudes from 2**(k - 1 - middle / 2) on.
+            # The smallest magnitude at position k is 2**(k - 1 - middle / 2).
             exponents = np.arange(middle - length + 1) + length - 1 - middle // 2
             distance = np.maximum(exponents - highest, 0) + np.maximum(lowest - exponents, 0)
             prior = -DISTANCE_PENALTY * distance - WINDOW_PENALTY * (length - 1)
             prior -= NEGATIVE_PENALTY * (sign < 0)
-            alone = _evidence(inside, length, noise) + prior
+            without_zeros = _evidence(inside, length, noise) + prior
             is_hidden = has_zeros[:, np.newaxis] & (inside <= noise.thresholds[length - 1])
-            alone[is_hidden] = -np.inf
+            without_zeros[is_hidden] = -np.inf
             with_zeros = _evidence(inside + zeros, length + 1, noise) + prior
             with_zeros[has_zeros] = -np.inf
-            for scores, is_from_zero in ((alone, False), (with_zeros, True)):
+            for scores, is_from_zero in ((without_zeros, False), (with_zeros, True)):
                 start = scores.argmax(axis=1)
                 is_better = scores[columns, start] > best_scores
                 best_scores = np.where(is_better, scores[columns, start], best_scores)
@@ -139,63 +139,65 @@ def best_windows(counts, noise, has_zeros):
 
 
 def _evidence(total, n_counts, noise):
-    """Return how unlikely noise alone makes sums of counts, on a scale of logarithms."""
+    """Return the log likelihood ratio of sums of counts against noise alone."""
     deviations = np.maximum(total, 0.0) / (noise.std * np.sqrt(n_counts))
     evidence = 0.5 * deviations**2
     if noise.is_gaussian:
         return evidence
-    # Far from 0 the density of a sum falls as that of one Laplace variable, whose scale is its
-    # standard deviation over the root of 2.
+    # Far from 0 the density of a sum decreases like that of one Laplace variable. Its scale is the
+    # standard deviation divided by sqrt(2).
     return np.minimum(evidence, deviations * np.sqrt(2.0 * n_counts))
 
 
 def _widened(counts, first, last, std, n_rows):
-    """Return the ends of one column's range after the octaves beside it, and 0, were looked at."""
+    """Return the range of one column, extended by adjacent octaves, by 0 and by the other sign."""
     middle = len(counts) // 2
-    least = MIN_FRACTION * n_rows
+    min_count = MIN_FRACTION * n_rows
     positive = counts[middle + 1 :]
     negative = counts[:middle][::-1]
-    shown = least * (1.0 + (std / (PRIOR_FRACTION * n_rows)) ** 2)
+    noisy_min_count = min_count * (1.0 + (std / (PRIOR_FRACTION * n_rows)) ** 2)
     if last > 0:
-        last = _outwards(positive, last, shown)
+        last = _extended(positive, last, noisy_min_count)
     if first < 0:
-        first = -_outwards(negative, -first, shown)
-    if first > 0 and _may_hold(counts[middle : middle + first], least, std):
+        first = -_extended(negative, -first, noisy_min_count)
+    if first > 0 and _may_hold(counts[middle : middle + first], min_count, std):
         first = 0
-    if last < 0 and _may_hold(counts[middle + last + 1 : middle + 1][::-1], least, std):
+    if last < 0 and _may_hold(counts[middle + last + 1 : middle + 1][::-1], min_count, std):
         last = 0
-    # From 0 on: the other sign, up to the same magnitude.
-    if first == 0 < last and _has_sign(negative, last, least, std):
+    # A range from 0 on is extended to the other sign, up to the same magnitude.
+    if first == 0 < last and _has_sign(negative, last, min_count, std):
         first = -last
-    elif first < 0 == last and _has_sign(positive, -first, least, std):
+    elif first < 0 == last and _has_sign(positive, -first, min_count, std):
         last = -first
     return first, last
 
 
-def _outwards(octaves, end, shown):
-    """Return an end moved outwards over octaves whose noisy counts are above some number."""
-    while end < len(octaves) and octaves[end] > shown:
+def _extended(octaves, end, min_count):
+    """Return the end of a range after adding octaves whose noisy counts exceed a minimum."""
+    while end < len(octaves) and octaves[end] > min_count:
         end += 1
     return end
 
 
-def _may_hold(inner, least, std):
-    """Return True unless noisy counts show that what is between 0 and the bounds holds few rows.
+def _may_hold(inner, min_count, std):
+    """Return True unless noisy counts show that few rows are between 0 and the range.
 
     Parameters
     ----------
     inner : ndarray
-        The counts of the bin of 0 and of all octaves from there to the bounds.
-    least : float
+        Counts of the bin of 0, and of all octaves from there to the range.
+    min_count : float
+        Number of rows for which the octaves would be added.
     std : float
+        Standard deviation of the noise in a count.
     """
-    # The octaves next to the bounds, and 0 itself.
+    # The octaves next to the range, and 0 itself.
     beside = inner if len(inner) <= N_BESIDE else np.append(inner[:1], inner[-N_BESIDE:])
-    return beside.sum() + DEVIATIONS_OF_ZERO * std * np.sqrt(len(beside)) > least
+    return beside.sum() + DEVIATIONS_OF_ZERO * std * np.sqrt(len(beside)) > min_count
 
 
-def _has_sign(octaves, end, least, std):
-    """Return True if noisy counts show values of the other sign, up to a magnitude."""
+def _has_sign(octaves, end, min_count, std):
+    """Return True if noisy counts show values of the other sign, up to the magnitude of an end."""
     beside = octaves[max(0, end - N_BESIDE) : end]
-    needed = max(least, DEVIATIONS_OF_SIGN * std * np.sqrt(len(beside)))
-    return beside.sum() > needed
+    threshold = max(min_count, DEVIATIONS_OF_SIGN * std * np.sqrt(len(beside)))
+    return beside.sum() > threshold

@@ -1,4 +1,4 @@
-"""What error to expect of a statistic, before any data are touched."""
+"""Expected errors of private statistics, from public quantities only."""
 
 from __future__ import annotations
 
@@ -26,37 +26,39 @@ def expected_error(
     q: float = 0.5,
     relation: str = "add_remove",
 ) -> float | np.ndarray:
-    """Expected absolute error that privacy adds to a statistic, from public quantities alone.
+    """Return the expected absolute error that privacy adds to a statistic.
+
+    It is computed from public quantities only.
 
     Parameters
     ----------
     statistic : {"mean", "sum", "var", "count", "histogram", "histogram2d", "median", "quantile"}
     n_rows : int
-        The number of rows.
+        Number of rows.
     epsilon, delta : float
-        As in the function. What "auto" bounds leave is four fifths of epsilon.
+        Parameters of the statistic. With bounds "auto" four fifths of epsilon remain for it.
     bounds : tuple of (low, high), default=(0, 1)
-        Numbers or arrays of shape (n_columns,). Not read for counts and quantiles.
+        Numbers or arrays of shape (n_columns,). Not used for counts and quantiles.
     n_columns : int, default=1
-        How many columns are released together.
+        Number of columns that are released together.
     q : float, default=0.5
-        Which quantile.
+        Probability of the quantile.
     relation : {"add_remove", "replace_one"}, default="add_remove"
 
     Returns
     -------
     float or ndarray
-        The mean distance from the statistic of the values that lie within the bounds, before the
-        result is clipped to what is possible: a number for scalar bounds, else one for each
-        column. For "var" it holds where the mean is in the middle of the bounds, otherwise the
-        error is up to three times as large. For histograms it is that of one count. For "median"
-        and "quantile" it is a difference of ranks over the number of rows, where the values near
-        the quantile are evenly spaced: 0.01 is an answer between the 49 % and the 51 % quantile.
+        The mean absolute difference to the statistic of the clipped values, before the result is
+        clipped to its possible range. It is a number for scalar bounds, else one per column. For
+        "var" it holds if the mean is at the center of the bounds; otherwise the error is up to
+        three times as large. For histograms it is the error of one count. For "median" and
+        "quantile" it is a difference of ranks divided by the number of rows, if values near the
+        quantile are evenly spaced: 0.01 is a result between the 49 % and the 51 % quantile.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described.
+        If a parameter is invalid.
 
     Examples
     --------
@@ -75,9 +77,10 @@ def expected_error(
         plan = CountPlan(n_columns=n_columns, guarantee=guarantee)
         return plan.mechanism.mean_error(plan.size)
     if statistic in ("histogram", "histogram2d"):
-        joint = statistic == "histogram2d"
-        ones = (1,) * (2 if joint else n_columns)
-        plan = HistogramPlan(low=ones, high=ones, guarantee=guarantee, bins=ones, joint=joint)
+        is_joint = statistic == "histogram2d"
+        # The number of bins does not change the error of one count.
+        ones = (1,) * (2 if is_joint else n_columns)
+        plan = HistogramPlan(low=ones, high=ones, guarantee=guarantee, bins=ones, joint=is_joint)
         return plan.mechanism.mean_error(plan.size)
     settings = {"n_rows": n_rows, "low": low, "high": high, "guarantee": guarantee}
     if statistic in ("median", "quantile"):
@@ -88,18 +91,19 @@ def expected_error(
         error = plan.mechanism.mean_error(plan.size) * plan.units
     else:
         plan = MomentsPlan(**settings, n_moments=2 if statistic == "var" else 1)
-        half = (high - low) / 2
+        half_range = (high - low) / 2
         noise = plan.mechanism.mean_error(plan.size)
-        error = noise / n_rows * (half**2 if statistic == "var" else half)
+        error = noise / n_rows * (half_range**2 if statistic == "var" else half_range)
     return float(error[0]) if np.ndim(bounds[0]) == np.ndim(bounds[1]) == 0 else error
 
 
 def _rank_error(plan, n_rows):
-    """The expected distance of the chosen rank from the wanted one, over the number of rows."""
-    wanted = plan.shares[0] * n_rows
-    reach = 100.0 * plan.scale + 1.0
-    first = max(0, math.floor(wanted - reach))
-    last = min(n_rows, math.ceil(wanted + reach))
-    distances = np.abs(np.linspace(first, last, min(last - first, 10**6) + 1) - wanted)
+    """Return the expected distance of the chosen from the exact rank, divided by `n_rows`."""
+    rank = plan.shares[0] * n_rows
+    # Farther ranks have a probability below exp(-100).
+    max_distance = 100.0 * plan.scale + 1.0
+    first = max(0, math.floor(rank - max_distance))
+    last = min(n_rows, math.ceil(rank + max_distance))
+    distances = np.abs(np.linspace(first, last, min(last - first, 10**6) + 1) - rank)
     weights = np.exp(-(distances - distances.min()) / plan.scale)
     return float(weights @ distances / weights.sum() / n_rows)

@@ -1,4 +1,4 @@
-"""Private statistics with the shapes of numpy's."""
+"""Private statistics of columns, with the shapes of results of NumPy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from skdp.utils._dask import in_one_run
 from skdp.utils._validation import is_auto
 
 
-def _release_columns(name, a, plan, chosen, gaps="raise", /, *, bounds="auto", axis=None, **terms):
-    """Release a statistic within bounds; of what a plan returns it is what is `chosen`."""
-    X, flat = check_rows(a, axis, gaps)
-    return shaped(release(name, X, plan, bounds, **terms)[chosen], flat)
+def _release_columns(
+    name, a, plan, index, nan_policy="raise", /, *, bounds="auto", axis=None, **params
+):
+    """Release a statistic of columns within bounds and return element `index` of the result."""
+    X, is_vector = check_rows(a, axis, nan_policy)
+    return shaped(release(name, X, plan, bounds, **params)[index], is_vector)
 
 
-def _release_moments(name, a, n_moments, *, nan_policy="raise", **terms):
-    """Release moments and return the highest."""
+def _release_moments(name, a, n_moments, *, nan_policy="raise", **params):
+    """Release the first moments of columns and return the highest of them."""
     plan = partial(MomentsPlan, n_moments=n_moments, counted=nan_policy == "omit")
-    return _release_columns(name, a, plan, n_moments - 1, nan_policy, **terms)
+    return _release_columns(name, a, plan, n_moments - 1, nan_policy, **params)
 
 
 @in_one_run
@@ -43,29 +45,29 @@ def dp_mean(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Mean with differential privacy.
+    """Return the mean with differential privacy.
 
-    The noisy sum of the values' distances from the middle of the bounds, over the public number of
-    rows. The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+    Noise is added to the sum of the differences from the center of the bounds, which is divided by
+    the public number of rows. The release is (`epsilon`, `delta`)-DP under the accountant's
+    relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
+        Delta of the release, in [0, 1). With 0 the noise is Laplace, otherwise Gaussian.
     bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     nan_policy : {"raise", "omit"}, default="raise"
-        "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
-        column, is then in the same release. This makes its noise larger, but not that of `dp_mean`
-        under the replacement of a row.
+        "omit" leaves out missing values (NaN, None). The release then includes the number of the
+        other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -80,14 +82,14 @@ def dp_mean(
     Returns
     -------
     float or ndarray of shape (n_columns,)
-        Within the bounds.
+        The noisy mean, within the bounds.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -125,29 +127,28 @@ def dp_var(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
+    """Return the variance with differential privacy, as `numpy.var` with ``ddof=0``.
 
-    One release of noisy sums and sums of squares. It is (`epsilon`, `delta`)-DP under the
-    accountant's relation.
+    It is computed from one release of noisy sums and sums of squares, which is
+    (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
+        Delta of the release, in [0, 1). With 0 the noise is Laplace, otherwise Gaussian.
     bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     nan_policy : {"raise", "omit"}, default="raise"
-        "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
-        column, is then in the same release. This makes its noise larger, but not that of `dp_mean`
-        under the replacement of a row.
+        "omit" leaves out missing values (NaN, None). The release then includes the number of the
+        other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -162,15 +163,16 @@ def dp_var(
     Returns
     -------
     float or ndarray of shape (n_columns,)
-        At least the noise's own standard deviation and at most what the bounds allow. Where that
-        noise leaves nothing of the data, the variance of a uniform distribution over the bounds.
+        The noisy variance. It is at least the standard deviation of the noise, and at most the
+        largest variance within the bounds. If the noise hides the data, it is the variance of a
+        uniform distribution over the bounds.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -207,26 +209,26 @@ def dp_sum(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Sum with differential privacy.
+    """Return the sum with differential privacy.
 
-    Under add/remove a null row counts as 0, and the noise is made for the larger magnitude of the
-    bounds; under replace-one for their distance. The release is (`epsilon`, `delta`)-DP under the
+    Under add/remove a null row counts as 0, and the sensitivity is the larger magnitude of the
+    bounds. Under replace-one it is their distance. The release is (`epsilon`, `delta`)-DP under the
     accountant's relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
+        Delta of the release, in [0, 1). With 0 the noise is Laplace, otherwise Gaussian.
     bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -247,7 +249,7 @@ def dp_sum(
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -283,22 +285,22 @@ def dp_count(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> int | np.ndarray:
-    """Number of values that are not zero, as `numpy.count_nonzero`, with differential privacy.
+    """Return the number of nonzero values with differential privacy, as `numpy.count_nonzero`.
 
-    Give it a condition, such as ``ages > 65``. The release is (`epsilon`, `delta`)-DP under the
+    Pass a condition, such as ``ages > 65``. The release is (`epsilon`, `delta`)-DP under the
     accountant's relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
-        smaller.
+        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Gaussian if that is smaller.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -313,14 +315,14 @@ def dp_count(
     Returns
     -------
     int or ndarray of int64, shape (n_columns,)
-        Unbiased, so that it can be negative.
+        The noisy count. It is unbiased and can be negative.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -330,7 +332,7 @@ def dp_count(
     >>> bool(abs(dp_count(ages > 65, epsilon=1.0) - np.count_nonzero(ages > 65)) < 50)
     True
     """
-    X, flat = check_rows(a, axis)
+    X, is_vector = check_rows(a, axis)
     return shaped(
         release(
             "dp_count",
@@ -342,7 +344,7 @@ def dp_count(
             accountant=accountant,
             random_state=random_state,
         ),
-        flat,
+        is_vector,
     )
 
 
@@ -359,30 +361,29 @@ def dp_histogram(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Histogram with differential privacy.
+    """Return a histogram with differential privacy.
 
-    Bins are those of `numpy.histogram`: they hold their lower edge, the last one both its edges,
-    and values outside count nowhere. All columns are counted in one pass and share one cost. The
-    release is (`epsilon`, `delta`)-DP under the accountant's relation.
+    Bins are those of `numpy.histogram`: they contain their lower edge, the last one contains both
+    its edges, and values outside are not counted. All columns are counted in one pass, with one
+    charge. The release is (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
-        smaller.
+        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Gaussian if that is smaller.
     bins : int or array-like of shape (n_bins + 1,), default=10
-        How many bins of one width there are, or their edges, which must not be computed from the
-        data.
+        Number of bins of equal width, or their edges, which must not be computed from the data.
     range : "auto" or tuple of (low, high), default="auto"
-        What the bins span, numbers or arrays of shape (n_columns,); not read where `bins` are
+        Range of the bins, numbers or arrays of shape (n_columns,). It is not used if `bins` are
         edges. It must not be computed from the data. "auto" spends a fifth of epsilon on
         `estimate_bounds`, in the same charge.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -397,7 +398,7 @@ def dp_histogram(
     Returns
     -------
     counts : ndarray of int64, shape (n_bins,) or (n_columns, n_bins)
-        Unbiased, so that they can be negative.
+        Noisy counts. They are unbiased and can be negative.
     edges : ndarray of shape (n_bins + 1,) or (n_columns, n_bins + 1)
 
     Raises
@@ -405,7 +406,7 @@ def dp_histogram(
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -418,7 +419,7 @@ def dp_histogram(
     >>> bool(np.abs(counts - 2000).max() < 300)
     True
     """
-    X, flat = check_rows(a, axis)
+    X, is_vector = check_rows(a, axis)
     counts, edges = _release_histogram(
         "dp_histogram",
         X,
@@ -431,7 +432,7 @@ def dp_histogram(
         accountant=accountant,
         random_state=random_state,
     )
-    return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
+    return (counts[0], edges[0]) if is_vector else (np.stack(counts), np.stack(edges))
 
 
 @in_one_run
@@ -447,7 +448,7 @@ def dp_histogram2d(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Histogram of two columns with differential privacy, as `numpy.histogram2d`.
+    """Return a histogram of two columns with differential privacy, as `numpy.histogram2d`.
 
     The release is (`epsilon`, `delta`)-DP under the accountant's relation; a row is a pair of
     values.
@@ -457,14 +458,14 @@ def dp_histogram2d(
     x, y : array-like of shape (n_rows,)
         Finite numbers. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
-        smaller.
+        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Gaussian if that is smaller.
     bins : int, or pair of int or array-like, default=10
-        The numbers of bins, or edges, of x and y.
+        Number of bins, or edges, of x and y.
     range : "auto" or pair of (low, high), default="auto"
-        What the bins of x and of y span; not read where `bins` are edges. It must not be computed
+        Ranges of the bins of x and of y. Not used if `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
@@ -480,7 +481,7 @@ def dp_histogram2d(
     Returns
     -------
     counts : ndarray of int64, shape (n_bins of x, n_bins of y)
-        Unbiased, so that they can be negative.
+        Noisy counts. They are unbiased and can be negative.
     x_edges, y_edges : ndarray
 
     Raises
@@ -488,7 +489,7 @@ def dp_histogram2d(
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -500,7 +501,7 @@ def dp_histogram2d(
     (2, 3)
     """
     columns = [check_rows(column, 0) for column in (x, y)]
-    if not all(flat for _, flat in columns) or len(columns[0][0]) != len(columns[1][0]):
+    if not all(is_vector for _, is_vector in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
     X = np.hstack([column for column, _ in columns])
     counts, edges = _release_histogram(
@@ -529,24 +530,24 @@ def dp_histogramdd(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Histogram of several columns together with differential privacy, as `numpy.histogramdd`.
+    """Return a joint histogram of columns with differential privacy, as `numpy.histogramdd`.
 
-    The release is (`epsilon`, `delta`)-DP under the accountant's relation; a row is in one cell at
-    most, however many columns there are.
+    The release is (`epsilon`, `delta`)-DP under the accountant's relation. A row is in at most one
+    bin, regardless of the number of columns.
 
     Parameters
     ----------
     a : array-like of shape (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
-        smaller.
+        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Gaussian if that is smaller.
     bins : int, or sequence of int or array-like, default=10
-        The number of bins, or the edges, of each column.
+        Number of bins, or edges, of each column.
     range : "auto" or sequence of (low, high), default="auto"
-        What the bins of each column span; not read where `bins` are edges. It must not be computed
+        Range of the bins of each column. Not used if `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
@@ -562,7 +563,7 @@ def dp_histogramdd(
     Returns
     -------
     counts : ndarray of int64, shape (n_bins of the first, n_bins of the second, ...)
-        Unbiased, so that they can be negative.
+        Noisy counts. They are unbiased and can be negative.
     edges : list of ndarray
 
     Raises
@@ -570,7 +571,7 @@ def dp_histogramdd(
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -595,20 +596,23 @@ def dp_histogramdd(
     )
 
 
-def _release_histogram(name, X, bins, range, *, joint=True, **terms):
-    """Release counts of bins, of which with `joint` each column may have its own, and its range."""
+def _release_histogram(name, X, bins, range, *, joint=True, **params):
+    """Release counts of bins; with `joint`, `bins` and `range` may differ between columns."""
     n_columns = X.shape[1]
     if not (joint and isinstance(bins, tuple | list) and len(bins) == n_columns):
         bins = (bins,) * n_columns
-    bins = tuple(check_bins(each) for each in bins)
-    if not any(isinstance(each, int) for each in bins):
+    bins = tuple(check_bins(column_bins) for column_bins in bins)
+    if not any(isinstance(column_bins, int) for column_bins in bins):
+        # The edges are declared, so the range is not used.
         range = (0.0, 1.0)
     elif joint and not is_auto(range):
         try:
             range = tuple(np.asarray(range, dtype=np.float64).reshape(n_columns, 2).T)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"range must be one (low, high) a column, got {range!r}") from None
-    return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
+            raise ValueError(
+                f"range must be one pair (low, high) per column, got {range!r}"
+            ) from None
+    return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **params)
 
 
 @in_one_run
@@ -624,29 +628,30 @@ def dp_quantile(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Quantiles with differential privacy.
+    """Return quantiles with differential privacy.
 
-    All quantiles of all columns have one cost. Each is one of 2**24 + 1 points between the bounds,
-    chosen by the exponential mechanism; several by recursion, whose error grows with the logarithm
-    of their number. The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+    All quantiles of all columns are released with one charge. Each is one of 2**24 + 1 points
+    between the bounds, chosen by the exponential mechanism. Several are chosen recursively, so that
+    the error grows with the logarithm of their number. The release is (`epsilon`, `delta`)-DP under
+    the accountant's relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     q : float or array-like of shape (n_quantiles,)
-        Numbers in [0, 1].
+        Probabilities in [0, 1].
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). A positive delta composes the choices more tightly; it helps where there are
-        many.
+        Delta of the release, in [0, 1). A positive delta permits a tighter composition of the
+        choices, which helps if there are many.
     bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -661,14 +666,14 @@ def dp_quantile(
     Returns
     -------
     float or ndarray of shape (n_quantiles,), (n_columns,) or (n_quantiles, n_columns)
-        Shaped as by `numpy.quantile`; non-decreasing in q.
+        Noisy quantiles with the shape that `numpy.quantile` returns, non-decreasing in q.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     References
     ----------
@@ -685,12 +690,12 @@ def dp_quantile(
     True
     """
     plan = partial(QuantilePlan, quantiles=q)
-    chosen = ... if np.ndim(q) else 0
+    index = ... if np.ndim(q) else 0
     return _release_columns(
         "dp_quantile",
         a,
         plan,
-        chosen,
+        index,
         epsilon=epsilon,
         delta=delta,
         bounds=bounds,
@@ -713,23 +718,23 @@ def dp_median(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Median with differential privacy: `dp_quantile` for q = 0.5.
+    """Return the median with differential privacy: `dp_quantile` for q = 0.5.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). A positive delta composes the choices more tightly; it helps where there are
-        many.
+        Delta of the release, in [0, 1). A positive delta permits a tighter composition of the
+        choices, which helps if there are many.
     bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -750,7 +755,7 @@ def dp_median(
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -787,27 +792,29 @@ def estimate_bounds(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
-    """Bounds of columns, with differential privacy.
+    """Return bounds of columns with differential privacy.
 
-    A noisy histogram over bins whose width grows with their distance from 0 shows between which
-    bins the values lie. A bin counts as occupied if its noisy count is above a threshold which
-    noise alone exceeds somewhere in a column with probability 1e-4; hence a few far values stay
-    outside. Bins are powers of two, and up to 8 for each power of two where there are many rows.
-    A column that lies in one or two bins is counted in equal cells of these, in a second step with
-    a twentieth of the budget, so that bounds follow values whose spread is small beside their size.
-    The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+    They are read from a noisy histogram over bins whose width grows with their distance from 0. A
+    bin counts as occupied if its noisy count exceeds a threshold. In an empty column, noise exceeds
+    it in some bin with probability 1e-4. So a few distant values stay outside the bounds. The bins
+    are ranges between powers of two, each divided into up to 8 bins if there are many rows.
+
+    The bins of a column with one or two occupied bins are divided into equal cells, which are
+    counted in a second step with a small part of the budget. So bounds are also tight for values
+    whose spread is small relative to their magnitude. The release is (`epsilon`, `delta`)-DP under
+    the accountant's relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
-        smaller.
+        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Gaussian if that is smaller.
     axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column.
+        The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -822,16 +829,16 @@ def estimate_bounds(
     Returns
     -------
     low, high : float or ndarray of shape (n_columns,)
-        The outer edges of the outermost occupied bins or, if these are at least four times as
-        narrow, cells, low < high; -1 and 1 where no value but 0 stands out of the noise, and then
-        there is a warning. Magnitudes are between 2**-100 and 2**100.
+        The outer edges of the outermost occupied bins, or of occupied cells if these are at least
+        four times as narrow; low < high. If no value except 0 is visible above the noise, they are
+        -1 and 1, with a warning. Magnitudes are between 2**-100 and 2**100.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     References
     ----------
@@ -846,7 +853,7 @@ def estimate_bounds(
     >>> estimate_bounds(ages, epsilon=1.0, random_state=0)
     (16.0, 96.0)
     """
-    X, flat = check_rows(a, axis)
+    X, is_vector = check_rows(a, axis)
     low, high = release(
         "estimate_bounds",
         X,
@@ -857,4 +864,4 @@ def estimate_bounds(
         accountant=accountant,
         random_state=random_state,
     )
-    return shaped(low, flat), shaped(high, flat)
+    return shaped(low, is_vector), shaped(high, is_vector)

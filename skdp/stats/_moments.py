@@ -1,4 +1,4 @@
-"""Sums, means, variances, counts and histograms of all columns in one release."""
+"""Plans of sums, means, variances, counts and histograms of all columns in one release."""
 
 import math
 from dataclasses import dataclass
@@ -15,24 +15,29 @@ from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechani
 from skdp.utils import exact_sum
 from skdp.utils._validation import check_integer
 
-# Ten columns of that many rows stay in a processor's cache.
+# Rows of a block; ten columns of so many rows fit into a processor's cache.
 BLOCK_ROWS = 4096
 
-# The (L1, L2) sensitivities of one column's sums of u, and of u and u^2 - 1/2, for u in
-# [-1, 1]; derived in docs/guarantees.md.
+# The (L1, L2) sensitivities of one column's sums of u (1 moment), and of u and u^2 - 1/2 (2
+# moments), for u in [-1, 1]. Derived in docs/guarantees.md.
 SENSITIVITY = {
     ("add_remove", 1): (1.0, 1.0),
     ("replace_one", 1): (2.0, 2.0),
     ("add_remove", 2): (1.5, math.sqrt(1.25)),
     ("replace_one", 2): (2.25, 2.0),
 }
+# Variance of the uniform distribution on [-1, 1].
 UNIFORM_VARIANCE = 1.0 / 3.0
-MOST_CELLS = 2**27
+# Maximum number of cells of a joint histogram: 1 GB of counts.
+MAX_CELLS = 2**27
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticPlan(MechanismPlan):
-    """A plan that is charged what was asked for, whatever its mechanism makes of delta."""
+    """Base class of plans whose (epsilon, delta) are those of the guarantee.
+
+    A mechanism that does not use delta has the delta 0; the statistic is charged what it states.
+    """
 
     guarantee: Guarantee
 
@@ -49,19 +54,21 @@ class StatisticPlan(MechanismPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentsPlan(StatisticPlan):
-    """Means, or means and variances, of columns within bounds.
+    """Plan of the means, or the means and variances, of columns within bounds.
 
-    Columns are scaled to [-1, 1], so that what it costs does not depend on the bounds.
+    Columns are scaled to [-1, 1], so that the cost does not depend on the bounds.
 
     Parameters
     ----------
     n_rows : int
-        Public.
+        Public number of privacy units.
     low, high : ndarray of shape (n_columns,)
+        Bounds of the columns.
     guarantee : Guarantee
     n_moments : {1, 2}
+        1 for means, 2 for means and variances.
     counted : bool, default=False
-        Whether values can be NaN, and those that are not are counted.
+        True if values may be NaN, so that the other values of each column are counted.
     """
 
     n_rows: int
@@ -74,23 +81,26 @@ class MomentsPlan(StatisticPlan):
 
     @property
     def size(self):
+        """Number of values that are released together."""
         return (self.n_moments + self.counted) * len(self.low)
 
     @property
-    def moved(self):
-        """The L1 and L2 sensitivities of the exact sums."""
+    def exact_sensitivities(self):
+        """The (L1, L2) sensitivities of sums without rounding errors."""
         l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
         if self.counted:
-            # A missing value in place of one takes away what that adds, and one of the number.
-            added = SENSITIVITY["add_remove", self.n_moments]
-            l1 = max(l1, added[0] + 1.0)
-            l2 = max(l2, math.hypot(added[1], 1.0))
+            # Replacing a value by a missing one removes its contribution to the sums, and 1 from
+            # the count.
+            removed_l1, removed_l2 = SENSITIVITY["add_remove", self.n_moments]
+            l1 = max(l1, removed_l1 + 1.0)
+            l2 = max(l2, math.hypot(removed_l2, 1.0))
         return l1 * len(self.low), l2 * math.sqrt(len(self.low))
 
     @cached_property
     def mechanism(self):
-        l1, l2 = self.moved
-        # For each of the two neighbors; a value is rounded five times before it is added.
+        l1, l2 = self.exact_sensitivities
+        # Bound on the rounding errors of both neighbors' sums. Each value is rounded five times
+        # before it is added.
         additions = max_additions(BLOCK_ROWS) + 5
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
         l1 = l1 + rounding * self.size
@@ -98,46 +108,50 @@ class MomentsPlan(StatisticPlan):
         return bounded_noise(self.guarantee, l1, l2)
 
     def run(self, X, source, persons=None):
-        """Return the means, and the variances or None, in the columns' units."""
+        """Return the noisy means, and the noisy variances or None, in the units of the columns."""
         row_weights = row_weights_of(persons)
         sums = _centered_sums(X, self.low, self.high, self.n_moments, row_weights, self.counted)
         noisy = self.mechanism.release(sums, random_state=source)
-        return self.read(noisy[:-1], noisy[-1]) if self.counted else self.read(noisy, self.n_rows)
+        if self.counted:
+            return self.read(noisy[:-1], noisy[-1])
+        return self.read(noisy, self.n_rows)
 
-    def read(self, sums, present):
-        """Return the means, and the variances or None, that noisy sums of values show."""
-        deviation = self.mechanism.deviation(self.size)
-        present = np.maximum(present, deviation)
-        noise = deviation / present
-        half = (self.high - self.low) / 2
-        nothing_left = noise > UNIFORM_VARIANCE
-        mean = np.where(nothing_left, 0.0, np.clip(sums[0] / present, -1.0, 1.0))
-        # The sum is rounded, which can lead out of the bounds.
-        means = np.clip(self.low + half + half * mean, self.low, self.high)
+    def read(self, sums, n_values):
+        """Return the means, and the variances or None, from noisy sums and numbers of values."""
+        noise_std = self.mechanism.deviation(self.size)
+        n_values = np.maximum(n_values, noise_std)
+        relative_noise = noise_std / n_values
+        half_range = (self.high - self.low) / 2
+        # The result is then that of a uniform distribution over the bounds.
+        is_hidden = relative_noise > UNIFORM_VARIANCE
+        mean = np.where(is_hidden, 0.0, np.clip(sums[0] / n_values, -1.0, 1.0))
+        # The addition is rounded, so that the result could be outside the bounds.
+        means = np.clip(self.low + half_range + half_range * mean, self.low, self.high)
         if len(sums) == 1:
             return means, None
-        variance = np.clip(sums[1] / present + 0.5 - mean**2, noise, 1.0)
-        return means, np.where(nothing_left, UNIFORM_VARIANCE, variance) * half**2
+        variance = np.clip(sums[1] / n_values + 0.5 - mean**2, relative_noise, 1.0)
+        return means, np.where(is_hidden, UNIFORM_VARIANCE, variance) * half_range**2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SumPlan(MomentsPlan):
-    """Sums of columns within bounds.
+    """Plan of the sums of columns within bounds.
 
-    Under add/remove a null row counts as 0, and a row moves a sum by the larger magnitude of its
-    bounds; each column is divided by that, and then moves as a mean's sum does. Under replace-one
-    the number of rows is the same in both data sets, and the sums are the means times that.
+    Under add/remove a null row counts as 0, and the sensitivity of a sum is the larger magnitude of
+    its bounds. Each column is divided by it, and then has the sensitivity of scaled values in
+    [-1, 1]. Under replace-one the number of rows is the same in both datasets, and the sums are
+    computed from the centered sums.
     """
 
     @property
     def units(self):
-        """What noise of scale 1 amounts to in each sum."""
+        """Factor by which each sum is divided before noise is added."""
         if self.guarantee.relation == "replace_one":
             return (self.high - self.low) / 2
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def run(self, X, source, persons=None):
-        """Return the sums."""
+        """Return the noisy sums."""
         row_weights = row_weights_of(persons)
         if self.guarantee.relation == "replace_one":
             sums = _centered_sums(X, self.low, self.high, 1, row_weights)[0]
@@ -156,19 +170,20 @@ def _add_exactly(sums, block, row_weights, bounds, n_rows):
 
 
 def unit_sums(X, add, sums, low, high, row_weights=None):
-    """Sum a function of the rows of X, each value clipped and mapped from [low, high] to [-1, 1].
+    """Sum a function of the rows of X, after clipping values and scaling them to [-1, 1].
 
     Parameters
     ----------
     X : array or ChunkedArray of shape (n_rows, n_features)
-        Numbers, not NaN.
+        Numbers.
     add : callable
-        Of the sums, a block that it may change, and the row weights of its rows.
+        Called as ``add(sums, block, row_weights)``. It may change the block.
     sums : ndarray
-        Zeros.
+        Array of zeros to which `add` adds.
     low, high : ndarray of shape (n_features,)
+        Bounds of the columns, which become -1 and 1.
     row_weights : ndarray of shape (n_rows,), default=None
-        None for ones.
+        Weights of the rows; None means 1.
 
     Returns
     -------
@@ -181,7 +196,7 @@ def unit_sums(X, add, sums, low, high, row_weights=None):
 
 
 def _add_unit_rows(sums, block, row_weights, add, low, high):
-    # What overflows is clipped, and no warning may tell of it.
+    # Values that overflow are clipped. A NumPy warning would reveal them.
     with np.errstate(all="ignore"):
         u = block - (low + (high - low) / 2)
         u *= 2.0 / (high - low)
@@ -190,9 +205,9 @@ def _add_unit_rows(sums, block, row_weights, add, low, high):
 
 
 def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
-    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1].
+    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to u in [-1, 1].
 
-    With `counted`, those of values that are not NaN, and below them their numbers.
+    With `counted` they are sums over values that are not NaN, and the last row is their number.
     """
     sums = np.zeros((n_moments + counted, X.shape[1]))
     unit_sums(X, _add_present if counted else _add_moments, sums, low, high, row_weights)
@@ -207,10 +222,10 @@ def _add_present(sums, u, row_weights):
 
 
 def _add_moments(sums, u, row_weights):
-    shared = times_row_weights(u, row_weights)
-    sums[0] += np.ones(len(u)).dot(shared)
+    weighted = times_row_weights(u, row_weights)
+    sums[0] += np.ones(len(u)).dot(weighted)
     if len(sums) == 2:
-        sums[1] += np.einsum("ij,ij->j", shared, u)
+        sums[1] += np.einsum("ij,ij->j", weighted, u)
 
 
 def release_counts(mechanism, counts, source):
@@ -220,15 +235,16 @@ def release_counts(mechanism, counts, source):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountPlan(StatisticPlan):
-    """The number of values that are not zero, of each column.
+    """Plan of the number of nonzero values of each column.
 
-    A row moves the count of each column by one, under either relation.
+    A row changes the count of each column by at most 1 under either relation.
     """
 
     n_columns: int
 
     @property
     def size(self):
+        """Number of values that are released together."""
         return self.n_columns
 
     @cached_property
@@ -239,23 +255,24 @@ class CountPlan(StatisticPlan):
         """Return the noisy counts."""
         rows = Rows(X)
         row_weights = row_weights_of(persons)
-        counts = count_over(rows, _add_others_than_zero, X.shape[1], row_weights=row_weights)
+        counts = count_over(rows, _add_nonzero, X.shape[1], row_weights=row_weights)
         return release_counts(self.mechanism, counts, source)
 
 
-def _add_others_than_zero(counts, block, row_weights):
+def _add_nonzero(counts, block, row_weights):
     counts += times_row_weights(np.not_equal(block, 0), row_weights).sum(axis=0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModePlan(StatisticPlan):
-    """The category that most rows have, by permute-and-flip on the counts.
+    """Plan of the most frequent category, by permute-and-flip on the counts.
 
-    A row moves each count by one at most, under add/remove all in the same direction.
+    A row changes each count by at most 1; under add/remove all in the same direction.
     """
 
     n_categories: int
 
+    # It adds no noise to values, so no number of values is checked before the charge.
     size = None
 
     @cached_property
@@ -263,25 +280,28 @@ class ModePlan(StatisticPlan):
         return PermuteAndFlip(self.guarantee.epsilon, 1.0, self.guarantee.relation == "add_remove")
 
     def run(self, codes, source, persons=None):
-        """Return the place of the category."""
+        """Return the index of the chosen category."""
+        # Code -1, of labels that are not declared, has the first count, which is left out.
         counts = weighted_bincount(codes + 1, row_weights_of(persons), self.n_categories + 1)
         return self.mechanism.release(counts[1:], random_state=source)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramPlan(StatisticPlan):
-    """Counts of bins of columns, or of the cells of all columns' bins together if `joint`.
+    """Plan of the counts of the bins of each column, or of a joint histogram of all columns.
 
-    A row is in one bin of each column (in one cell): under replace-one it moves to another.
+    A row is in one bin of each column, or in one cell of the joint histogram. Under replace-one two
+    counts change by 1, under add/remove one.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_columns,)
-        Read where `bins` is a number.
+        Range of the bins of columns for which `bins` is a number.
     guarantee : Guarantee
     bins : tuple of int or ndarray, of length n_columns
-        The number of bins of one width between the bounds, or the edges.
+        Number of bins of equal width, or the edges, of each column.
     joint : bool, default=False
+        True counts the cells of the joint histogram.
     """
 
     low: np.ndarray
@@ -291,31 +311,38 @@ class HistogramPlan(StatisticPlan):
 
     @property
     def size(self):
-        sizes = [b if isinstance(b, int) else len(b) - 1 for b in self.bins]
+        """Number of values that are released together."""
+        sizes = [bins if isinstance(bins, int) else len(bins) - 1 for bins in self.bins]
         return math.prod(sizes) if self.joint else sum(sizes)
 
     @cached_property
     def mechanism(self):
-        cells = 1 if self.joint else len(self.bins)
-        moved = self.guarantee.neighbors.sensitivity_factor * cells
-        return counting_mechanism(moved, self.guarantee)
+        n_histograms = 1 if self.joint else len(self.bins)
+        l1_sensitivity = self.guarantee.neighbors.sensitivity_factor * n_histograms
+        return counting_mechanism(l1_sensitivity, self.guarantee)
 
     def check_size(self, size):
-        """Refuse what no release can do, before anything is charged."""
+        """Raise `ValueError` if the bins cannot be counted; called before the charge."""
         for edges in self.edges:
             check_edges(edges, "range: it is too narrow for that many bins")
-        # Counted are cells outside of the bins, too.
-        if self.joint and math.prod(len(edges) + 1 for edges in self.edges) > MOST_CELLS:
-            raise ValueError(f"there are {self.size} cells of all columns, too many to count")
+        # Each column has two more bins, for values outside of its range.
+        if self.joint and math.prod(len(edges) + 1 for edges in self.edges) > MAX_CELLS:
+            raise ValueError(
+                f"bins: a joint histogram of {self.size} cells is too large to count; use fewer "
+                "bins or fewer columns"
+            )
         super().check_size(size)
 
     @property
     def edges(self):
-        columns = zip(self.low, self.high, self.bins, strict=True)
-        return [uniform_edges(a, b, n) if isinstance(n, int) else n for a, b, n in columns]
+        """The edges of the bins of each column."""
+        edges = []
+        for low, high, bins in zip(self.low, self.high, self.bins, strict=True):
+            edges.append(uniform_edges(low, high, bins) if isinstance(bins, int) else bins)
+        return edges
 
     def run(self, X, source, persons=None):
-        """Return the noisy counts, a list of arrays or a matrix, and the edges."""
+        """Return the noisy counts, a list of arrays or a joint array, and the edges."""
         edges = self.edges
         row_weights = row_weights_of(persons)
         if self.joint:
@@ -323,11 +350,12 @@ class HistogramPlan(StatisticPlan):
             return release_counts(self.mechanism, counts, source), edges
         counts = count_bins(X, edges, row_weights=row_weights)
         released = release_counts(self.mechanism, np.concatenate(counts), source)
-        return np.split(released, np.cumsum([len(each) for each in counts])[:-1]), edges
+        ends = np.cumsum([len(column_counts) for column_counts in counts])
+        return np.split(released, ends[:-1]), edges
 
 
 def check_bins(bins):
-    """Return a number of bins, or their edges."""
+    """Return a validated number of bins, or validated edges."""
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         return check_integer(bins, "bins", 1)
     return check_edges(bins)

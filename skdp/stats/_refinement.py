@@ -1,9 +1,9 @@
-"""The second step of a search for bounds: finer bounds of columns that lie in few of its bins.
+"""The second step of a search for bounds: finer bounds of columns that occupy one or two bins.
 
-Seconds since 1970 within a day, or measurements around a large offset, lie in one or two of the
-exponentially spaced bins, whose width says nothing of theirs. Their bins are divided into equal
-cells at several levels, from few wide cells to many narrow ones, which are counted with noise: a
-column is followed from level to level, as long as a small part of the cells holds it.
+Seconds since 1970 within a day, or measurements with a large offset, are in one or two of the
+exponentially spaced bins, which are much wider than the range of the values. These bins are divided
+into equal cells at several levels, from few wide cells to many narrow ones. The cells are counted
+with noise, and a column is followed from level to level as long as few cells contain it.
 """
 
 from dataclasses import dataclass
@@ -18,30 +18,31 @@ from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import Stage
 
-# Fraction of the search's epsilon, or of its mu**2 with Gaussian noise, that the refinement has.
-# Ordinary columns pay for it by a threshold that is 18 % higher (8 % with Gaussian noise). Chosen
-# with MAX_NOISE and DEVIATIONS on made narrow columns of 2,000 and 4,000 rows and on the training
-# rows of twenty small tables, by how well columns are told apart within the bounds.
+# Fraction of the search's epsilon, or of its mu**2 with Gaussian noise, that the refinement has. It
+# raises the threshold of ordinary columns by 18 % (8 % with Gaussian noise). Tuned with MAX_NOISE
+# and DEVIATIONS on synthetic narrow columns of 2,000 and 4,000 rows and on the training rows of
+# twenty small tables, by how well values are resolved within the bounds.
 REFINEMENT_FRACTION = 0.15
-# Number of equal cells of each column at each level; each divides the next. The last one sets how
-# narrow a column may be: 2**-13 of its bin. From level to level a column in one or two cells is
-# told apart by few cells more, so that the noise of their sums stays small.
+# Number of equal cells of each column at each level; each number divides the next. The last one
+# sets the narrowest range that is found, 2**-13 of a bin. A column in one or two cells is searched
+# in few cells of the next level, so that the noise of their sums stays small.
 LEVELS = (1 << 4, 1 << 9, 1 << 13)
 N_CELLS = LEVELS[-1]
-# The bounds of a column are replaced only by bounds that are so many times narrower, so that those
-# of ordinary columns stay.
+# Minimum ratio of the old to the new width of bounds; ordinary columns keep their bounds.
 MIN_GAIN = 4
-# Fraction of a column's noisy count that its new bounds must hold, up to so many standard
+# Fraction of a column's noisy count that its new bounds must contain, minus DEVIATIONS standard
 # deviations of the noise.
 COVERAGE = 0.98
 DEVIATIONS = 1.0
-# Ranges that hold less, but not by so many deviations, leave it open whether a column is narrow.
+# A range that contains less, but by fewer standard deviations than this, leaves it open whether the
+# column is narrow.
 DEVIATIONS_OF_DOUBT = 3.0
-# Cells whose noise has a larger standard deviation than this fraction of the column's noisy count
-# cannot show that they hold the column.
+# Maximum standard deviation of the noise of a range of cells, as a fraction of the column's noisy
+# count. With more noise, the counts cannot show that the range contains the column.
 MAX_NOISE = 0.2
-# Relative slack for the rounding of noise multipliers: raises noise, never lowers it.
+# Relative slack for the rounding of noise multipliers: it raises the noise, never lowers it.
 SLACK = 1.0 + 2.0**-40
+# Minimum number of values of a block.
 BLOCK_VALUES = 1 << 16
 
 
@@ -53,9 +54,9 @@ class Refined:
     ----------
     low, high : float
     is_finer : bool
-        True if they are other bounds than those of the first step.
+        True if they differ from the bounds of the first step.
     is_seen : bool
-        True if the noise was small enough to tell whether finer bounds hold the column.
+        True if the noise was small enough to decide whether finer bounds contain the column.
     """
 
     low: float
@@ -66,24 +67,24 @@ class Refined:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RefinementPlan(PlanValue):
-    r"""Finer bounds of narrow columns, from noisy counts of equal cells between their bounds.
+    r"""Plan of finer bounds of narrow columns, from noisy counts of equal cells of their bins.
 
-    Which columns are narrow, and their bounds, was released by the first step. Given these, a row
-    is in at most one cell of each level of each of the k narrow columns, so that counts of all
-    cells of L levels move by m k L in L1 norm and by :math:`\sqrt{m k L}` in L2 norm, with m = 1
-    under add/remove and 2 under replace-one. The noise is calibrated to this k: the price is the
-    same for every outcome of the first step, so that the two steps compose adaptively.
+    The first step released which columns are narrow, and their bounds. Given these, a row is in at
+    most one cell of each level of each of the k narrow columns. So the counts of all cells of L
+    levels change by at most m k L in L1 norm and :math:`\sqrt{m k L}` in L2 norm, with m = 1 under
+    add/remove and 2 under replace-one. The noise is calibrated to k, so that the cost is the same
+    for every result of the first step, and the two steps compose adaptively.
 
     Parameters
     ----------
     guarantee : Guarantee
-        Of the whole search.
+        Guarantee of the whole search.
     n_columns : int
-        The number of columns of which some may be narrow.
+        Number of columns, some of which may be narrow.
     whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
-        What the whole search would release if it had one step.
+        Mechanism of a search with one step that has the cost of both.
     share : float
-        The epsilon that is left for the refinement where the noise is not Gaussian.
+        Epsilon of the refinement if the noise is not Gaussian.
 
     References
     ----------
@@ -97,21 +98,22 @@ class RefinementPlan(PlanValue):
 
     @property
     def event(self):
-        """The price for every number of narrow columns."""
+        """Privacy event of the refinement, for any number of narrow columns."""
         if isinstance(self.whole, GaussianMechanism):
             return Gaussian(self.whole.noise_multiplier / sqrt(REFINEMENT_FRACTION))
         return PureDP(self.share)
 
     def mechanism(self, n_narrow):
-        """Return the noise on the cells of some number of narrow columns."""
-        moved = n_narrow * len(LEVELS) * self.guarantee.neighbors.sensitivity_factor
+        """Return the mechanism for the counts of the cells of `n_narrow` columns."""
+        l1_sensitivity = n_narrow * len(LEVELS) * self.guarantee.neighbors.sensitivity_factor
         if isinstance(self.whole, GaussianMechanism):
-            return gaussian_part(self.whole, REFINEMENT_FRACTION, nextafter(sqrt(moved), inf))
-        return type(self.whole)(self.share, moved)
+            l2_sensitivity = nextafter(sqrt(l1_sensitivity), inf)
+            return gaussian_part(self.whole, REFINEMENT_FRACTION, l2_sensitivity)
+        return type(self.whole)(self.share, l1_sensitivity)
 
     @property
     def stage(self):
-        """The stage of a privacy statement, with the noise for as many narrow columns as can be."""
+        """The stage for a privacy statement, with the noise for the largest number of columns."""
         mechanism = self.mechanism(self.n_columns)
         return Stage(
             name="finer bounds of narrow columns",
@@ -131,19 +133,19 @@ class RefinementPlan(PlanValue):
         low, high : ndarray of shape (n_columns,)
             The bounds that the first step released; NaN for columns that are not narrow.
         totals, totals_std : ndarray of shape (n_columns,)
-            The noisy counts of the first step, of what is likely to belong to the columns, and the
-            standard deviations of their noise.
+            Noisy number of values of each column from the first step, and the standard deviation
+            of its noise.
         source : RandomSource
-            What the charge returned.
+            The source that the charge returned.
         persons : Persons, default=None
-            Whose the rows are.
+            Person of each row.
 
         Returns
         -------
         dict of int to Refined
-            One for each narrow column.
+            The bounds by index, for each narrow column.
         """
-        narrow = np.flatnonzero(low == low)
+        narrow = np.flatnonzero(~np.isnan(low))
         if not len(narrow):
             return {}
         size = len(narrow) * N_CELLS
@@ -154,14 +156,16 @@ class RefinementPlan(PlanValue):
         exact = counts_of_levels(counts.reshape(len(narrow), N_CELLS))
         noisy = mechanism.release(exact.ravel(), random_state=source).reshape(exact.shape)
         std = mechanism.deviation(exact.size)
-        return {
-            j: refined_bounds(own, low[j], high[j], totals[j], totals_std[j], std)
-            for j, own in zip(narrow.tolist(), noisy, strict=True)
-        }
+        refined = {}
+        for j, column_counts in zip(narrow.tolist(), noisy, strict=True):
+            refined[j] = refined_bounds(
+                column_counts, low[j], high[j], totals[j], totals_std[j], std
+            )
+        return refined
 
 
 def counts_of_levels(cells):
-    """Return the counts of the cells of all levels, from those of the last one.
+    """Return the counts of the cells of all levels, from the counts of the last level.
 
     Parameters
     ----------
@@ -176,7 +180,7 @@ def counts_of_levels(cells):
 
 
 def gaussian_part(whole, fraction, sensitivity):
-    """Return Gaussian noise of a sensitivity whose mu**2 is a fraction of another one's."""
+    """Return a Gaussian mechanism whose mu**2 is a fraction of that of another one."""
     multiplier = whole.noise_multiplier / sqrt(fraction) * SLACK
     return GaussianMechanism.from_scale(multiplier * sensitivity * SLACK, sensitivity, whole.delta)
 
@@ -184,8 +188,8 @@ def gaussian_part(whole, fraction, sensitivity):
 def refined_bounds(noisy, low, high, total, total_std, std):
     """Return the `Refined` bounds of one column.
 
-    At each level the shortest range of cells that holds the column is taken, if it is at most a
-    quarter of what the level before left.
+    At each level the shortest range of cells that contains the column is chosen, if it is at most a
+    quarter of the range of the previous level.
 
     Parameters
     ----------
@@ -193,25 +197,26 @@ def refined_bounds(noisy, low, high, total, total_std, std):
         Noisy counts of equal cells between `low` and `high`, level by level.
     low, high : float
     total, total_std : float
-        The noisy count of the column, from the first step, and the standard deviation of its noise.
+        Noisy number of values from the first step, and the standard deviation of its noise.
     std : float
-        The standard deviation of the noise in a count.
+        Standard deviation of the noise in a count.
     """
     first = 0
     last = 1
     n_cells = 1
     is_seen = True
     for size, counts in zip(LEVELS, np.split(noisy, np.cumsum(LEVELS)[:-1]), strict=True):
-        start, end = first * (size // n_cells), last * (size // n_cells)
-        holding, is_seen = _shortest_range(counts[start:end], total, total_std, std)
-        if holding is None:
+        start = first * (size // n_cells)
+        end = last * (size // n_cells)
+        cell_range, is_seen = _shortest_range(counts[start:end], total, total_std, std)
+        if cell_range is None:
             break
-        first = start + holding[0]
-        last = start + holding[1]
+        first = start + cell_range[0]
+        last = start + cell_range[1]
         n_cells = size
     if n_cells == 1:
         return Refined(low, high, is_finer=False, is_seen=is_seen)
-    # What the noise hides, tails for example, may be beside the cells.
+    # Values that the noise hides, such as tails, may be next to the range.
     margin = max(1, (last - first) // 4)
     first = max(0, first - margin)
     last = min(n_cells, last + margin)
@@ -220,14 +225,15 @@ def refined_bounds(noisy, low, high, total, total_std, std):
 
 
 def _shortest_range(counts, total, total_std, std):
-    """Return the shortest range of cells that holds a column, and whether the noise shows it.
+    """Return the shortest range of cells that contains a column.
 
     Returns
     -------
-    holding : tuple of (int, int) or None
-        None if no range of a quarter of the cells holds it.
+    cell_range : tuple of (int, int) or None
+        The first cell and the one after the last; None if no range of at most a quarter of the
+        cells contains the column.
     is_certain : bool
-        False if a range of these cells may hold it that the noise hides.
+        False if the noise may hide a range that contains it.
     """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     is_certain = True
@@ -245,13 +251,14 @@ def _shortest_range(counts, total, total_std, std):
 
 def _add_cells(counts, block, row_weights, narrow, low, high):
     values = np.asarray(block, dtype=np.float64)[:, narrow]
-    # No warning may tell of a value that overflows. Every operation is row-wise to the last bit.
+    # A NumPy warning would reveal a value that overflows. Every operation is row-wise to the last
+    # bit.
     with np.errstate(all="ignore"):
-        # Bins of negative numbers hold their upper ends.
+        # Bins of negative numbers contain their upper ends.
         is_inside = (values >= low) & (values <= high)
-        places = (values - low) / ((high - low) / N_CELLS)
-    places = np.minimum(np.where(is_inside, places, 0.0).astype(np.int64), N_CELLS - 1)
-    places += np.arange(len(narrow)) * N_CELLS
+        cells = (values - low) / ((high - low) / N_CELLS)
+    cells = np.minimum(np.where(is_inside, cells, 0.0).astype(np.int64), N_CELLS - 1)
+    cells += np.arange(len(narrow)) * N_CELLS
     if row_weights is not None:
-        row_weights = np.broadcast_to(row_weights[:, np.newaxis], places.shape)[is_inside]
-    counts += weighted_bincount(places[is_inside], row_weights, counts.size)
+        row_weights = np.broadcast_to(row_weights[:, np.newaxis], cells.shape)[is_inside]
+    counts += weighted_bincount(cells[is_inside], row_weights, counts.size)

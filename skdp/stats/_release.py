@@ -1,4 +1,4 @@
-"""The life of a private statistic: validate, plan, charge, run, return."""
+"""The steps of a private statistic: validate, plan, charge, run, return."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,84 +20,99 @@ from skdp.utils._values import FrozenValue
 
 
 def check_rows(a, axis, nan_policy="raise"):
-    """Return a table of rows, a view of `a`, and whether it was one column without a second axis.
+    """Return a validated table, a view of `a`, and True if `a` is a vector.
 
     Values may be missing if `nan_policy` is "omit".
 
     Raises
     ------
     ValueError
-        If `a` is not a vector or a matrix of finite numbers, or the axis is not that of the rows.
+        If `a` is not a vector or a matrix of finite numbers, or `axis` is not the axis of rows.
     """
-    # Unchecked, one row that is not finite makes a release fail after its charge. The check sums
-    # the values, so that no warning may tell of an overflow.
-    omits = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
-    flat = getattr(a, "ndim", 2) == 1
+    allow_nan = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
+    is_vector = getattr(a, "ndim", 2) == 1
+    # Without this check, one row that is not finite makes a release fail after its charge. The
+    # check sums the values, so a NumPy warning would reveal an overflow.
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        # A vector is a table of one column, which dask makes where its parts are.
-        X = as_chunked(a.to_frame() if hasattr(a, "to_frame") else a[:, None] if flat else a)
+        # A vector becomes a table of one column before it is read: dask does it lazily.
+        if hasattr(a, "to_frame"):
+            X = as_chunked(a.to_frame())
+        else:
+            X = as_chunked(a[:, None] if is_vector else a)
         if X is None:
             X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
-            check_finite(X, "a", allow_nan=omits)
-            flat = X.ndim == 1
+            check_finite(X, "a", allow_nan=allow_nan)
+            is_vector = X.ndim == 1
         else:
-            check_chunks(X, "a", allow_nan=omits)
+            check_chunks(X, "a", allow_nan=allow_nan)
     if X.ndim not in (1, 2) or 0 in X.shape or X.dtype.kind == "c":
-        raise ValueError("a must be a vector or a matrix of real numbers, and not empty")
-    if axis not in (None, 0, -1 if flat else -2) or isinstance(axis, bool):
         raise ValueError(
-            f"axis must be 0, got {axis!r}: rows are what is protected, a release combines them"
+            "a must be a vector or a matrix of real numbers, and not empty, got shape "
+            f"{X.shape} and dtype {X.dtype}"
         )
-    if axis is None and not flat:
+    if axis not in (None, 0, -1 if is_vector else -2) or isinstance(axis, bool):
         raise ValueError(
-            "axis must be 0 for a matrix: a row is what is protected, and its values are not "
+            f"axis must be 0, got {axis!r}: rows are protected, and a release combines them"
+        )
+    if axis is None and not is_vector:
+        raise ValueError(
+            "axis must be 0 for a matrix, got None: a row is protected, and its values are not "
             "independent records that could be pooled"
         )
-    return (X[:, None] if X.ndim == 1 else X), flat
+    return (X[:, None] if X.ndim == 1 else X), is_vector
 
 
 def release(
     name, X, plan_main, *limits, epsilon, delta=0.0, groups=None, accountant=None, random_state=None
 ):
-    """Plan a release of a table, charge it and run it.
+    """Plan the release of a statistic, charge it, run it and return the result.
 
     Parameters
     ----------
     name : str
-        Of the statistic, for the ledger.
+        Name of the statistic, for the ledger.
     X : ndarray of shape (n_rows, n_columns)
     plan_main : callable
-        Of the keyword `guarantee`, and of `n_rows`, of units, and `n_columns` where these are
-        fields; with bounds as `plan_within_bounds` takes it.
+        A plan class, or a partial of one, with the field `guarantee`. It also receives `n_rows`,
+        the number of privacy units, and `n_columns` if it has these fields. With `limits` it must
+        be as described in `plan_within_bounds`.
     *limits : "auto" or tuple of (low, high)
-        One, or none where the statistic needs none.
+        The bounds of the columns, none if the statistic needs no bounds.
     groups, epsilon, delta, accountant, random_state
-        As the statistic takes them.
+        Parameters of the statistic.
     """
     with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as private:
-        shape = TableShape(n_rows=private.n_units(groups, len(X)), n_columns=X.shape[1])
+        shape = TableShape(n_rows=private.read_groups(groups, len(X)), n_columns=X.shape[1])
         fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
-        sizes = {name: getattr(shape, name) for name in ("n_rows", "n_columns") if name in fields}
-        plan_main = partial(plan_main, **sizes)
-        make = partial(plan_within_bounds, plan_main, *limits, shape) if limits else plan_main
-        plan = plan_for(lambda own: make(guarantee=own), private.guaranteed(epsilon, delta))
-        found = plan.run(X, private.charge(plan, size=plan.size), **private.shared)
-        return found.released if limits else found
+        if "n_rows" in fields:
+            plan_main = partial(plan_main, n_rows=shape.n_rows)
+        if "n_columns" in fields:
+            plan_main = partial(plan_main, n_columns=shape.n_columns)
+
+        def plan_for_unit(guarantee):
+            if limits:
+                return plan_within_bounds(plan_main, *limits, shape, guarantee)
+            return plan_main(guarantee=guarantee)
+
+        plan = plan_for(plan_for_unit, private.make_guarantee(epsilon, delta))
+        result = plan.run(X, private.charge(plan, size=plan.size), **private.run_params)
+        return result.released if limits else result
 
 
-def shaped(values, flat):
-    """Return values of columns, or of the only column, one value as a Python number."""
-    values = values[..., 0] if flat else values
+def shaped(values, is_vector):
+    """Return values of columns; for a vector those of its only column, as Python numbers."""
+    values = values[..., 0] if is_vector else values
     return values if values.ndim else values.item()
 
 
 @dataclass(frozen=True, eq=False)
 class InBounds(FrozenValue):
-    """What a plan released within bounds, and the bounds.
+    """Result of a release within bounds, together with the bounds.
 
     Parameters
     ----------
     released : object
+        The result of the plan's `run`.
     bounds : tuple of (low, high)
         Arrays of shape (n_columns,).
     """
@@ -108,18 +123,19 @@ class InBounds(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WithinBounds(MechanismPlan):
-    """Bounds, unless they are declared, then a release within them.
+    """Plan that searches for bounds unless they are declared, then makes a release within them.
 
     Parameters
     ----------
     search : BoundsPlan or None
+        Plan of the search; None if all bounds are declared.
     main : plan
-        With the bounds `low` and `high` that are declared, or others in their place; what it
-        costs does not depend on them.
+        Plan of the release. Its `low` and `high` are the declared bounds, with placeholders for
+        unknown ones. Its cost does not depend on them.
     mechanism : plan
-        What is charged.
+        Both plans as one charge.
     sought : ndarray of int
-        The columns whose bounds the search finds.
+        Indices of the columns whose bounds the search finds.
     """
 
     search: BoundsPlan | None
@@ -127,9 +143,9 @@ class WithinBounds(MechanismPlan):
     mechanism: object
     sought: np.ndarray
 
-    # How many values are released together.
     @property
     def size(self):
+        """Number of values that the main plan releases together."""
         return self.main.size
 
     @property
@@ -140,7 +156,7 @@ class WithinBounds(MechanismPlan):
         self.main.check_size(size)
 
     def run(self, X, source, **shared):
-        """Release what the main plan does `InBounds`, which are found first if not declared."""
+        """Search for bounds that are not declared, and return the main release `InBounds`."""
         main = self.main
         if self.search is not None:
             table = X.X if isinstance(X, RowsAndTarget) else X
@@ -155,17 +171,17 @@ class WithinBounds(MechanismPlan):
 
 
 def plan_within_bounds(plan_main, bounds, shape, guarantee):
-    """Plan a release within bounds of a table's columns.
+    """Return the plan of a release within bounds of a table's columns.
 
     Parameters
     ----------
     plan_main : callable
-        Of the keywords `low`, `high` and `guarantee`, what is left for it. It returns a plan, a
-        frozen dataclass with these three fields, with `size` and `check_size(size)`, `by_person`,
-        and ``run(X, source, persons=None)``. What it costs must not depend on the bounds.
+        Returns a plan for the keywords `low`, `high` and `guarantee`, the remaining budget. The
+        plan is a frozen dataclass with these three fields, with `size` and `check_size(size)`,
+        `by_person`, and ``run(X, source, persons=None)``. Its cost must not depend on the bounds.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
-        "auto", for all columns or for one, spends a fifth of epsilon, and at most of delta, on
-        bounds.
+        "auto", for all columns or for one, spends a fifth of epsilon, and at most a fifth of delta,
+        on a search for bounds.
     shape : TableShape
     guarantee : Guarantee
 
@@ -176,16 +192,17 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
     Raises
     ------
     ValueError
-        If the bounds are not as described, or epsilon is too small for so many columns.
+        If the bounds are invalid, or epsilon is too small for the number of columns.
     """
     search = None
-    left = guarantee
+    remaining = guarantee
     low, high = declared_bounds(bounds, shape)
     sought = np.flatnonzero(np.isnan(low))
     if len(sought):
-        search, left = plan_search(replace(shape, n_columns=len(sought)), guarantee)
-        low[sought], high[sought] = -1.0, 1.0
-    main = plan_main(low=low, high=high, guarantee=left)
+        search, remaining = plan_search(replace(shape, n_columns=len(sought)), guarantee)
+        low[sought] = -1.0
+        high[sought] = 1.0
+    main = plan_main(low=low, high=high, guarantee=remaining)
     main.check_size(main.size)
     mechanism = one_charge((search, main), guarantee)
     return WithinBounds(search=search, main=main, mechanism=mechanism, sought=sought)

@@ -1,10 +1,10 @@
-r"""The noisy second moment of rows of bounded norm, and with it their mean.
+r"""Plans of the noisy second moment and mean of rows of bounded norm.
 
 Rows are divided by the bound on their norm, so that :math:`\|x_i\| \le 1`. The release is one
-vector: the upper triangle of :math:`\sum x_i x_i^\top`, off-diagonal entries times
-:math:`\sqrt 2` so that distances are Frobenius norms, followed by :math:`\sqrt 2\, c \sum x_i`
-where the mean is wanted: these are the entries of :math:`\sum z_i z_i^\top` for
-:math:`z_i = (x_i, c)` but the last, which is public. Derived in ``docs/encoders.md``.
+vector. It has the upper triangle of :math:`\sum x_i x_i^\top`, with off-diagonal entries times
+:math:`\sqrt 2` so that distances are Frobenius norms. If the mean is released,
+:math:`\sqrt 2\, c \sum x_i` follows. These are the entries of :math:`\sum z_i z_i^\top` for
+:math:`z_i = (x_i, c)`, except for the last one, which is public. Derived in ``docs/encoders.md``.
 """
 
 import math
@@ -22,31 +22,31 @@ from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
-# The constant feature c. The second moment has 22 % more noise (add/remove) than without a mean.
+# The constant feature c. It raises the noise of the second moment by 22 % under add/remove.
 MEAN_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SecondMoment(StatisticPlan):
-    """What will be released of a table.
+    """Plan of the second moment of rows, and of their mean.
 
     Parameters
     ----------
     guarantee : Guarantee
-        delta = 0 takes the Gamma-norm mechanism.
+        With delta = 0 the Gamma-norm mechanism is used, otherwise Gaussian noise.
     n_rows, n_columns : int
-        The table's.
+        Public shape of the table.
     data_norm : float, default=1.0
-        The bound on a row's norm.
+        Bound on the norm of a row. Rows are clipped to it.
     center : float or ndarray of shape (n_features,), default=0.0
-        What is subtracted from each row before it is clipped.
+        Vector that is subtracted from each row before clipping.
     constant : float, default=0.5
-        The constant c, 0 where no mean about `center` is released.
+        The constant c. With 0 the mean about `center` is not released.
 
     Raises
     ------
     ValueError
-        If epsilon is too small for so many columns.
+        If epsilon is too small for the number of columns.
     """
 
     n_rows: int
@@ -62,23 +62,23 @@ class SecondMoment(StatisticPlan):
 
     @property
     def size(self):
-        """How many values are released."""
+        """Number of values that are released together."""
         d = self.n_columns
         return d * (d + 1) // 2 + (d if self.constant else 0)
 
     @cached_property
     def mechanism(self):
-        moved = second_moment_sensitivity(self.constant, self.guarantee.relation)
-        # A sum of m products is off by m + 1 units of roundoff of the sum of magnitudes at most
-        # (Higham 2002, section 3.1), and the sum of all outer products of magnitudes has a norm of
-        # at most n (1 + c^2).
+        sensitivity = second_moment_sensitivity(self.constant, self.guarantee.relation)
+        # The error of a sum of m products is at most m + 1 units of roundoff times the sum of their
+        # magnitudes (Higham 2002, section 3.1). The sum of all outer products of magnitudes has a
+        # norm of at most n (1 + c^2).
         additions = max_additions(block_size(self.n_columns)) + 16
         rounding = 1.1 * UNIT_ROUNDOFF * self.n_rows * additions
         rounding = 2.0 * rounding * (1.0 + self.constant**2)
-        return vector_noise(self.guarantee, moved * (1.0 + 1e-12) + rounding)
+        return vector_noise(self.guarantee, sensitivity * (1.0 + 1e-12) + rounding)
 
     def statistics(self, X, persons=None):
-        """Return the vector that is released, without noise."""
+        """Return the vector to which noise is added."""
         d = self.n_columns
         total = np.zeros((d + 1, d))
         small = (self.center, self.data_norm)
@@ -96,13 +96,13 @@ class SecondMoment(StatisticPlan):
         X : validated table, or Rows
         source : RandomSource
         persons : Persons, default=None
-            Whose the rows are.
+            Person of each row.
 
         Returns
         -------
         mean : ndarray of shape (n_features,)
         covariance : ndarray of shape (n_features, n_features)
-            Symmetric; over n - 1 as in scikit-learn.
+            Symmetric; divided by n - 1 as in scikit-learn.
         """
         released = self.mechanism.release(self.statistics(X, persons), random_state=source)
         n = self.n_rows
@@ -129,8 +129,9 @@ def _add_second_moment(total, block, row_weights, center, data_norm):
 def second_moment_sensitivity(constant, relation):
     r"""Return the L2 sensitivity of the packed second moment of rows of norm 1, for c at most 1.
 
-    Add/remove: :math:`\sqrt{1 + 2 c^2}`. Replace-one: for rows at an angle of cosine t it is
-    largest at :math:`t = -c^2`, where it is :math:`\sqrt 2 (1 + c^2)`.
+    Under add/remove it is :math:`\sqrt{1 + 2 c^2}`. Under replace-one, with t the cosine of the
+    angle between the two rows, the distance is largest at :math:`t = -c^2`, where it is
+    :math:`\sqrt 2 (1 + c^2)`.
     """
     if relation == "replace_one":
         return math.sqrt(2.0) * (1.0 + constant**2)
@@ -139,10 +140,10 @@ def second_moment_sensitivity(constant, relation):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CovariancePlan(SecondMoment):
-    """The covariances of columns within bounds.
+    """Plan of the covariances of columns within bounds.
 
-    Scaled by its bounds and divided by the root of their number, a row of columns has a norm of at
-    most 1.
+    Columns are scaled to [-1, 1] by their bounds, and divided by the square root of their number.
+    So the norm of a row is at most 1.
 
     Parameters
     ----------
@@ -153,18 +154,23 @@ class CovariancePlan(SecondMoment):
     high: np.ndarray
 
     def run(self, X, source, persons=None):
-        """Return the correlations and deviations, no variance below the noise or beyond bounds."""
-        half = self.high / 2 - self.low / 2
-        unit = half * math.sqrt(len(half))
+        """Return the noisy correlations and standard deviations.
+
+        The scaled variance in every direction is at least the standard deviation of the noise, and
+        at most the largest one of rows within the bounds.
+        """
+        half_range = self.high / 2 - self.low / 2
+        unit = half_range * math.sqrt(len(half_range))
         rows = Rows(X, read=partial(_read_scaled, self.low, self.high, unit))
         values, vectors = np.linalg.eigh(self.release(rows, source, persons)[1])
-        # Rows of norm 1 have no larger variance in any direction.
-        most = self.n_rows / max(self.n_rows - 1, 1)
-        least = min(self.mechanism.deviation(self.size) / self.n_rows, most)
-        roots = vectors * np.sqrt(np.clip(values, least, most))
-        spread = np.linalg.norm(roots, axis=1)
-        roots /= spread[:, np.newaxis]
-        return roots @ roots.T, unit * np.minimum(spread, math.sqrt(most / len(half)))
+        # The largest variance of rows of norm 1 in any direction.
+        max_variance = self.n_rows / max(self.n_rows - 1, 1)
+        min_variance = min(self.mechanism.deviation(self.size) / self.n_rows, max_variance)
+        roots = vectors * np.sqrt(np.clip(values, min_variance, max_variance))
+        stds = np.linalg.norm(roots, axis=1)
+        roots /= stds[:, np.newaxis]
+        max_std = math.sqrt(max_variance / len(half_range))
+        return roots @ roots.T, unit * np.minimum(stds, max_std)
 
 
 def _read_scaled(low, high, unit, X, rows):

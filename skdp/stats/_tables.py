@@ -1,4 +1,4 @@
-"""Statistics of several columns together, and of labels whose categories are declared."""
+"""Private covariances and correlations of columns, and counts of declared categories."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def dp_covariance(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> np.ndarray:
-    """Covariances of columns with differential privacy, as `numpy.cov` with ``rowvar=False``.
+    """Return covariances with differential privacy, as `numpy.cov` with ``rowvar=False``.
 
-    One release of the noisy second moments and means of all columns. It is
-    (`epsilon`, `delta`)-DP under the accountant's relation.
+    They are computed from one release of the noisy second moments and means of all columns, which
+    is (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------
     a : array-like of shape (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds noise whose norm has a Gamma distribution, a positive delta Gaussian
-        noise, which is smaller where there are several columns.
+        Delta of the release, in [0, 1). With 0 the norm of the noise has a Gamma distribution.
+        Otherwise the noise is Gaussian, which is smaller if there are several columns.
     bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
@@ -67,16 +67,16 @@ def dp_covariance(
     Returns
     -------
     ndarray of shape (n_columns, n_columns)
-        Symmetric, positive definite and finite: in the units of half the bounds' widths no
-        direction has less variance than the noise, before variances beyond what the bounds allow
-        are cut.
+        Noisy covariances, symmetric, positive definite and finite. With columns in units of half
+        the width of their bounds, the variance in every direction is at least that of the noise.
+        Variances are then reduced to the largest ones within the bounds.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def dp_covariance(
     >>> bool(np.abs(noisy - np.cov(X, rowvar=False)).max() < 0.01)
     True
     """
-    correlation, spread = _release_covariance(
+    correlation, std = _release_covariance(
         "dp_covariance",
         a,
         epsilon=epsilon,
@@ -98,7 +98,7 @@ def dp_covariance(
         accountant=accountant,
         random_state=random_state,
     )
-    return correlation * np.outer(spread, spread)
+    return correlation * np.outer(std, std)
 
 
 @in_one_run
@@ -112,20 +112,20 @@ def dp_correlation(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> np.ndarray:
-    """Correlations of columns with differential privacy, as `numpy.corrcoef` of their transpose.
+    """Return correlations with differential privacy, as `numpy.corrcoef` with ``rowvar=False``.
 
     They are computed from the release of `dp_covariance`.
 
     Parameters
     ----------
     a : array-like of shape (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public.
+        Finite numbers. The privacy unit is a row. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1); as of `dp_covariance`.
+        Delta of the release, in [0, 1), as in `dp_covariance`.
     bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
@@ -142,14 +142,14 @@ def dp_correlation(
     Returns
     -------
     ndarray of shape (n_columns, n_columns)
-        Symmetric and positive definite, with ones on the diagonal.
+        Noisy correlations, symmetric and positive definite, with ones on the diagonal.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -172,20 +172,21 @@ def dp_correlation(
     )[0]
 
 
-def _release_covariance(name, a, *, bounds="auto", **terms):
+def _release_covariance(name, a, *, bounds="auto", **params):
+    """Release the covariances and return the correlations and the standard deviations."""
     X, _ = check_rows(a, 0)
-    correlation, spread = release(name, X, CovariancePlan, bounds, **terms)
+    correlation, std = release(name, X, CovariancePlan, bounds, **params)
     np.fill_diagonal(correlation, 1.0)
-    return np.clip(correlation, -1.0, 1.0), spread
+    return np.clip(correlation, -1.0, 1.0), std
 
 
 def _codes(labels, categories, name):
-    """Return the place of each label among declared categories; -1 of others and missing ones."""
-    known = categories_array(categories)
+    """Return the code of each label, -1 for undeclared and missing ones, and the categories."""
+    categories = categories_array(categories)
     labels = as_cells(labels) if is_sequence(labels) else target_array(labels)
     labels = column_or_1d(labels)
-    check_label_kinds(labels, name, known)
-    return category_codes(labels, known), known
+    check_label_kinds(labels, name, categories)
+    return category_codes(labels, categories), categories
 
 
 @in_one_run
@@ -200,23 +201,23 @@ def dp_crosstab(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> object:
-    """Contingency table of two columns of labels with differential privacy, as `pandas.crosstab`.
+    """Return a contingency table of labels with differential privacy, as `pandas.crosstab`.
 
-    A row is in one cell, or in none if one of its labels is not among the categories. The release
-    is (`epsilon`, `delta`)-DP under the accountant's relation.
+    A row is counted in one cell, or in none if one of its labels is not among the categories. The
+    release is (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------
     index, columns : array-like of shape (n_rows,)
-        Labels, paired by position; two Series must have the same index, which is public. The number
+        Labels, paired by position. Two Series must have the same index, which is public. The number
         of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     delta : float, default=0.0
-        In [0, 1). 0 adds discrete Laplace noise, a positive delta Gaussian noise where it is
-        smaller.
+        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Gaussian if that is smaller.
     categories : tuple of (sequence, sequence)
-        The labels of the table's rows and of its columns, declared, never read off the data.
+        Labels of the table's rows and of its columns. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -231,16 +232,16 @@ def dp_crosstab(
     Returns
     -------
     ndarray of int64, shape (n_categories of index, n_categories of columns)
-        Not negative. Of all such tables it is, but for rounding, the nearest to the noisy one of
-        the same total, which is at most the number of rows, or of persons; so it is not unbiased.
-        If `index` is a Series of pandas, a DataFrame with the categories as its labels.
+        Counts that are not negative. Up to rounding it is the nearest such table to the noisy one
+        with the same total, and the total is at most the number of rows, or of persons. So it is
+        not unbiased. If `index` is a pandas Series, it is a DataFrame labeled by the categories.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     Examples
     --------
@@ -252,16 +253,19 @@ def dp_crosstab(
     True
     """
     if not (isinstance(categories, tuple | list) and len(categories) == 2):
-        raise ValueError(f"categories must be those of index and of columns, got {categories!r}")
+        raise ValueError(
+            "categories must be a pair of sequences, the labels of index and those of columns, got "
+            f"{categories!r}"
+        )
     check_consistent_length(index, columns)
-    pairings = [one.index for one in (index, columns) if hasattr(one, "iloc")]
-    if len(pairings) == 2 and not pairings[0].equals(pairings[1]):
+    are_series = hasattr(index, "iloc") and hasattr(columns, "iloc")
+    if are_series and not index.index.equals(columns.index):
         raise ValueError("index and columns must have the same index: rows are paired by position")
-    codes, known = zip(
-        *map(_codes, (index, columns), categories, ("index", "columns")), strict=True
-    )
-    X = np.column_stack(codes).astype(np.float64)
-    bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)
+    index_codes, index_labels = _codes(index, categories[0], "index")
+    column_codes, column_labels = _codes(columns, categories[1], "columns")
+    X = np.column_stack([index_codes, column_codes]).astype(np.float64)
+    # One bin per code; the code -1 of other labels is outside.
+    bins = (np.arange(len(index_labels) + 1) - 0.5, np.arange(len(column_labels) + 1) - 0.5)
     plan = partial(CrosstabPlan, bins=bins, joint=True)
     counts = release(
         "dp_crosstab",
@@ -278,36 +282,39 @@ def dp_crosstab(
         return counts
     from pandas import DataFrame, Index
 
-    named = zip(known, (index, columns), strict=True)
-    return DataFrame(counts, *(Index(own, name=getattr(one, "name", None)) for own, one in named))
+    return DataFrame(
+        counts,
+        index=Index(index_labels, name=getattr(index, "name", None)),
+        columns=Index(column_labels, name=getattr(columns, "name", None)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrosstabPlan(HistogramPlan):
-    """Counts of pairs of labels, together at most as many as there are units.
+    """Plan of the counts of pairs of labels, whose total is at most the number of units.
 
     Parameters
     ----------
     n_rows : int
-        The public number of units.
-    **of_histogram
-        As of `HistogramPlan`.
+        The public number of privacy units.
+    **params
+        Parameters of `HistogramPlan`.
     """
 
     n_rows: int
 
     def run(self, X, source, persons=None):
-        """Return whole numbers, none negative."""
+        """Return the counts as non-negative integers."""
         return nearest_counts(super().run(X, source, persons)[0], self.n_rows)
 
 
-def nearest_counts(noisy, most):
-    """Return the nearest counts that are not negative, of the same total, 0 to `most`.
+def nearest_counts(noisy, max_total):
+    """Return the nearest non-negative integers with the same total, clipped to [0, `max_total`].
 
-    All that are left above 0 are lowered by the same amount; fractions are then rounded so that
-    the total stays.
+    The projection lowers all counts that stay positive by the same amount. The rounding to integers
+    preserves the total.
     """
-    total = np.rint(np.clip(noisy.sum(), 0.0, most))
+    total = np.rint(np.clip(noisy.sum(), 0.0, max_total))
     sums = np.rint(np.cumsum(project_on_simplex(noisy.ravel().astype(np.float64), total)))
     return np.diff(sums, prepend=0.0).astype(np.int64).reshape(noisy.shape)
 
@@ -322,9 +329,9 @@ def dp_mode(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> object:
-    """Most frequent label with differential privacy.
+    """Return the most frequent label with differential privacy.
 
-    One category is chosen, by permute-and-flip; no count is released. The choice is
+    One category is chosen by permute-and-flip, and no count is released. The choice is
     (`epsilon`, 0)-DP under the accountant's relation.
 
     Parameters
@@ -332,9 +339,9 @@ def dp_mode(
     a : array-like of shape (n_rows,)
         Labels. The number of rows is public.
     epsilon : float, default=1.0
-        What the release costs, positive.
+        Epsilon of the release, positive.
     categories : sequence
-        The labels that can be the answer, declared, never read off the data.
+        The labels that can be chosen. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
         and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -356,7 +363,7 @@ def dp_mode(
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        If the accountant refuses the charge; nothing was computed.
 
     References
     ----------
@@ -369,9 +376,9 @@ def dp_mode(
     >>> dp_mode(["tea"] * 700 + ["coffee"] * 300, categories=["coffee", "tea", "water"])
     'tea'
     """
-    codes, known = _codes(a, categories, "a")
-    plan = partial(ModePlan, n_categories=len(known))
-    place = release(
+    codes, labels = _codes(a, categories, "a")
+    plan = partial(ModePlan, n_categories=len(labels))
+    index = release(
         "dp_mode",
         codes[:, np.newaxis],
         plan,
@@ -381,4 +388,5 @@ def dp_mode(
         accountant=accountant,
         random_state=random_state,
     )
-    return known[place : place + 1].tolist()[0]
+    # `tolist` converts the label to a Python value.
+    return labels[index : index + 1].tolist()[0]

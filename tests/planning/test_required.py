@@ -176,13 +176,13 @@ def test_what_has_no_formula_says_so(planned):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "an estimator takes excess_loss"),
-        ({"error": 1.0}, "an estimator takes excess_loss"),
-        ({"excess_loss": 1.0, "error": 1.0}, "an estimator takes excess_loss"),
+        ({}, "pass excess_loss with an estimator"),
+        ({"error": 1.0}, "pass excess_loss with an estimator"),
+        ({"excess_loss": 1.0, "error": 1.0}, "pass excess_loss with an estimator"),
         ({"excess_loss": 0.0}, "must be positive"),
         ({"excess_loss": []}, "must be positive"),
         ({"excess_loss": float("nan")}, "must be positive"),
-        ({"excess_loss": 1e-9}, "is not met: 1000 rows leave"),
+        ({"excess_loss": 1e-9}, "max_samples=1000 does not meet the target"),
         ({"excess_loss": 1.0, "n_features": 0}, "n_features"),
         ({"excess_loss": 1.0, "max_samples": 0}, "max_samples"),
     ],
@@ -193,5 +193,5 @@ def test_what_cannot_be_planned_is_refused(given, words):
 
 
 def test_an_epsilon_that_does_not_suffice_is_refused():
-    with pytest.raises(ValueError, match="epsilon=2 leave"):
+    with pytest.raises(ValueError, match="max_epsilon=2 does not meet the target"):
         required_epsilon(Made(), n_samples=100, excess_loss=0.1, n_features=1, max_epsilon=2.0)
