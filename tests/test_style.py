@@ -36,7 +36,6 @@ NOT_REWRITTEN = {
     "planning",
     "preprocessing",
     "stats",
-    "testing",
     "top",
     "tree",
     "utils",
