@@ -24,7 +24,7 @@ from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp._sgd._plan import plan_sgd
-from skdp._sgd._updates import Check
+from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
 from skdp.cluster._kmeans import Cells
@@ -77,7 +77,6 @@ __all__ = [
     "BoundsPlan",
     "Case",
     "Cells",
-    "Check",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
     "ClippedSums",
@@ -100,6 +99,7 @@ __all__ = [
     "RowsAndTarget",
     "Run",
     "SecondMoment",
+    "ShrinkageRule",
     "SquaredHingeLoss",
     "Stream",
     "Term",

@@ -199,7 +199,7 @@ def test_every_sentence_is_about_all_calls(unit, with_ledger):
     assert [stage.n_calls for stage in of_calls] == [1, 3] and of_calls[:1] == of_fit
     for stage in third.stages:
         assert stage.reads in third.sampler and str(stage) in words["stages"]
-    assert "call 1 of partial_fit: a charge of its own" in third.sampler
+    assert "call 1 of partial_fit: a separate charge" in third.sampler
     assert "call 2 to call 3 of partial_fit: rows declared disjoint" in third.sampler
     assert set(first.public) <= set(third.public)
     assert third.seeded and len(third.charges) == 4 == len(third.calls)
@@ -265,7 +265,7 @@ def test_copies_keep_the_calls_and_clones_begin_anew(copied):
 def test_a_call_that_fails_leaves_the_statement():
     model = calls(skdp.DPSGDClassifier(classes=[0, 1], max_iter=1), 2)
     before = model.privacy_
-    with pytest.raises(ValueError, match="must protect the same"):
+    with pytest.raises(ValueError, match="must have the same unit and relation"):
         model.partial_fit(X, Y, groups=IDS)
     assert model.privacy_ is before
     with pytest.raises(ValueError):

@@ -7,7 +7,7 @@ import itertools
 import time
 
 from skdp._losses._numbers import HuberLoss
-from skdp._sgd._defaults import Problem, Task
+from skdp._sgd._defaults import LossSpec, SGDProblem
 from skdp._sgd._plan import plan_sgd
 from skdp.accounting import Gaussian, Guarantee, Neighbors, PoissonSampled, calibrate
 
@@ -23,7 +23,9 @@ def measure(relation, epsilon, rate, n_steps):
     neighbors = Neighbors(relation=relation)
     guarantee = Guarantee(epsilon=epsilon, delta=DELTA, neighbors=neighbors)
     sizes = {"n_rows": N_ROWS, "n_columns": 20, "norm": 1.0, "constant": 1.0}
-    problem = Problem(task=Task(HuberLoss(), 1.0, 1.0, 1.0), guarantee=guarantee, **sizes)
+    problem = SGDProblem(
+        loss_spec=LossSpec(HuberLoss(), 1.0, 1.0, 1.0), guarantee=guarantee, **sizes
+    )
     start = time.process_time()
     plan = plan_sgd(problem, 1.0, "poisson", round(rate * N_ROWS), n_steps)
     seconds = time.process_time() - start

@@ -24,7 +24,7 @@ from skdp import DPLogisticRegression
 from skdp._losses._classes import BinaryLogisticLoss
 from skdp.accounting import Guarantee
 from skdp.linear_model._output_perturbation import plan_output_perturbation
-from skdp.linear_model._planning import Problem
+from skdp.linear_model._planning import PerturbationProblem
 
 SIZES = ((100_000, 100), (1_000_000, 20))
 MECHANISMS = ("output", "objective")
@@ -67,7 +67,9 @@ def main():
         augmented = np.column_stack([X, np.full(n, 0.3)])
         for C in (0.01, 1.0):
             norm = np.hypot(1.0, 0.3)
-            problem = Problem(loss=BinaryLogisticLoss(), n_rows=n, n_features=d + 1, norm=norm)
+            problem = PerturbationProblem(
+                loss=BinaryLogisticLoss(), n_rows=n, n_features=d + 1, norm=norm
+            )
             guarantee = Guarantee(epsilon=1.0, delta=1e-6)
             target = plan_output_perturbation(problem, C, guarantee).tolerance
             runs = {}

@@ -22,7 +22,7 @@ from skdp import DPLogisticRegression
 from skdp._losses._classes import BinaryLogisticLoss
 from skdp.accounting import Guarantee
 from skdp.linear_model._output_perturbation import plan_output_perturbation
-from skdp.linear_model._planning import Problem
+from skdp.linear_model._planning import PerturbationProblem
 
 ENTRIES = 50
 
@@ -56,7 +56,9 @@ def main():
     for make, n, d in TABLES:
         X, y = make(n, d)
         for C in (0.01, 1.0):
-            problem = Problem(loss=BinaryLogisticLoss(), n_rows=n, n_features=d, norm=1.0)
+            problem = PerturbationProblem(
+                loss=BinaryLogisticLoss(), n_rows=n, n_features=d, norm=1.0
+            )
             guarantee = Guarantee(epsilon=1.0, delta=1e-6)
             norm = plan_output_perturbation(problem, C, guarantee).tolerance
             options = {"C": C, "fit_intercept": False}

@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from skdp import DPAdditiveClassifier
-from skdp._sgd._updates import Check
+from skdp._sgd._updates import ShrinkageRule
 from skdp.gam._tasks import MultinomialTask
 
 SHARES = (0.5, 0.1, 0.06, 0.0)
@@ -47,11 +47,14 @@ def tables():
 def accuracies(model, train, held_out):
     """Return the accuracy at each share, and that of the center."""
     known = {}
-    kept, begin = Check.kept, MultinomialTask.begin
+    kept, begin = ShrinkageRule.shrinkage_factor, MultinomialTask.begin
 
     def all_kept(self, *gains):
-        known["kept"] = [
-            kept(replace(self, chance=self.chance * share / MultinomialTask.overlap), *gains)
+        known["shrinkage_factor"] = [
+            kept(
+                replace(self, null_fraction=self.null_fraction * share / MultinomialTask.overlap),
+                *gains,
+            )
             for share in SHARES
         ]
         return 1.0
@@ -60,13 +63,13 @@ def accuracies(model, train, held_out):
         known["center"] = begin(self, center)
         return known["center"]
 
-    Check.kept, MultinomialTask.begin = all_kept, begun
+    ShrinkageRule.shrinkage_factor, MultinomialTask.begin = all_kept, begun
     try:
         scores = model.fit(*train).decision_function(held_out[0])
     finally:
-        Check.kept, MultinomialTask.begin = kept, begin
+        ShrinkageRule.shrinkage_factor, MultinomialTask.begin = kept, begin
     center = known["center"]
-    each = [center + share * (scores - center) for share in (*known["kept"], 0.0)]
+    each = [center + share * (scores - center) for share in (*known["shrinkage_factor"], 0.0)]
     return [np.mean(model.classes_[one.argmax(axis=1)] == held_out[1]) for one in each]
 
 

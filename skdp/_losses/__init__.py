@@ -1,1 +1,1 @@
-"""Losses of linear models as functions of scores, with the bounds that privacy needs."""
+"""Losses of linear models as functions of scores, with the bounds that noise depends on."""

@@ -1,9 +1,8 @@
-"""What a loss of linear models is: two protocols, of functions of scores and targets alone.
+"""Protocols of the losses of linear models, as functions of scores and targets.
 
-The geometry of rows (their norms, the constant feature that carries an intercept) belongs to
-whoever has the rows: a row x of norm at most R, with the residual r and the curvature H of its
-scores, has the gradient r xᵀ, of norm at most R `slope_bound`, and the Hessian H ⊗ x xᵀ, at most
-R² `curvature_bound`.
+The geometry of rows (their norms, the constant feature of the intercept) is not part of a loss. A
+row x of norm at most R whose scores have the residual r and the curvature H has the gradient r xᵀ,
+of norm at most R `loss_lipschitz`, and the Hessian H ⊗ x xᵀ, at most R² `curvature_bound`.
 """
 
 import math
@@ -14,37 +13,43 @@ import numpy as np
 
 from skdp.utils._values import FrozenValue
 
-# What a subclass must define; of one that does not, no instance is made.
-REQUIRED = property(abstractmethod(lambda self: None))
+
+def _required(self):
+    """Declare an attribute that each subclass must define."""
+
+
+# A class that does not define all of its required attributes cannot be instantiated.
+REQUIRED = property(abstractmethod(_required))
 
 
 @dataclass(frozen=True)
 class ClippableLoss(FrozenValue, ABC):
-    """A loss for clipped gradients (DP-SGD), whose guarantee needs no bound on its slope.
+    """A loss for clipped gradients (DP-SGD), whose guarantee needs no Lipschitz constant.
 
     A subclass is a frozen dataclass of public parameters, floats or integers. `scores` have the
-    shape (n_rows, *weights_shape) and y has the shape (n_rows,); a row's part of everything that is
-    returned depends on that row alone. Residuals of finite scores are finite, those of 1e300 too;
-    where scores are infinite they may be NaN, of which clipping makes a number.
+    shape (n_rows, *weights_shape) and y has the shape (n_rows,). The values that are returned for
+    a row depend on that row alone. Residuals of finite scores are finite, even for scores of 1e300.
+    Residuals of infinite scores may be NaN, which clipping turns into a number.
 
     Attributes
     ----------
     weights_shape : tuple of int
-        () for one score a row, (k,) for k scores.
+        () for one score per row, (k,) for k scores per row.
     target_bounds : tuple of (float, float) or None
-        The least and the largest target; None where y holds codes: 0 to k - 1, or 0 and 1 for one
-        score. Regressors hand over targets in units of half their range, (-1, 1), or for counts
-        (0, high). A loss whose slope is bounded for such targets can be a `BoundedLoss`.
+        Smallest and largest target. None if y holds class codes: 0 to k - 1, or 0 and 1 for one
+        score. Regressors pass targets in units of half their range, (-1, 1), or counts, (0, high).
+        A loss with a Lipschitz constant for such targets can be a `BoundedLoss`.
     curvature_bound : float
-        No eigenvalue of a row's second derivative by its scores is larger.
+        Upper bound on the eigenvalues of a row's second derivative by its scores.
     curvature_rank : int
-        The largest rank of that matrix.
+        Upper bound on the rank of that matrix.
     trace_bound : float
-        Bounds the sum of its eigenvalues.
+        Upper bound on its trace.
     """
 
     weights_shape = ()
-    target_bounds = curvature_bound = REQUIRED
+    target_bounds = REQUIRED
+    curvature_bound = REQUIRED
 
     @property
     def curvature_rank(self):
@@ -60,58 +65,61 @@ class ClippableLoss(FrozenValue, ABC):
 
     @abstractmethod
     def residual(self, scores, y):
-        """Return the derivative of the summed loss by each score, a new array of their shape."""
+        """Return the derivative of each row's loss by its scores, as a new array of their shape."""
 
 
 @dataclass(frozen=True)
 class LossOfLabels(ClippableLoss):
-    """A loss whose y holds codes of labels."""
+    """A loss whose y holds class codes."""
 
     target_bounds = None
 
 
 @dataclass(frozen=True)
 class BoundedLoss(ClippableLoss):
-    """A convex loss, nowhere negative, for perturbation of output, gradients or objective.
+    """A convex, non-negative, Lipschitz loss for perturbation of output, gradients or objective.
 
-    Bounds are nearly reached, whatever the parameters: noise is made for them.
+    The bounds are nearly attained for all parameters, since the noise is proportional to them.
 
     Attributes
     ----------
-    slope_bound : float
-        No row's residual has a larger Euclidean norm.
+    loss_lipschitz : float
+        Lipschitz constant of the loss as a function of the scores: an upper bound on the Euclidean
+        norm of a row's residual.
     residual_error : float
-        Bounds the norm of the rounding error of a row's residual, for exact scores: a few
-        roundings of the slope and of the scores, which the curvature passes on.
+        Upper bound on the norm of the rounding error of a row's residual for exact scores: a few
+        rounding errors of the residual, and of the scores times the curvature.
     n_vertices : int
-        A row's residual stays in the convex hull of 0 and of so many vectors of length
-        `slope_bound` that depend on its target alone. Only where the objective is perturbed.
+        Number of vectors of length `loss_lipschitz`, dependent on the row's target alone, such that
+        the row's residual is in the convex hull of 0 and these vectors. Needed by objective
+        perturbation only.
     curvature_vanishes_at_vertices : bool
-        Whether at a fraction t of the way from 0 to the only vertex the trace is at most
-        4 t (1 - t) `trace_bound`. Only where the objective is perturbed.
+        True if there is one vertex and the trace at the fraction t of the way from 0 to it is at
+        most 4 t (1 - t) `trace_bound`. Needed by objective perturbation only.
     """
 
-    slope_bound = residual_error = REQUIRED
+    loss_lipschitz = REQUIRED
+    residual_error = REQUIRED
 
     def value_at_zero(self):
-        """Bound the loss of a row whose scores are 0, over all targets; here all are alike.
+        """Return an upper bound on the loss of a row with scores 0, over all targets.
 
-        A loss of numbers has one of its own.
+        This method assumes that it is the same for all targets. A loss for regression overrides it.
         """
         return float(self.value(np.zeros((1, *self.weights_shape)), np.zeros(1, dtype=int))[0])
 
     @abstractmethod
     def curvature(self, scores, y):
-        """Return what `curvature_product` needs; for one score a row the second derivatives."""
+        """Return the second derivatives for one score per row, or what `curvature_product` uses."""
 
     def curvature_product(self, curvature, direction):
-        """Multiply the second derivative of each row by a direction, shaped as the scores."""
+        """Return the product of each row's second derivative and a direction in score space."""
         return curvature * direction
 
 
 @dataclass(frozen=True)
 class LossOfClasses(LossOfLabels, BoundedLoss):
-    """A loss of one score for each class, whose curvature vanishes along their sum."""
+    """A loss with one score per class; adding a constant to all scores does not change it."""
 
     n_classes: int
 

@@ -1,4 +1,4 @@
-"""Losses of classes: logistic ones, those of a margin, and those made of others."""
+"""Classification losses: logistic losses, hinge losses, and losses that combine others."""
 
 import math
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses, LossOf
 from skdp.utils._row_wise import row_softmax, row_sums
 from skdp.utils._sums import project_on_simplex
 
+# Rounding error of a residual, relative to the magnitude of scores and the slope.
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 
@@ -17,15 +18,15 @@ RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 class BinaryLogisticLoss(LossOfLabels, BoundedLoss):
     r"""Logistic loss :math:`\ell(s, y) = \ln(1 + e^{s}) - y s` of a score s, y in {0, 1}.
 
-    With p the logistic function of s, the residual :math:`p - y` is at most 1 and the curvature
-    :math:`p (1 - p)` at most 1/4.
+    With p the logistic function of s, the magnitude of the residual :math:`p - y` is at most 1 and
+    the curvature :math:`p (1 - p)` is at most 1/4.
     """
 
-    slope_bound = 1.0
+    loss_lipschitz = 1.0
     curvature_bound = 0.25
     residual_error = 8.0 * np.finfo(np.float64).eps
     n_vertices = 1
-    # A residual of magnitude t comes with the curvature t (1 - t).
+    # Where the residual has magnitude t the curvature is t (1 - t).
     curvature_vanishes_at_vertices = True
 
     def value(self, scores, y):
@@ -51,20 +52,20 @@ class MultinomialLogisticLoss(LossOfClasses):
     n_classes : int
     """
 
-    slope_bound = math.sqrt(2.0)
+    loss_lipschitz = math.sqrt(2.0)
     curvature_bound = 0.5
     residual_error = 16.0 * np.finfo(np.float64).eps
-    # It does, but between two vertices that weigh the same nothing makes up for it.
+    # The curvature does vanish at the vertices, but not on the edge between two of them.
     curvature_vanishes_at_vertices = False
 
     @property
     def n_vertices(self):
-        r"""The gradient of a row is in the hull of 0 and the vectors :math:`(e_j - e_y) x^T`."""
+        r"""The number of vectors :math:`(e_j - e_y) x^T`, in whose hull with 0 the gradient is."""
         return self.n_classes - 1
 
     @property
     def trace_bound(self):
-        r"""The largest :math:`1 - \|p\|^2`."""
+        r"""The maximum of :math:`1 - \|p\|^2`."""
         return 1.0 - 1.0 / self.n_classes
 
     def value(self, scores, y):
@@ -79,11 +80,11 @@ class MultinomialLogisticLoss(LossOfClasses):
         return probabilities
 
     def curvature(self, scores, y):
-        """Return the probabilities, from which `curvature_product` applies the curvature."""
+        """Return the probabilities, which `curvature_product` uses."""
         return row_softmax(scores)
 
     def curvature_product(self, curvature, direction):
-        """Apply :math:`diag(p) - p p^T` of each row to a direction in score space."""
+        """Return the product of :math:`diag(p) - p p^T` and a direction in score space."""
         product = curvature * direction
         return product - curvature * row_sums(product)[:, None]
 
@@ -103,11 +104,11 @@ class BinaryHuberizedHingeLoss(LossOfLabels, BoundedLoss):
     """
 
     h: float
-    slope_bound = 1.0
+    loss_lipschitz = 1.0
 
     @property
     def residual_error(self):
-        """Bound what rounding of the margin does to a residual, which is steep by 1 / h."""
+        """Upper bound on the rounding error of a residual, whose slope in the margin is 1 / h."""
         return RESIDUAL_ROUNDINGS * (1.0 + 1.0 / self.h)
 
     @property
@@ -128,6 +129,7 @@ class BinaryHuberizedHingeLoss(LossOfLabels, BoundedLoss):
         return np.where(np.abs(1.0 - z) < self.h, self.curvature_bound, 0.0)
 
     def _alpha(self, z):
+        """Return the maximizer alpha, which is minus the derivative by the margin."""
         return np.clip((1.0 + self.h - z) / (2.0 * self.h), 0.0, 1.0)
 
 
@@ -137,10 +139,10 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
 
     With :math:`m_j = s_j + 1` for j other than y and :math:`m_y = s_y` it is
     :math:`\max_p \langle p, m \rangle - s_y + \tfrac h2 (1 - \|p\|^2)` over the probability
-    vectors p, so between their hinge, :math:`\max_j m_j - s_y`, and that plus h / 2; for two
+    vectors p. It lies between their hinge, :math:`\max_j m_j - s_y`, and that plus h / 2; for two
     classes it is the binary loss of :math:`z = s_y - s_j`. The maximizer p is the projection of
-    m / h on the simplex, and the residual :math:`p - e_y` has norm at most :math:`\sqrt 2`. A
-    projection moves no further than its argument: the curvature is at most 1 / h.
+    m / h onto the simplex, and the residual :math:`p - e_y` has norm at most :math:`\sqrt 2`. A
+    projection is non-expansive, so that the curvature is at most 1 / h.
 
     Parameters
     ----------
@@ -150,11 +152,11 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
     """
 
     h: float
-    slope_bound = math.sqrt(2.0)
+    loss_lipschitz = math.sqrt(2.0)
 
     @property
     def residual_error(self):
-        """Bound what rounding of the margins does to a residual, which is steep by 1 / h."""
+        """Upper bound on the rounding error of a residual, whose slope in a margin is 1 / h."""
         return RESIDUAL_ROUNDINGS * self.n_classes * (1.0 + 1.0 / self.h)
 
     @property
@@ -174,15 +176,19 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
         return p
 
     def curvature(self, scores, y):
-        """Return which classes have a part in p, from which `curvature_product` follows."""
+        """Return a mask of the classes with p > 0, which `curvature_product` uses."""
         return project_on_simplex(self._with_margin(scores, y) / self.h) > 0.0
 
     def curvature_product(self, curvature, direction):
-        """Apply a projection's derivative, centering over the classes that have a part in p."""
+        """Return the product of the projection's derivative and a direction.
+
+        The derivative centers the direction over the classes with p > 0.
+        """
         mean = np.sum(direction * curvature, axis=1) / np.sum(curvature, axis=1)
         return curvature * (direction - mean[:, None]) / self.h
 
     def _with_margin(self, scores, y):
+        """Return the scores plus 1, but for that of the row's class."""
         m = scores + 1.0
         rows = np.arange(len(y))
         m[rows, y] = scores[rows, y]
@@ -191,77 +197,98 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
 
 @dataclass(frozen=True)
 class SquaredHingeLoss(LossOfLabels):
-    r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
+    r"""The loss :math:`\max(0, 1 - z)^2`, which is not Lipschitz: gradients must be clipped."""
 
     curvature_bound = 2.0
-    # Of 1 - z, from which on the loss goes along its tangent.
-    largest_gap = math.inf
+    # Value of 1 - z from which on the loss is replaced by its tangent.
+    max_gap = math.inf
 
     def value(self, scores, y):
         gap = 1.0 - _sign(y) * scores
-        inner = np.clip(gap, 0.0, self.largest_gap)
+        inner = np.clip(gap, 0.0, self.max_gap)
         return inner * (2.0 * gap - inner)
 
     def residual(self, scores, y):
         sign = _sign(y)
-        return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, self.largest_gap)
+        return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, self.max_gap)
 
 
 @dataclass(frozen=True)
 class ModifiedHuberLoss(SquaredHingeLoss):
     r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
 
-    largest_gap = 2.0
+    max_gap = 2.0
 
 
 def _sign(y):
+    """Return 1 for the second class and -1 for the first."""
     return np.where(y > 0.5, 1.0, -1.0)
-
-
-def _same(name):
-    return property(lambda self: getattr(self.loss, name))
-
-
-def _weighted(name):
-    return property(lambda self: max(self.weights) * getattr(self.loss, name))
 
 
 @dataclass(frozen=True)
 class ClassWeightedLoss(LossOfLabels, BoundedLoss):
-    """A loss times a public weight of the row's class; all bounds are those of the largest.
+    """A loss times a public weight of the row's class; bounds are those for the largest weight.
 
     Parameters
     ----------
     loss : BoundedLoss
-        Whose targets are class codes.
+        A loss whose targets are class codes.
     weights : tuple of float
-        The weight of each code, positive.
+        Positive weight of each class.
     """
 
     loss: BoundedLoss
     weights: tuple
 
-    weights_shape = _same("weights_shape")
-    curvature_rank = _same("curvature_rank")
-    n_vertices = _same("n_vertices")
-    curvature_vanishes_at_vertices = _same("curvature_vanishes_at_vertices")
-    residual_error = _weighted("residual_error")
-    slope_bound = _weighted("slope_bound")
-    curvature_bound = _weighted("curvature_bound")
-    trace_bound = _weighted("trace_bound")
+    @property
+    def weights_shape(self):
+        return self.loss.weights_shape
+
+    @property
+    def curvature_rank(self):
+        return self.loss.curvature_rank
+
+    @property
+    def n_vertices(self):
+        return self.loss.n_vertices
+
+    @property
+    def curvature_vanishes_at_vertices(self):
+        return self.loss.curvature_vanishes_at_vertices
+
+    @property
+    def max_weight(self):
+        """The largest class weight, to which all bounds are proportional."""
+        return max(self.weights)
+
+    @property
+    def residual_error(self):
+        return self.max_weight * self.loss.residual_error
+
+    @property
+    def loss_lipschitz(self):
+        return self.max_weight * self.loss.loss_lipschitz
+
+    @property
+    def curvature_bound(self):
+        return self.max_weight * self.loss.curvature_bound
+
+    @property
+    def trace_bound(self):
+        return self.max_weight * self.loss.trace_bound
 
     def value_at_zero(self):
-        return max(self.weights) * self.loss.value_at_zero()
+        return self.max_weight * self.loss.value_at_zero()
 
     def value(self, scores, y):
         return np.asarray(self.weights)[y] * self.loss.value(scores, y)
 
     def residual(self, scores, y):
-        return self._of_rows(y, scores) * self.loss.residual(scores, y)
+        return self._row_weights(y, scores) * self.loss.residual(scores, y)
 
     def curvature(self, scores, y):
         curvature = self.loss.curvature(scores, y)
-        weights = self._of_rows(y, scores)
+        weights = self._row_weights(y, scores)
         return weights * curvature if scores.ndim == 1 else (weights, curvature)
 
     def curvature_product(self, curvature, direction):
@@ -270,19 +297,20 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
         weights, curvature = curvature
         return weights * self.loss.curvature_product(curvature, direction)
 
-    def _of_rows(self, y, scores):
+    def _row_weights(self, y, scores):
+        """Return the weight of each row's class, in a shape that broadcasts with the scores."""
         weights = np.asarray(self.weights)[y]
         return weights if scores.ndim == 1 else weights[:, None]
 
 
 @dataclass(frozen=True)
 class OneVersusRestLoss(LossOfLabels):
-    """The sum over classes of a two-class loss of the class against the rest; y holds codes.
+    """The sum over classes of a binary loss of the class against the rest; y holds codes.
 
     Parameters
     ----------
     loss : ClippableLoss
-        For two classes.
+        A loss for two classes.
     n_classes : int
     """
 
@@ -293,7 +321,9 @@ class OneVersusRestLoss(LossOfLabels):
     def weights_shape(self):
         return (self.n_classes,)
 
-    curvature_bound = _same("curvature_bound")
+    @property
+    def curvature_bound(self):
+        return self.loss.curvature_bound
 
     def value(self, scores, y):
         return row_sums(self.loss.value(scores, self._targets(y)))
@@ -302,4 +332,5 @@ class OneVersusRestLoss(LossOfLabels):
         return self.loss.residual(scores, self._targets(y))
 
     def _targets(self, y):
+        """Return a 0/1 target of each row and class."""
         return (y[:, None] == np.arange(self.n_classes)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Losses of numbers: of the difference between a score and a number, and of counts."""
+"""Regression losses: Huber's and squared losses, and a Poisson loss for counts."""
 
 import math
 from dataclasses import dataclass
@@ -16,17 +16,19 @@ class HuberLoss(ClippableLoss):
     Parameters
     ----------
     threshold : float, default=inf
-        The bound t on the slope, positive. Infinite: the squared loss, whose slope has no bound.
+        Upper bound t on the magnitude of the residual, positive. With infinity it is the squared
+        loss, which is not Lipschitz.
     """
 
     threshold: float = math.inf
     target_bounds = (-math.inf, math.inf)
-    curvature_bound = trace_bound = 1.0
+    curvature_bound = 1.0
+    trace_bound = 1.0
 
     def value_at_zero(self):
-        """Bound the loss of a row whose score is 0, over targets up to the threshold.
+        """Return the largest loss of a row with score 0, over targets up to the threshold.
 
-        Noisy gradients that are compared with perturbation ask for it.
+        It is used to compare the expected losses of mechanisms.
         """
         return 0.5 * self.threshold**2
 
@@ -40,33 +42,33 @@ class HuberLoss(ClippableLoss):
 
 @dataclass(frozen=True)
 class ClippedPoissonLoss(BoundedLoss):
-    r"""Half the Poisson deviance of the mean :math:`e^s`, of slope at most G in the score s.
+    r"""Half the Poisson deviance of the mean :math:`e^s`, with Lipschitz constant G in the score s.
 
-    For targets y in [0, G] the slope of :math:`e^s - y s` is at least -G; it is clipped to G
-    above. A clipped slope still grows with s, so it is the slope of a convex loss: the deviance
-    where :math:`e^s \le y + G`, and its tangent beyond (Song, Thakkar and Thakurta 2021, on
-    clipping in generalized linear models).
+    For targets y in [0, G] the derivative of :math:`e^s - y s` is at least -G. It is clipped to at
+    most G. A clipped derivative still grows with s, so that it is the derivative of a convex loss:
+    the deviance where :math:`e^s \le y + G`, and its tangent beyond (Song, Thakkar and Thakurta
+    2021, on clipping in generalized linear models).
 
     Parameters
     ----------
     high : float
-        The bound G on targets and slopes, positive.
+        Upper bound G on targets and on the magnitude of the derivative, positive.
     """
 
     high: float
 
     @property
     def residual_error(self):
-        """Bound what rounding of the exponential does to a residual."""
+        """Upper bound on the rounding error of a residual, by that of the exponential."""
         return 8.0 * np.finfo(np.float64).eps * self.high
 
     @property
     def curvature_bound(self):
-        r"""Below the corner :math:`e^s \le y + G`."""
+        r"""Upper bound on the curvature, which is :math:`e^s \le y + G` and 0 beyond."""
         return 2.0 * self.high
 
     @property
-    def slope_bound(self):
+    def loss_lipschitz(self):
         return self.high
 
     @property

@@ -1,4 +1,4 @@
-"""The engine of noisy stochastic gradients: batches, sums of clipped gradients, noise.
+"""Noisy stochastic gradients: batches, sums of clipped gradients, noise and the loop of steps.
 
-Its mathematics is in ``docs/dp_sgd_engine.md``.
+The mathematics is in ``docs/dp_sgd_engine.md``.
 """

@@ -1,8 +1,8 @@
-"""Which rows take part in each step: never a function of the data.
+"""Samplers of the rows of each step, which never depend on the data.
 
 Each class draws the batches of many steps at a time from a stream and yields them one by one, as
-sorted arrays of distinct row numbers (None for all rows); its `rule` says in words which rows go
-into a step.
+sorted arrays of distinct row numbers (None for all rows). Its `rule` describes the sampling in
+words, for statements.
 """
 
 import math
@@ -15,16 +15,18 @@ from skdp.utils._units import UnitText
 from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked
 
+# Number of rows that are drawn at once.
 BLOCK_ROWS = 1 << 14
-LARGEST_WAITING_TIME = 2.0**48
+# Largest mean number of trials until the next success.
+MAX_WAITING_TIME = 2.0**48
 
 
 @dataclass(frozen=True)
 class PoissonBatches(FrozenValue):
-    """Each row takes part in each step with the same probability, independently of all else.
+    """Batches to which each row belongs with the same probability, independently.
 
-    The trials of all rows and steps form one sequence, of which the waiting times between
-    successes are drawn exactly. The probability is ``1 - exp(-1 / scale)`` for a float `scale`
+    The trials of all rows and steps form one sequence. The waiting times between successes are
+    drawn exactly. The probability is ``1 - exp(-1 / scale)`` for a float `scale`
     that makes it at most `rate`, and below it by a relative 2**-48 at most; at a lower rate the
     privacy loss is no greater. Time and memory do not depend on the number of rows.
 
@@ -39,26 +41,35 @@ class PoissonBatches(FrozenValue):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.rate < 1.0 and not self._scale <= LARGEST_WAITING_TIME:
-            raise ValueError(f"rate={self.rate!r} is too small: batches would all be empty")
+        if self.rate < 1.0 and not self._scale <= MAX_WAITING_TIME:
+            raise ValueError(
+                f"rate is {self.rate!r}, which is too small: all batches would be empty; use "
+                "larger batches"
+            )
 
-    # The largest batch there can be.
     @property
-    def largest(self):
+    def max_size(self):
+        """The size of the largest possible batch."""
         return self.n_rows
 
     @property
     def rule(self):
-        """Which rows go into a step, in words."""
+        """The sampling in words, for a unit."""
         rate = f"with probability {self.rate:.4g}, independently"
-        return UnitText(lambda unit: f"each {unit} {rate}")
+
+        def rule_of(unit):
+            return f"each {unit} {rate}"
+
+        return UnitText(rule_of)
 
     @property
     def expected_size(self):
+        """The expected size of a batch."""
         return self.rate * self.n_rows
 
     @property
     def _scale(self):
+        """The scale of the waiting times."""
         # The factor covers the rounding of the logarithm, the division and the product.
         return (1.0 + 2.0**-50) / -math.log1p(-self.rate)
 
@@ -90,8 +101,11 @@ class PoissonBatches(FrozenValue):
                 start = end
 
     def _successes(self, n_trials, stream):
-        """Which of a sequence of trials succeed; what lies beyond them has no memory of them."""
-        found = []
+        """Return the indices of the trials that succeed.
+
+        Waiting times have no memory, so successes beyond the last trial can be dropped.
+        """
+        blocks = []
         last = -1
         while last < n_trials:
             expected = (n_trials - 1 - last) * self.rate
@@ -99,15 +113,15 @@ class PoissonBatches(FrozenValue):
             waits = geometric(self._scale, count, stream)
             waits += 1
             waits[0] += last
-            found.append(np.cumsum(waits, out=waits))
+            blocks.append(np.cumsum(waits, out=waits))
             last = int(waits[-1])
-        found[-1] = found[-1][: np.searchsorted(found[-1], n_trials)]
-        return np.concatenate(found) if len(found) > 1 else found[0]
+        blocks[-1] = blocks[-1][: np.searchsorted(blocks[-1], n_trials)]
+        return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
 
 
 @dataclass(frozen=True)
 class FixedSizeBatches(FrozenValue):
-    """A uniformly random set of `size` rows in each step, independent of the other steps.
+    """Batches that are uniformly random sets of `size` rows, independent of each other.
 
     Parameters
     ----------
@@ -123,18 +137,24 @@ class FixedSizeBatches(FrozenValue):
         check_integer(self.size, "size", 1, self.n_rows)
 
     @property
-    def largest(self):
+    def max_size(self):
+        """The size of each batch."""
         return self.size
 
     @property
     def expected_size(self):
-        return self.largest
+        """The size of each batch."""
+        return self.size
 
     @property
     def rule(self):
-        """Which rows go into a step, in words."""
+        """The sampling in words, for a unit."""
         size = f"{self.size} of {self.n_rows}"
-        return UnitText(lambda unit: f"{size} {unit}s without replacement")
+
+        def rule_of(unit):
+            return f"{size} {unit}s without replacement"
+
+        return UnitText(rule_of)
 
     def draw(self, n_steps, stream):
         """Yield the rows of each step.
@@ -149,20 +169,21 @@ class FixedSizeBatches(FrozenValue):
         ndarray of shape (size,), dtype int64
             Sorted.
         """
-        left_out = self.n_rows - self.size
-        drawn = min(self.size, left_out)
-        steps_at_once = max(1, BLOCK_ROWS // (drawn + 1))
+        # For large batches the rows that are left out are drawn, since they are fewer.
+        draws_batch = self.size <= self.n_rows - self.size
+        n_drawn = self.size if draws_batch else self.n_rows - self.size
+        steps_at_once = max(1, BLOCK_ROWS // (n_drawn + 1))
         for first in range(0, n_steps, steps_at_once):
             n = min(steps_at_once, n_steps - first)
-            for subset in _subsets(self.n_rows, drawn, n, stream):
-                yield subset if drawn == self.size else np.delete(np.arange(self.n_rows), subset)
+            for subset in _random_subsets(self.n_rows, n_drawn, n, stream):
+                yield subset if draws_batch else np.delete(np.arange(self.n_rows), subset)
 
 
-def _subsets(n_rows, size, n_steps, stream):
-    """Uniformly random subsets, sorted, one a line.
+def _random_subsets(n_rows, size, n_steps, stream):
+    """Return uniformly random subsets of the rows, sorted, as the rows of a matrix.
 
-    Rows are drawn with replacement, and again for those that were there already. No row is
-    preferred to another in any of this, so every subset has the same probability.
+    Rows are drawn with replacement, and duplicates are drawn again. All of this treats rows alike,
+    so that every subset has the same probability.
     """
     keys = np.empty(0, dtype=np.int64)
     missing = np.full(n_steps, size)
@@ -176,9 +197,13 @@ def _subsets(n_rows, size, n_steps, stream):
     return keys.reshape(n_steps, size) - starts[:, None]
 
 
+def _all_units(unit):
+    return f"all {unit}s"
+
+
 @dataclass(frozen=True)
 class FullBatches(FrozenValue):
-    """All rows in each step.
+    """Batches of all rows.
 
     Parameters
     ----------
@@ -188,17 +213,22 @@ class FullBatches(FrozenValue):
     n_rows: int
 
     @property
-    def largest(self):
+    def max_size(self):
+        """The number of rows."""
         return self.n_rows
 
     @property
     def expected_size(self):
-        return self.largest
+        """The number of rows."""
+        return self.n_rows
 
-    rule = UnitText(lambda unit: f"all {unit}s")
+    @property
+    def rule(self):
+        """The sampling in words, for a unit."""
+        return UnitText(_all_units)
 
     def draw(self, n_steps, stream):
-        """Yield None, for all rows, once for each step; nothing is drawn.
+        """Yield None, meaning all rows, once per step. Nothing is drawn.
 
         Parameters
         ----------

@@ -25,18 +25,19 @@ from skdp.utils._validation import check_choice, check_magnitude
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
-# A residual this large is cut whatever the row's norm, so that times zero it is zero.
-LARGEST_CAP = 1e30
-# Rows of a larger norm count as zero: what underflow does to residuals is nothing beside a clip.
-LARGEST_NORM = 1e150
-# The squares of what is shorter than this lose their precision.
-LEAST_NORM = 1e-140
-# Three gains of a row, each in [-1, 1] and the last a part of it, are not longer than this.
-LENGTH_OF_GAINS = {"l1": 2.5, "l2": 1.5}
-PART_OF_SPREAD = 0.25
-# Gains are summed in steps of this, exactly.
-GAIN_STEP = 2.0**-20
-# Enough for every place that a row can have relative to cache lines.
+# Residuals are clipped at this whatever the row's norm is, so that their product with 0 is 0.
+MAX_CAP = 1e30
+# Rows of a larger norm count as zero, so that underflow of residuals is negligible.
+MAX_NORM = 1e150
+# The squares of shorter vectors lose their precision.
+MIN_NORM = 1e-140
+# Weight of the squared residual among the three values that a row adds to the loss decreases.
+SQUARED_RESIDUAL_WEIGHT = 0.25
+# Upper bound on the norm of these three values: two in [-1, 1] and the weighted one in [0, 1/4].
+MAX_DECREASE_NORM = {"l1": 2.5, "l2": 1.5}
+# Grid on which loss decreases are summed without rounding errors.
+DECREASE_GRID = 2.0**-20
+# Number of equal rows that are compared: enough for all offsets relative to cache lines.
 COMPARED_ROWS = 67
 
 
@@ -45,55 +46,59 @@ class ClippedSums(Rows):
 
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
     scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
-    most C. A row of a norm above 1e150 counts as zero. A residual that is no number, because scores
-    overflowed, counts as the largest that is allowed, or as zero where a row has several. Several
-    together whose norm is below 1e-140, or so large that the clip would underflow, count as zero.
+    most C. A row of a norm above 1e150 counts as zero. A residual that is NaN because scores
+    overflowed counts as the largest that is allowed if a row has one score, and as zero if it has
+    several. A vector of residuals whose norm is below 1e-140, or so large that the clip would
+    underflow, counts as zero.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
-        Validated; may be memory-mapped. Nothing is copied; rows are converted to float64 as they
+        Validated; may be memory-mapped. Nothing is copied: rows are converted to float64 when they
         are read.
     y : ndarray of shape (n_rows,)
-        As the loss wants it; float64 is fastest where the loss takes numbers.
-    loss : loss
-        With ``residual(scores, y)`` and ``weights_shape``.
+        In the form that the loss expects; float64 is fastest if the loss accepts numbers.
+    loss : ClippableLoss
+        Its ``residual(scores, y)`` and ``weights_shape`` are used.
     constant : float
-        The value c of the constant feature that carries the intercept; 0 for none.
+        Value c of the constant feature of the intercept; 0 for none.
     clip : float
-        The bound C, between 1e-50 and 1e50.
+        Upper bound C on the norm of a row's gradient, between 1e-50 and 1e50.
     norm : {"l2", "l1"}, default="l2"
-        In which norm gradients are clipped; that of all classes together.
+        Norm in which gradients are clipped, of all classes together.
     persons : Persons, default=None
-        By whose row weights clipped gradients count, and of whom batches consist then.
-    of_gains : bool, default=False
-        Whether gains alone are asked for, which need no row's norm.
+        Persons whose row weights multiply the clipped gradients. Batches then consist of persons.
+    only_loss_decreases : bool, default=False
+        Whether only `loss_decreases` is called, which does not need the norms of rows.
     """
 
     local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
 
-    def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None, of_gains=False):
+    def __init__(
+        self, X, y, loss, *, constant, clip, norm="l2", persons=None, only_loss_decreases=False
+    ):
         row_weights = row_weights_of(persons)
         tile = MAX_TILE_ROWS if issparse(X) else tile_rows(X.shape[1])
         super().__init__(X, tile, row_args=(y, None, row_weights))
-        self.loss, self.constant = loss, float(constant)
-        self.norm = check_choice(norm, "norm", LENGTH_OF_GAINS)
+        self.loss = loss
+        self.constant = float(constant)
+        self.norm = check_choice(norm, "norm", MAX_DECREASE_NORM)
         self._clip = check_magnitude(clip, "clip")
         self._persons = persons
         self._indices = None
         if getattr(X, "workers", None) is None:
             self._open()
-        if of_gains or is_sent(self):
+        if only_loss_decreases or is_sent(self):
             return
-        self._caps = map_over(self, _largest_residuals, self._clip, persist=True)
-        self.row_args = y, self._caps, row_weights
+        self._caps = map_over(self, _max_residuals, self._clip, persist=True)
+        self.row_args = (y, self._caps, row_weights)
 
     def _open(self):
         self.read = open_rows(self.X).read
         self.row_scores = row_scores_function(self.shape[1], self.loss.weights_shape)
 
     def _batch(self, indices):
-        """Return the rows of a batch; tiles are of one part each."""
+        """Return the rows of a batch. A tile lies within one partition."""
         if indices is None:
             return self
         indices = self._persons.rows_of(indices) if self._persons else indices
@@ -106,9 +111,9 @@ class ClippedSums(Rows):
     def detach(self, number):
         batch = super().detach(number)
         if self._indices is not None:
-            own = self._indices[slice(*self.offsets[number : number + 2])]
-            steps = np.diff(own, prepend=self._firsts[number])
-            # In as few bytes as the longest step takes: they are most of what is sent.
+            indices = self._indices[slice(*self.offsets[number : number + 2])]
+            steps = np.diff(indices, prepend=self._firsts[number])
+            # The indices are most of what is sent to a worker, so use the smallest integer type.
             batch._indices = steps.astype(np.min_scalar_type(steps.max(initial=0)))
         return batch
 
@@ -138,36 +143,38 @@ class ClippedSums(Rows):
             return sum_over(self._batch(indices), _add_gradients, np.zeros(weights.shape), weights)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def gains(self, start, weights, indices, units):
-        """Return the sums of what a batch's rows gain on the way from some weights to others.
+    def loss_decreases(self, start, weights, indices, clip_norms):
+        """Return sums over a batch that tell how much the loss decreases between two weights.
 
-        Of each row the product of what its score moves by and its residual, at the start with a
-        minus and at the end, and the squared residual at the start. Each is clipped, and all are
-        scaled so that a row's three values have a norm of at most C.
+        Each row adds three values: the product of the change of its score and its residual, at
+        the start with a minus sign and at the end, which are the first-order decrease of the loss
+        at either end; and the squared residual at the start. Each is clipped, and all are scaled
+        so that a row's three values have a norm of at most C.
 
         Parameters
         ----------
         start, weights : ndarray of shape (*loss.weights_shape, n_columns + (constant != 0))
-            That do not depend on the rows, or were released.
+            Weights that do not depend on the rows, or were released.
         indices : sorted ndarray of int64, or None
             The rows, or the persons, of the batch; None for all.
-        units : (float, float)
-            The moves and the residuals at which they are clipped.
+        clip_norms : (float, float)
+            Norms to which changes of scores and residuals are clipped.
 
         Returns
         -------
         ndarray of float64, shaped as `weights`
-            The three values, and zeros.
+            The three values, followed by zeros.
         """
-        ways = start, weights, units
-        gains = sum_over(self._batch(indices), _add_gains, np.zeros(3), *ways)
+        decreases = sum_over(
+            self._batch(indices), _add_loss_decreases, np.zeros(3), start, weights, clip_norms
+        )
         sums = np.zeros(weights.shape)
-        sums.flat[:3] = gains * (self._clip / LENGTH_OF_GAINS[self.norm])
+        sums.flat[:3] = decreases * (self._clip / MAX_DECREASE_NORM[self.norm])
         return sums
 
 
-def _largest_residuals(tile, clip):
-    """C over each row's norm, rounded down by more than all rounding up to the residual."""
+def _max_residuals(tile, clip):
+    """Return C over each row's norm, rounded down by more than all later rounding errors."""
     n_columns = tile.block.shape[1]
     loss = tile.table.loss
     margin = 1.0 - (n_columns + math.prod(loss.weights_shape) + 16) * EPS
@@ -176,36 +183,44 @@ def _largest_residuals(tile, clip):
             norms = _row_l1_norms(tile.block) + abs(tile.table.constant)
         else:
             norms = np.hypot(row_norms(tile.block), tile.table.constant)
-        caps = np.minimum(clip / norms * margin, LARGEST_CAP)
-    return np.where(norms <= LARGEST_NORM, caps, 0.0)
+        caps = np.minimum(clip / norms * margin, MAX_CAP)
+    return np.where(norms <= MAX_NORM, caps, 0.0)
 
 
 @np.errstate(all="ignore")
-def sum_gains(moved, first, last, units, row_weights):
-    """Return the exact sums of what rows gain, of which one has a length of `LENGTH_OF_GAINS`.
+def sum_loss_decreases(score_changes, first, last, clip_norms, row_weights):
+    """Return the exact sums of the three values per row; see `ClippedSums.loss_decreases`.
+
+    The norm of a row's three values is at most `MAX_DECREASE_NORM`.
 
     Parameters
     ----------
-    moved, first, last : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        What scores move by, and the residuals before and after.
-    units : (float, float)
-        The norms at which moves and residuals are clipped.
+    score_changes, first, last : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+        Changes of the scores, and the residuals before and after.
+    clip_norms : (float, float)
+        Norms to which changes of scores and residuals are clipped.
     row_weights : ndarray of shape (n_rows,), or None
-        By which rows count.
+        Weights of the rows.
 
     Returns
     -------
     ndarray of shape (3,)
     """
-    moved, first, last = (
-        _shortened(each.reshape(len(each), -1) / unit)
-        for each, unit in zip((moved, first, last), (*units, units[1]), strict=True)
-    )
-    products = -first * moved, last * moved, PART_OF_SPREAD * first**2
-    gains = np.stack([row_sums(product) for product in products], axis=1)
-    # Towards zero: no unit's norm grows. What overflowed to no number is zero.
-    steps = np.trunc(times_row_weights(np.nan_to_num(gains) / GAIN_STEP, row_weights))
-    return GAIN_STEP * steps.sum(axis=0)
+    max_change, max_residual = clip_norms
+    score_changes = _clip_to_unit_norm(score_changes, max_change)
+    first = _clip_to_unit_norm(first, max_residual)
+    last = _clip_to_unit_norm(last, max_residual)
+    products = -first * score_changes, last * score_changes, SQUARED_RESIDUAL_WEIGHT * first**2
+    decreases = np.stack([row_sums(product) for product in products], axis=1)
+    # NaN by overflow becomes 0. Rounding towards 0 does not increase the norm of any unit.
+    steps = np.trunc(times_row_weights(np.nan_to_num(decreases) / DECREASE_GRID, row_weights))
+    return DECREASE_GRID * steps.sum(axis=0)
+
+
+def _clip_to_unit_norm(vectors, norm):
+    """Return the vectors, one per row, divided by a norm and clipped to norm 1."""
+    vectors = vectors.reshape(len(vectors), -1) / norm
+    return vectors / np.maximum(1.0, row_norms(vectors))[:, np.newaxis]
 
 
 def _row_l1_norms(block):
@@ -214,41 +229,41 @@ def _row_l1_norms(block):
     return row_sums(np.abs(block))
 
 
-def _shortened(vectors):
-    return vectors / np.maximum(1.0, row_norms(vectors))[:, np.newaxis]
-
-
 class _Tile:
-    """Some rows of a batch, valid until the next are read, and what goes with them.
+    """Some rows of a batch with their targets, caps and weights, valid until the next are read.
 
-    A row's residual depends, to the last bit, on the row, its label and the weights alone:
-    not on its place or on the other rows of the batch.
+    A row's residual depends, to the last bit, on the row, its label and the weights alone: not on
+    its position or on the other rows of the batch.
 
     Parameters
     ----------
     table : ClippedSums
     rows : slice or sorted ndarray of int64
-        Of one part.
+        Rows within one partition.
     """
 
     def __init__(self, table, rows):
-        self.table, self.block = table, table.read(rows)
-        self.y, self.caps, self.row_weights = (_taken(values, rows) for values in table.row_args)
+        y, caps, row_weights = table.along
+        self.table = table
+        self.block = table.read(rows)
+        self.y = _take(y, rows)
+        self.caps = _take(caps, rows)
+        self.row_weights = _take(row_weights, rows)
 
     def scores(self, weights):
         """Return the rows' scores."""
         table = self.table
-        d = self.block.shape[1]
-        scores = table.row_scores(self.block, weights[..., :d])
+        n_columns = self.block.shape[1]
+        scores = table.row_scores(self.block, weights[..., :n_columns])
         if table.constant:
-            scores += table.constant * weights[..., d]
+            scores += table.constant * weights[..., n_columns]
         return scores
 
-    def clipped(self, weights):
-        """Return the rows' clipped residuals, times their row weights."""
+    def clipped_residuals(self, weights):
+        """Return the rows' clipped residuals, times their weights."""
         residual = self.table.loss.residual(self.scores(weights), self.y)
         if self.caps is None:
-            self.caps = _largest_residuals(self, self.table._clip)
+            self.caps = _max_residuals(self, self.table._clip)
         if residual.ndim > 1:
             _clip_vectors(residual, self.caps, self.table.norm)
         else:
@@ -256,46 +271,51 @@ class _Tile:
         return times_row_weights(residual, self.row_weights)
 
 
-def _taken(values, rows):
+def _take(values, rows):
+    """Return the values of some rows; None if there are no values."""
     if values is None or isinstance(rows, slice):
         return slice_row_args(values, rows)
+    # With mode "clip" NumPy does not check the indices, which are valid.
     return values.take(rows, None, None, "clip")
 
 
 def _add_gradients(total, tile, weights):
-    block = tile.block
-    residual = tile.clipped(weights)
+    residual = tile.clipped_residuals(weights)
     constant = tile.table.constant
-    d = block.shape[1]
-    total[..., :d] += block.T.dot(residual).T
+    n_columns = tile.block.shape[1]
+    total[..., :n_columns] += tile.block.T.dot(residual).T
     if constant:
-        total[..., d] += constant * np.add.reduce(residual, axis=0)
+        total[..., n_columns] += constant * np.add.reduce(residual, axis=0)
 
 
-def _add_gains(total, tile, start, weights, units):
-    scores = [tile.scores(one) for one in (start, weights)]
-    residuals = [tile.table.loss.residual(each, tile.y) for each in scores]
-    total += sum_gains(scores[1] - scores[0], *residuals, units, tile.row_weights)
+def _add_loss_decreases(total, tile, start, weights, clip_norms):
+    loss = tile.table.loss
+    before = tile.scores(start)
+    after = tile.scores(weights)
+    first = loss.residual(before, tile.y)
+    last = loss.residual(after, tile.y)
+    total += sum_loss_decreases(after - before, first, last, clip_norms, tile.row_weights)
 
 
 def sum_rounding(n_columns, n_outputs, clip, batch_bound):
-    """Bound the rounding error of a sum of clipped gradients, from public numbers.
+    """Return an upper bound on the rounding error of a sum of clipped gradients.
 
     Parameters
     ----------
     n_columns : int
-        Of the table, without the constant feature.
+        Number of columns of the table, without the constant feature.
     n_outputs : int
-        How many scores a row has.
+        Number of scores per row.
     clip : float
     batch_bound : int
-        No batch has more rows, or persons, of whom each may have any number of rows.
+        Upper bound on the number of rows or persons in a batch. A person may have any number of
+        rows.
 
     Returns
     -------
     float
-        In the norm of the clip. The computed sum is within it of the exact sum of the summands,
-        each of which has exactly a norm of at most `clip`.
+        Distance, in the norm of the clip, between the computed sum and the exact sum of summands
+        whose norms are at most `clip` in exact arithmetic.
     """
     additions = max_additions(MAX_TILE_ROWS) + 3
     summed = additions * 0.5 * EPS * batch_bound * clip
@@ -304,15 +324,15 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
 
 
 def _clip_numbers(residual, caps):
-    """Clip numbers to [-cap, cap] in place; what is no number becomes one of them."""
+    """Clip numbers to [-cap, cap] in place. NaN becomes one of the two."""
     np.fmin(residual, caps, out=residual)
     np.fmax(residual, -caps, out=residual)
 
 
 def _clip_vectors(residual, caps, norm):
-    """Scale lines down to norms of at most the caps, in place.
+    """Scale the vectors of rows down to norms of at most the caps, in place.
 
-    A line becomes zero if its norm, or the factor that it needs, cannot be told precisely.
+    A vector becomes zero if its norm, or the factor that it needs, cannot be computed precisely.
     """
     if norm == "l1":
         norms = row_sums(np.abs(residual))
@@ -321,46 +341,56 @@ def _clip_vectors(residual, caps, norm):
     factors = np.ones_like(norms)
     np.divide(caps, norms, out=factors, where=norms > caps)
     residual *= factors[:, None]
-    precise = (norms >= LEAST_NORM) & (norms < np.inf) & (factors >= TINY)
-    if not precise.all():
-        residual[~precise] = 0.0
+    is_precise = (norms >= MIN_NORM) & (norms < np.inf) & (factors >= TINY)
+    if not is_precise.all():
+        residual[~is_precise] = 0.0
 
 
 def row_scores_function(n_columns, weights_shape):
-    """Return a function of a block of rows and weights that gives the scores of the rows.
+    """Return a function of a block of rows and weights that computes the scores of the rows.
 
-    A row's score depends on nothing but the row and the weights, to the last bit. A matrix product
-    rounds it by where the row stands in the block and by how many rows there are; in a sampled
-    batch these depend on the other rows of the batch.
+    A row's score depends, to the last bit, on the row and the weights alone. The rounding of a
+    matrix product depends on the position of the row in the block and on the number of rows, and
+    in a sampled batch these depend on the other rows.
 
-    The BLAS library multiplies one row at a time. A library that uses the addresses of arrays may
-    give equal rows different scores. This is tried here on made-up numbers, and if so NumPy's own
-    sums are used. SciPy multiplies sparse rows one at a time.
+    Therefore BLAS multiplies one row at a time. A BLAS library whose rounding depends on the
+    addresses of arrays may still give equal rows different scores. This is tested here on
+    synthetic numbers, and NumPy's own sums are used if it happens. SciPy multiplies sparse rows one
+    at a time.
 
     Parameters
     ----------
     n_columns : int
     weights_shape : tuple
-        () for one score, (k,) for k of them.
+        () for one score per row, (k,) for k scores.
 
     Returns
     -------
     callable
-        Of a C-contiguous block or CSR matrix of shape (n, n_columns) and weights of shape
-        (*weights_shape, n_columns), of float64.
+        Accepts a C-contiguous block or CSR matrix of shape (n, n_columns) and weights of shape
+        (*weights_shape, n_columns), both of float64.
     """
     row = np.sin(np.arange(1.0, n_columns + 1.0))
     weights = np.resize(np.cos(row), (*weights_shape, n_columns))
-    scores = _by_the_library(np.tile(row, (COMPARED_ROWS, 1)), weights)
-    dense = _by_the_library if (scores == scores[0]).all() else _by_sums
-    return lambda block, weights: block @ weights.T if issparse(block) else dense(block, weights)
+    scores = _scores_by_blas(np.tile(row, (COMPARED_ROWS, 1)), weights)
+    has_equal_scores = (scores == scores[0]).all()
+    dense_scores = _scores_by_blas if has_equal_scores else _scores_by_sums
+
+    def row_scores(block, weights):
+        if issparse(block):
+            return block @ weights.T
+        return dense_scores(block, weights)
+
+    return row_scores
 
 
-def _by_the_library(block, weights):
+def _scores_by_blas(block, weights):
+    """Return the scores of the rows, by one matrix product per row."""
     return np.matmul(block[:, None, :], weights.T)[:, 0]
 
 
-def _by_sums(block, weights):
+def _scores_by_sums(block, weights):
+    """Return the scores of the rows, by sums whose order does not depend on the other rows."""
     if weights.ndim == 1:
         return row_sums(block * weights)
-    return np.column_stack([row_sums(block * one) for one in weights])
+    return np.column_stack([row_sums(block * output) for output in weights])

@@ -1,191 +1,229 @@
-r"""What "auto" stands for: settings of a run from public quantities alone.
+r"""Automatic settings of a run of noisy gradient steps, from public quantities alone.
 
-The rule is written down in ``docs/dp_sgd.md``, section 2. It balances the noise of a whole run,
+The rule is described in ``docs/dp_sgd.md``, section 2. It balances the noise of the whole run,
 which acts like that of one release of the mean gradient, against regularization, and takes as
-many steps as the condition number asks for.
+many steps as the condition number requires.
 """
 
 import math
 from dataclasses import dataclass, replace
 
-from skdp._sgd._linear_check import LinearCheck
+from skdp._sgd._linear_shrinkage import LinearShrinkageRule
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 from skdp.utils._values import FrozenValue
 
-# Constants of the rule, chosen with the benchmarks' tables in view.
-LARGEST_L1_OVER_L2 = 4.0
+# Constants of the rule, tuned on the tables of docs/benchmarks.
+# With delta = 0: upper bound on the L1 clip over the L2 clip.
+MAX_L1_OVER_L2 = 4.0
+# Steps per root of the condition number, for Gaussian and for Laplace noise.
 STEPS_PER_ROOT = 4.0
 LAPLACE_STEPS_PER_ROOT = 2.5
-FEWEST_STEPS = 4
-MOST_STEPS = 20_000
-FEWEST_STEPS_TO_SAVE_TIME = 25
+# Bounds on the number of steps; the second is for tables that are slow to read.
+MIN_STEPS = 4
+MIN_STEPS_OF_LARGE_TABLES = 25
+MAX_STEPS = 20_000
+# An automatic penalty is at least the one that so many steps can minimize.
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
-# Of the bound on it, at the end of a run: rows whose gradient is clipped have none.
-USUAL_CURVATURE = 0.25
-# The constant feature need not be quicker: it starts at the center.
-LARGEST_CONDITION_OF_CONSTANT = 2500.0
-# How many values of X a run may read: a few seconds' worth.
+# Typical curvature of the loss at the end of a run, relative to its bound: rows whose gradient is
+# clipped have none.
+TYPICAL_CURVATURE = 0.25
+# The constant feature may converge more slowly than this, since it starts at the baseline.
+MAX_CONDITION_OF_CONSTANT = 2500.0
+# Number of values of X that a run may read: a few seconds.
 READ_VALUES = 2e9
-SMALLEST_BATCH = 256
+# Smallest batch, in rows, and number of passes over the rows with partial batches.
+MIN_BATCH_SIZE = 256
 DEFAULT_PASSES = 10
+# Step size relative to the expected norm of the weights, and momentum, of Adam.
 ADAM_RATE = 0.005
 ADAM_MOMENTUM = 0.9
-# What part of the targets chance may explain, for rows in all directions alike, where it is
-# subtracted in a check.
-LARGEST_CHANCE = 0.2
+# The null decrease is subtracted in a shrinkage rule only if weights explain at most this fraction
+# of the targets by chance, for rows that are equally distributed over all directions.
+MAX_NULL_FRACTION = 0.2
 
 
 @dataclass(frozen=True)
-class Task(FrozenValue):
-    """A loss, with the public quantities that settings follow from.
+class LossSpec(FrozenValue):
+    """A loss with the public quantities that settings follow from.
 
     Parameters
     ----------
-    loss : loss
-    slope : float
-        The bound on the norm of a residual, or a typical one. Of a `Problem` it is that at which
-        residuals are clipped.
+    loss : ClippableLoss
+    residual_norm : float
+        Upper bound on the norm of a residual, or a typical norm. In an `SGDProblem` the norm to
+        which residuals are clipped.
     curvature : float
-        The bound on the loss's curvature by a score.
+        Upper bound on the second derivative of the loss by a score.
     weights_norm : float
-        The expected norm of the weights, times that of rows.
+        Expected norm of the weights times the norm of rows.
     signal : float, default=inf
-        The expected variance of scores, times the curvature. A finite one makes the penalty grow
-        with the square of the noise where there is much, so that weights end near 0 there.
-    least_clip : float, default=1.0
-        The share of the slope at which residuals are clipped; it grows where there is less noise
-        on the mean gradient than `knee`, in units of its bound.
-    knee : float, default=0.0
-    checked : float, default=0.0
-        The residual at which the last steps' gains are clipped; 0 leaves them out.
-    usual_curvature : float, default=1.0
-        Of the loss, where gains are released.
+        Expected variance of scores times the curvature. If it is finite, the penalty grows with
+        the square of large noise, so that weights then end near 0.
+    min_clip_fraction : float, default=1.0
+        Residuals are clipped at least at this fraction of `residual_norm`. The fraction grows
+        where the noise on the mean gradient is below `clip_noise_threshold`.
+    clip_noise_threshold : float, default=0.0
+        Noise level, relative to the bound on a gradient.
+    shrinkage_residual : float, default=0.0
+        Norm to which the residuals of the shrinkage rule are clipped; 0 for no shrinkage.
+    typical_curvature : float, default=1.0
+        Typical second derivative of the loss where the shrinkage rule is applied.
     null_decrease_factor : float, default=1.5
-        How often the decrease of the loss that chance explains is subtracted in a check.
-    spread_from : {"residuals", "curvature", None}, default=None
-        How a check finds the spread of rows along weights; see `LinearCheck`.
-    least_kept : float, default=0.0
-        What is kept of the weights in any case; if it is positive, weights that start at no center
-        are not checked.
+        Multiple of the null decrease of the loss that the shrinkage rule subtracts.
+    curvature_from : {"residuals", "curvature", None}, default=None
+        Source of the curvature along the weights; see `LinearShrinkageRule`.
+    min_shrinkage_factor : float, default=0.0
+        Lower bound on the shrinkage factor. If it is positive, weights that start at no baseline
+        are not shrunk.
     """
 
     loss: object
-    slope: float
+    residual_norm: float
     curvature: float
     weights_norm: float
     signal: float = math.inf
-    least_clip: float = 1.0
-    knee: float = 0.0
-    checked: float = 0.0
-    usual_curvature: float = 1.0
+    min_clip_fraction: float = 1.0
+    clip_noise_threshold: float = 0.0
+    shrinkage_residual: float = 0.0
+    typical_curvature: float = 1.0
     null_decrease_factor: float = 1.5
-    spread_from: str | None = None
-    least_kept: float = 0.0
+    curvature_from: str | None = None
+    min_shrinkage_factor: float = 0.0
 
     @property
     def n_outputs(self):
+        """Number of scores per row."""
         return math.prod(self.loss.weights_shape)
 
-    def check(self, norm, n_features, n_rows, alpha):
-        """Return the check of weights that were fitted under a penalty, in one step or in none.
+    def shrinkage_rule(self, norm, n_features, n_rows, alpha):
+        """Return the shrinkage rule of weights that were fitted with a penalty.
 
-        How much weights explain by chance is known where that is little. Where there are about as
-        many directions as rows no formula holds: nothing is subtracted, and the check holds back
-        what noise has made alone.
+        Its number of steps is 1, or 0 if weights are not shrunk. The null decrease is known only
+        where it is small. Where there are about as many directions as rows no formula holds, and
+        nothing is subtracted: the rule then removes only what the noise has added.
+
+        Parameters
+        ----------
+        norm : float
+            Upper bound on the norm of a row.
+        n_features, n_rows : int
+        alpha : float
+            L2 regularization strength of the mean loss.
+
+        Returns
+        -------
+        LinearShrinkageRule
         """
-        outputs = self.n_outputs
-        row_curvature = self.usual_curvature * norm**2
-        check = LinearCheck(
-            n_steps=int(bool(self.checked) and n_features * outputs > 2),
-            norm=norm * math.sqrt(outputs),
-            residual=self.checked,
-            chance=0.0,
-            least_kept=self.least_kept,
+        row_curvature = self.typical_curvature * norm**2
+        has_enough_weights = n_features * self.n_outputs > 2
+        rule = LinearShrinkageRule(
+            n_steps=int(self.shrinkage_residual > 0.0 and has_enough_weights),
+            norm=norm * math.sqrt(self.n_outputs),
+            residual=self.shrinkage_residual,
+            null_fraction=0.0,
+            min_shrinkage_factor=self.min_shrinkage_factor,
             null_decrease_factor=self.null_decrease_factor,
             n_rows=n_rows,
             n_features=n_features,
             row_curvature=row_curvature,
-            curvature=self.usual_curvature,
+            curvature=self.typical_curvature,
             alpha=alpha,
-            spread_from=self.spread_from,
-            largest_curvature=max(self.curvature, self.usual_curvature),
+            curvature_from=self.curvature_from,
+            max_curvature=max(self.curvature, self.typical_curvature),
         )
-        if check.degrees(1.0) > LARGEST_CHANCE * n_rows:
-            return replace(check, null_decrease_factor=0.0)
-        return check
+        if rule.effective_dof(1.0) > MAX_NULL_FRACTION * n_rows:
+            return replace(rule, null_decrease_factor=0.0)
+        return rule
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem(FrozenValue):
-    """What is public of a run.
+class SGDProblem(FrozenValue):
+    """The public sizes and bounds of a run of noisy gradient steps.
 
     Parameters
     ----------
-    task : Task
+    loss_spec : LossSpec
     n_rows, n_columns : int
     norm : float
-        The expected norm of a row, its constant feature included.
+        Expected norm of a row, its constant feature included.
     guarantee : Guarantee
+        Guarantee of the whole run.
     constant : float, default=0.0
-        The constant feature, where steps are to be enough for it under a large penalty too.
-    center_deviation : float, default=inf
-        The standard deviation of the score at which the constant feature's weights start.
+        Value of the constant feature; 0 if there is none, or if the number of steps need not
+        suffice for it.
+    baseline_std : float, default=inf
+        Standard deviation of the score at which the constant feature's weights start.
     """
 
-    task: Task
+    loss_spec: LossSpec
     n_rows: int
     n_columns: int
     norm: float
     guarantee: Guarantee
     constant: float = 0.0
-    center_deviation: float = math.inf
+    baseline_std: float = math.inf
 
-    # It decides the law of the noise and what is clipped.
     @property
     def delta(self):
+        """Delta of the run: with 0 the clip is in L1 norm and the noise is Laplace's."""
         return self.guarantee.delta
 
-    # The number of features, the constant one included.
     @property
     def n_features(self):
+        """Number of features, the constant one included."""
         return self.n_columns + (self.constant > 0)
 
-    # The number of weights.
     @property
     def size(self):
-        return self.task.n_outputs * self.n_features
+        """Number of weights."""
+        return self.loss_spec.n_outputs * self.n_features
 
-    # The number of weights, one constant feature included.
     @property
-    def most_weights(self):
-        return (self.n_columns + 1) * self.task.n_outputs
+    def n_weights_with_intercept(self):
+        """Number of weights if there is a constant feature."""
+        return (self.n_columns + 1) * self.loss_spec.n_outputs
 
     @property
     def curvature(self):
-        """The bound on the loss's curvature by the weights, for rows of the norm."""
-        return self.task.curvature * self.norm**2
+        """Upper bound on the loss's curvature by the weights, for rows of the expected norm."""
+        return self.loss_spec.curvature * self.norm**2
 
-    def condition(self, alpha, tie):
-        """Return the condition number under a penalty; the constant feature has the tie."""
-        largest = self.curvature + alpha
-        unpenalized = tie + USUAL_CURVATURE * self.task.curvature * self.constant**2
-        of_constant = largest / unpenalized if self.constant else 0.0
-        return max(largest / alpha, min(of_constant, LARGEST_CONDITION_OF_CONSTANT))
+    def condition(self, alpha, intercept_l2_reg):
+        """Return the condition number of the objective.
+
+        Parameters
+        ----------
+        alpha : float
+            L2 regularization strength of the features' weights.
+        intercept_l2_reg : float
+            L2 regularization strength of the constant feature's weights.
+
+        Returns
+        -------
+        float
+        """
+        max_curvature = self.curvature + alpha
+        condition_of_constant = 0.0
+        if self.constant:
+            typical = TYPICAL_CURVATURE * self.loss_spec.curvature * self.constant**2
+            condition_of_constant = max_curvature / (intercept_l2_reg + typical)
+        return max(max_curvature / alpha, min(condition_of_constant, MAX_CONDITION_OF_CONSTANT))
 
 
 @dataclass(frozen=True)
 class Settings(FrozenValue):
-    """Everything that a run needs to know; None is for the rule to decide.
+    """The settings of a run; the rule decides those that are None.
 
     Parameters
     ----------
     optimizer : str
     sampling : str, default=None
     batch_size, max_iter : int, default=None
-        `max_iter` counts passes over as many rows as the table has.
+        `max_iter` is the number of passes over as many rows as the table has.
     clip, alpha, eta0, momentum : float, default=None
-    tie : float, default=None
-        The strength at which the constant feature's weights are held to where they start.
+    intercept_l2_reg : float, default=None
+        L2 regularization strength of the distance of the constant feature's weights from their
+        start.
     """
 
     optimizer: str
@@ -196,125 +234,169 @@ class Settings(FrozenValue):
     alpha: float | None = None
     eta0: float | None = None
     momentum: float | None = None
-    tie: float | None = None
+    intercept_l2_reg: float | None = None
 
     def n_steps(self, n_rows):
-        """Return how many batches make `max_iter` passes."""
+        """Return the number of batches in `max_iter` passes, rounded up."""
         return -(-self.max_iter * n_rows // self.batch_size)
 
+    @property
+    def has_automatic_batches(self):
+        """True if the rule decides on sampling, batch size and number of passes."""
+        return self.sampling is None and self.batch_size is None and self.max_iter is None
 
-def automatic_settings(problem, given):
-    """Return settings with everything decided.
+
+def automatic_settings(problem, requested):
+    """Return settings in which nothing is None.
 
     Parameters
     ----------
-    problem : Problem
-    given : Settings
-        What is not None stays.
+    problem : SGDProblem
+    requested : Settings
+        Settings that are not None are returned unchanged.
 
     Returns
     -------
     Settings
     """
-    clip = _clip(problem) if given.clip is None else given.clip
-    strength, tie, n_steps = _balance(problem, clip, given)
-    alpha = strength if given.alpha is None else given.alpha
-    batches = _batches(problem, given, n_steps)
-    stronger = max(strength, alpha)
-    condition = problem.condition(stronger, tie)
-    momentum = _momentum(given.optimizer, condition) if given.momentum is None else given.momentum
-    rate = _rate(given.optimizer, problem, problem.curvature + stronger, momentum)
-    eta0 = rate if given.eta0 is None else given.eta0
-    return Settings(given.optimizer, *batches, clip, alpha, eta0, momentum, tie)
+    clip = requested.clip
+    if clip is None:
+        clip = _automatic_clip(problem)
+    automatic_alpha, intercept_l2_reg, n_steps = _balance(problem, clip, requested)
+    alpha = automatic_alpha if requested.alpha is None else requested.alpha
+    sampling, batch_size, max_iter = _batches(problem, requested, n_steps)
+    # A requested alpha may be too small for the number of steps.
+    l2_reg_strength = max(automatic_alpha, alpha)
+    momentum = requested.momentum
+    if momentum is None:
+        condition = problem.condition(l2_reg_strength, intercept_l2_reg)
+        momentum = _automatic_momentum(requested.optimizer, condition)
+    eta0 = requested.eta0
+    if eta0 is None:
+        smoothness = problem.curvature + l2_reg_strength
+        eta0 = _automatic_rate(requested.optimizer, problem, smoothness, momentum)
+    return Settings(
+        optimizer=requested.optimizer,
+        sampling=sampling,
+        batch_size=batch_size,
+        max_iter=max_iter,
+        clip=clip,
+        alpha=alpha,
+        eta0=eta0,
+        momentum=momentum,
+        intercept_l2_reg=intercept_l2_reg,
+    )
 
 
-def _tie(problem, given, strength, noise):
-    """Return the given tie, or the one that weighs the start against noisy gradients.
+def _intercept_l2_reg(problem, requested, l2_reg_strength, noise):
+    """Return the requested penalty of the intercept, or the one that weighs start and noise.
 
-    A start of variance s² in the score and gradients of variance t² are best together where it is
-    t² over s² and the curvature.
+    A start of variance s² in the score and gradients of variance t² are combined best by a penalty
+    of t² over s² and the curvature.
     """
-    if given.tie is not None or problem.center_deviation == math.inf:
-        return given.tie or 0.0
-    return min(strength, (noise / problem.center_deviation) ** 2 / problem.task.curvature)
+    if requested.intercept_l2_reg is not None or problem.baseline_std == math.inf:
+        return requested.intercept_l2_reg or 0.0
+    optimum = (noise / problem.baseline_std) ** 2 / problem.loss_spec.curvature
+    return min(l2_reg_strength, optimum)
 
 
-def _clip(problem):
-    clip = problem.task.slope * problem.norm
+def _automatic_clip(problem):
+    clip = problem.loss_spec.residual_norm * problem.norm
     if problem.delta > 0.0:
         return clip
-    return clip * min(math.sqrt(problem.most_weights), LARGEST_L1_OVER_L2)
+    return clip * min(math.sqrt(problem.n_weights_with_intercept), MAX_L1_OVER_L2)
 
 
-def _balance(problem, clip, given):
-    """Return the strengths of the penalty and the tie that balance the noise, and the steps."""
-    weights_norm = problem.task.weights_norm / problem.norm
-    pure = problem.delta == 0.0
-    per_root = LAPLACE_STEPS_PER_ROOT if pure else STEPS_PER_ROOT
-    most = _most_steps(problem, given)
-    least = problem.curvature / (min(most, STEPS_FOR_AUTOMATIC_ALPHA) / per_root) ** 2
-    n_steps = FEWEST_STEPS
-    # The noise of Laplace steps grows with their number, and that falls with the noise.
-    for _ in range(30 if pure else 1):
-        noise = release_noise(problem, clip, n_steps) * math.sqrt(problem.most_weights)
-        strength = max(noise / weights_norm + noise**2 / problem.task.signal, least)
-        stronger = max(strength, given.alpha or 0.0)
-        steps = per_root
-        if given.alpha is not None:
-            # Where the noise is smaller than a given alpha's bias, so must be what steps leave.
-            most_biased = min(stronger, problem.curvature)
-            steps += 2.0 * max(0.0, math.log(most_biased) - math.log(noise / weights_norm))
-        tie = _tie(problem, given, strength, noise / math.sqrt(problem.most_weights))
-        n_steps = math.ceil(steps * math.sqrt(problem.condition(stronger, tie)))
-        n_steps = min(max(n_steps, FEWEST_STEPS), most)
-    return strength, tie, n_steps
+def _balance(problem, clip, requested):
+    """Return the penalties of weights and intercept that balance the noise, and the steps."""
+    weights_norm = problem.loss_spec.weights_norm / problem.norm
+    root_size = math.sqrt(problem.n_weights_with_intercept)
+    is_pure = problem.delta == 0.0
+    steps_per_root = LAPLACE_STEPS_PER_ROOT if is_pure else STEPS_PER_ROOT
+    max_steps = _max_steps(problem, requested)
+    max_root = min(max_steps, STEPS_FOR_AUTOMATIC_ALPHA) / steps_per_root
+    min_strength = problem.curvature / max_root**2
+    n_steps = MIN_STEPS
+    # The noise of Laplace steps grows with their number, which in turn falls with the noise.
+    for _ in range(30 if is_pure else 1):
+        noise = release_noise(problem, clip, n_steps) * root_size
+        strength = noise / weights_norm + noise**2 / problem.loss_spec.signal
+        strength = max(strength, min_strength)
+        l2_reg_strength = max(strength, requested.alpha or 0.0)
+        steps = steps_per_root
+        if requested.alpha is not None:
+            # If the noise is smaller than the bias by a requested alpha, the optimization error
+            # must be as small.
+            largest_bias = min(l2_reg_strength, problem.curvature)
+            steps += 2.0 * max(0.0, math.log(largest_bias) - math.log(noise / weights_norm))
+        intercept_l2_reg = _intercept_l2_reg(problem, requested, strength, noise / root_size)
+        condition = problem.condition(l2_reg_strength, intercept_l2_reg)
+        n_steps = math.ceil(steps * math.sqrt(condition))
+        n_steps = min(max(n_steps, MIN_STEPS), max_steps)
+    return strength, intercept_l2_reg, n_steps
 
 
-def _most_steps(problem, given):
-    """Return how many steps are affordable where smaller batches would not make up for them."""
-    if problem.delta > 0.0 or (given.sampling, given.batch_size, given.max_iter) != (None,) * 3:
-        return MOST_STEPS
-    values = problem.n_rows * problem.n_columns * problem.task.n_outputs
-    return min(max(int(2.0 * READ_VALUES / values), FEWEST_STEPS_TO_SAVE_TIME), MOST_STEPS)
+def _max_steps(problem, requested):
+    """Return the number of steps that are affordable if smaller batches do not compensate."""
+    if problem.delta > 0.0 or not requested.has_automatic_batches:
+        return MAX_STEPS
+    values = problem.n_rows * problem.n_columns * problem.loss_spec.n_outputs
+    return min(max(int(2.0 * READ_VALUES / values), MIN_STEPS_OF_LARGE_TABLES), MAX_STEPS)
 
 
 def release_noise(problem, clip, n_steps):
-    """Return the standard deviation, on a mean gradient, of one release worth the whole run."""
-    scale = problem.guarantee.neighbors.sensitivity_factor * clip / problem.n_rows
+    """Return the noise on a mean gradient of one release that costs as much as the whole run.
+
+    Returns
+    -------
+    float
+        Standard deviation of each value.
+    """
+    sensitivity_factor = problem.guarantee.neighbors.sensitivity_factor
+    scale = sensitivity_factor * clip / problem.n_rows
     if problem.delta > 0.0:
         return scale * gaussian_noise_multiplier(problem.guarantee.epsilon, problem.delta)
-    # T Laplace steps of epsilon / T, averaged.
+    # The mean of T Laplace steps of epsilon / T each.
     return scale * math.sqrt(2.0 * n_steps) / problem.guarantee.epsilon
 
 
-def _batches(problem, given, n_steps):
+def _batches(problem, requested, n_steps):
     """Return (sampling, batch size, passes) for a number of steps."""
-    n = problem.n_rows
-    size = given.batch_size
-    sampling = given.sampling
+    n_rows = problem.n_rows
+    size = requested.batch_size
+    sampling = requested.sampling
     if sampling is None:
-        affordable = READ_VALUES / (problem.n_columns * problem.task.n_outputs * n_steps)
-        pure = problem.delta == 0.0
-        if size is None and given.max_iter is None and affordable < 0.5 * n and not pure:
-            size = min(max(math.ceil(affordable), SMALLEST_BATCH), n)
-        partial = "without_replacement" if pure else "poisson"
-        sampling = "full" if size is None or size == n else partial
+        affordable = READ_VALUES / (problem.n_columns * problem.loss_spec.n_outputs * n_steps)
+        is_pure = problem.delta == 0.0
+        is_undecided = size is None and requested.max_iter is None
+        if is_undecided and affordable < 0.5 * n_rows and not is_pure:
+            size = min(max(math.ceil(affordable), MIN_BATCH_SIZE), n_rows)
+        if size is None or size == n_rows:
+            sampling = "full"
+        else:
+            sampling = "without_replacement" if is_pure else "poisson"
     if sampling == "full":
-        return sampling, n, given.max_iter or n_steps
+        return sampling, n_rows, requested.max_iter or n_steps
     if size is None:
-        passes = given.max_iter or DEFAULT_PASSES
-        size = min(max(math.ceil(passes * n / n_steps), SMALLEST_BATCH), n)
-    return sampling, size, given.max_iter or max(1, round(n_steps * size / n))
+        passes = requested.max_iter or DEFAULT_PASSES
+        size = min(max(math.ceil(passes * n_rows / n_steps), MIN_BATCH_SIZE), n_rows)
+    return sampling, size, requested.max_iter or max(1, round(n_steps * size / n_rows))
 
 
-def _momentum(optimizer, condition):
+def _automatic_momentum(optimizer, condition):
+    """Return Nesterov's momentum for a condition number, or the default of the optimizer."""
     if optimizer == "adam":
         return ADAM_MOMENTUM
+    if optimizer == "sgd":
+        return 0.0
     root = math.sqrt(condition)
-    return (root - 1.0) / (root + 1.0) if optimizer == "nesterov" else 0.0
+    return (root - 1.0) / (root + 1.0)
 
 
-def _rate(optimizer, problem, smoothness, momentum):
+def _automatic_rate(optimizer, problem, smoothness, momentum):
+    """Return the largest step size that the smoothness allows, or Adam's default."""
     if optimizer == "adam":
-        return ADAM_RATE * problem.task.weights_norm / problem.norm
-    return (1.0 if optimizer == "nesterov" else 1.0 - momentum) / smoothness
+        return ADAM_RATE * problem.loss_spec.weights_norm / problem.norm
+    if optimizer == "nesterov":
+        return 1.0 / smoothness
+    return (1.0 - momentum) / smoothness

@@ -1,8 +1,8 @@
-"""Noise for many releases of one shape: drawn in blocks, in integers, on a grid.
+"""Noise for many releases of one shape: sampled in blocks, as integers on a grid.
 
-A sum is rounded to the grid before noise is added to it, so that no digit of the sum survives
-below the noise. Scales are raised for that rounding, and for pricing the discrete laws by the
-continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 4).
+A sum is rounded to the grid before noise is added, so that no digit of the sum below the grid is
+released. Scales are increased to cover that rounding, and because discrete noise is accounted as
+continuous noise, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 4).
 """
 
 import math
@@ -15,17 +15,19 @@ from skdp.mechanisms._laplace import scale_in_steps
 from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from skdp.utils._values import FrozenValue
 
+# Number of values that are sampled at once.
 BLOCK_VALUES = 1 << 14
-# Covers the rounding of a scale's own computation.
+# Factor that covers the rounding errors in the computation of a scale.
 SLACK = 1.0 + 2.0**-40
 
 
 @dataclass(frozen=True)
 class _GridNoise(FrozenValue):
-    """What both kinds of noise share: a grid, blocks, and how noise is added.
+    """Common part of Gaussian and Laplace noise: the grid, the blocks and the addition.
 
-    It is no mechanism (`skdp.mechanisms._plan.Plan`): it is drawn for many steps at once, and what
-    a step costs is the price of the sampling that it is part of. `_on_grid` is the mechanisms'.
+    This is not a mechanism: the noise is sampled for many steps at once, and the cost of a step
+    depends on the sampling of rows. A subclass defines `_grid`, which returns the step of the grid
+    and the scale in steps, as mechanisms compute them.
     """
 
     scale: float
@@ -33,22 +35,31 @@ class _GridNoise(FrozenValue):
     sensitivity: float
 
     def __post_init__(self):
-        is_usual = 1e-100 <= self.scale <= 1e100
-        step, scale_in_steps = self._on_grid() if is_usual else (0.0, math.inf)
+        if 1e-100 <= self.scale <= 1e100:
+            step, scale_in_steps = self._grid()
+        else:
+            step = 0.0
+            scale_in_steps = math.inf
         vars(self).update(step=step, scale_in_steps=scale_in_steps)
-        self.check_steps()
+        self.check_scale()
 
-    def check_steps(self, share=1.0):
-        """Raise `ValueError` if the scale in steps is above a share of the largest."""
-        if not self.scale_in_steps <= share * self._largest:
+    def check_scale(self, fraction=1.0):
+        """Check that the scale in steps is at most a fraction of the largest one.
+
+        Raises
+        ------
+        ValueError
+            If it is larger.
+        """
+        if not self.scale_in_steps <= fraction * self._max_scale:
             raise ValueError(
-                f"noise of scale {self.scale:g} cannot be drawn for {self.size} values of "
-                f"sensitivity {self.sensitivity:g}: epsilon is too small"
+                f"epsilon is too small: noise of scale {self.scale:g} cannot be sampled for "
+                f"{self.size} values of sensitivity {self.sensitivity:g}"
             )
 
-    # The scale of the noise that is drawn: `scale`, raised for the rounding.
     @property
     def drawn_scale(self):
+        """The scale of the sampled noise: `scale`, increased to cover the rounding."""
         return self.step * self.scale_in_steps
 
     def draw(self, n_steps, stream):
@@ -62,7 +73,7 @@ class _GridNoise(FrozenValue):
         Yields
         ------
         ndarray of shape (size,), dtype int64
-            In steps of the grid, for `add`.
+            In steps of the grid; the argument of `add`.
         """
         at_once = max(1, BLOCK_VALUES // self.size)
         for first in range(0, n_steps, at_once):
@@ -70,18 +81,17 @@ class _GridNoise(FrozenValue):
             yield from self._sample(self.scale_in_steps, shape, stream)
 
     def add(self, values, noise):
-        """Round values to the grid and add noise to them there.
+        """Return the values, rounded to the grid, plus noise.
 
         Parameters
         ----------
         values : ndarray of float64, of `size` values
         noise : ndarray of shape (size,), dtype int64
-            From `draw`; never used twice.
+            From `draw`. Noise must never be used twice.
 
         Returns
         -------
-        ndarray of float64
-            Of the shape of `values`.
+        ndarray of float64, shaped as `values`
         """
         return from_steps(to_steps(values.ravel(), self.step) + noise, self.step, values.shape)
 
@@ -93,35 +103,37 @@ class GaussianNoise(_GridNoise):
     Parameters
     ----------
     scale : float
-        The standard deviation that the accountant was told.
+        Standard deviation that is accounted for.
     size : int
-        How many values are released together.
+        Number of values that are released together.
     sensitivity : float
-        How far one record moves the values in L2 norm, before they are rounded to the grid. The
-        release then costs a Gaussian of noise multiplier ``scale / sensitivity``.
+        L2 sensitivity of the values before they are rounded to the grid. The release costs as
+        much as a Gaussian mechanism of noise multiplier ``scale / sensitivity``.
 
     Attributes
     ----------
     step : float
-        The grid, a power of two.
+        Step of the grid, a power of two.
     scale_in_steps : float
+        Scale of the sampled noise, in steps.
 
     Raises
     ------
     ValueError
-        If the scale is too large or too small to draw noise of.
+        If the scale is so large or so small that the noise cannot be sampled.
     """
 
     law = "Gaussian"
 
     @property
     def deviation(self):
+        """The standard deviation of each value."""
         return self.scale
 
     _sample = staticmethod(discrete_gaussian)
-    _largest = 0.5 * LARGEST_SCALE
+    _max_scale = 0.5 * LARGEST_SCALE
 
-    def _on_grid(self):
+    def _grid(self):
         root = math.sqrt(self.size)
         step = grid_step(self.scale, self.sensitivity / root)
         return step, sigma_in_steps(self.scale, self.sensitivity, root, step)
@@ -134,35 +146,37 @@ class LaplaceNoise(_GridNoise):
     Parameters
     ----------
     scale : float
-        The scale b that the accountant was told, of a standard deviation of sqrt(2) b.
+        Scale b that is accounted for. The standard deviation is sqrt(2) b.
     size : int
-        How many values are released together.
+        Number of values that are released together.
     sensitivity : float
-        How far the values can move in L1 norm, before they are rounded to the grid. The release
-        then costs epsilon = ``sensitivity / scale``.
+        L1 sensitivity of the values before they are rounded to the grid. The release costs
+        epsilon = ``sensitivity / scale``.
 
     Attributes
     ----------
     step : float
-        The grid, a power of two.
+        Step of the grid, a power of two.
     scale_in_steps : float
+        Scale of the sampled noise, in steps.
 
     Raises
     ------
     ValueError
-        If the scale is too large or too small to draw noise of.
+        If the scale is so large or so small that the noise cannot be sampled.
     """
 
     law = "Laplace"
 
     @property
     def deviation(self):
+        """The standard deviation of each value."""
         return math.sqrt(2.0) * self.scale
 
     _sample = staticmethod(discrete_laplace)
-    _largest = LARGEST_SCALE
+    _max_scale = LARGEST_SCALE
 
-    def _on_grid(self):
+    def _grid(self):
         step = grid_step(self.scale, self.sensitivity / self.size)
         epsilon = Fraction(self.sensitivity) / Fraction(self.scale)
         return step, scale_in_steps(self.sensitivity, epsilon, self.size, step)

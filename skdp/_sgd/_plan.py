@@ -1,7 +1,7 @@
-"""The regimes of noisy stochastic gradients: what is drawn, how it is clipped, what it costs.
+"""Plans of noisy stochastic gradients: sampling, clipping, noise and privacy cost.
 
-Each function returns one frozen plan that holds the sampler, the clipped sums, the noise and the
-event; the loop runs nothing else, so that what runs is what is charged. The proofs are in
+Each function returns one frozen plan with the sampler, the clipped sums, the noise and the event.
+The loop runs nothing else, so that the run is exactly the one that is charged. The proofs are in
 ``docs/dp_sgd.md``.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from skdp import accounting
 from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp._sgd._defaults import Problem
+from skdp._sgd._defaults import SGDProblem
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import Stage, noise_multiplier
@@ -19,33 +19,34 @@ from skdp.utils._units import UnitText, for_unit
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
 
+# Factor that covers the rounding of a few multiplications and divisions.
 SLACK = 1.0 + 1e-12
-# How calibration searches: relative accuracies of epsilon and of the multiplier.
-COARSE = {"tolerance": 1e-3, "rtol": 1e-5}
+# Relative accuracies of epsilon and of the multiplier in the search of `_calibrated_multiplier`.
+COARSE_SEARCH = {"tolerance": 1e-3, "rtol": 1e-5}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SGDPlan(PlanValue):
-    """What a run of noisy gradient steps will do and cost.
+    """The plan of a run of noisy gradient steps.
 
     Parameters
     ----------
-    problem : Problem
-        With the constant feature as it is in the rows that are read.
+    problem : SGDProblem
+        Its constant feature has the value that it has in the rows that are read.
     clip : float
-        The bound on the norm of a row's gradient, that of the constant feature included.
+        Upper bound on the norm of a row's gradient, the constant feature's included.
     n_steps : int
-    batches : batches
-        Which rows take part in each step.
+    batches : PoissonBatches, FixedSizeBatches or FullBatches
+        Sampler of the rows of each step.
     noise : GaussianNoise or LaplaceNoise
-        What is added to each sum.
+        Noise on each sum.
     step : accounting.Event
-        What one step costs.
+        Event of one step.
     sensitivity : float
-        The distance, in the norm of the clip, that the noise on a sum was calibrated to.
+        Sensitivity of a sum, in the norm of the clip, that the noise is calibrated to.
     """
 
-    problem: Problem
+    problem: SGDProblem
     clip: float
     n_steps: int
     batches: object
@@ -55,62 +56,93 @@ class SGDPlan(PlanValue):
 
     @property
     def guarantee(self):
+        """The guarantee of the whole run."""
         return self.problem.guarantee
 
-    # That of the noise's sensitivity.
     @property
     def norm(self):
+        """The norm in which gradients are clipped and the sensitivity is measured."""
         return "l1" if self.delta == 0.0 else "l2"
 
-    # What the whole run costs.
     @property
     def event(self):
+        """The event of the whole run."""
         return self.step * self.n_steps
 
-    # That on the sum of a batch.
     @property
     def scale(self):
+        """The scale of the noise on the sum of a batch."""
         return self.noise.scale
 
     @property
     def name(self):
+        """The name of the mechanism, for statements."""
         return f"Noisy stochastic gradients, {self.noise.law} noise"
 
-    # The noise of a step over what one row, or person, moves its sum by.
     @property
     def noise_multiplier(self):
+        """The scale of a step's noise over the sensitivity of its sum to one row or person."""
         return noise_multiplier(self.step)
 
     @property
     def stages(self):
-        """One stage, of as many releases as there are steps."""
-        rule = self.batches.rule
+        """One stage with one release per step."""
+        sampling = self.batches.rule
         steps = f"in each of {self.n_steps} steps"
-        described = {"law": self.name, "scale": self.scale, "sensitivity": self.sensitivity}
-        described["reads"] = UnitText(lambda unit: f"{for_unit(rule, unit)}, {steps}")
-        return (Stage(name=self.released, event=self.step, n_releases=self.n_steps, **described),)
+
+        def rows_read(unit):
+            return f"{for_unit(sampling, unit)}, {steps}"
+
+        stage = Stage(
+            name=self.released,
+            event=self.step,
+            n_releases=self.n_steps,
+            law=self.name,
+            scale=self.scale,
+            sensitivity=self.sensitivity,
+            reads=UnitText(rows_read),
+        )
+        return (stage,)
 
     def spent_after(self, n_steps):
-        """Return the epsilon of the first steps alone, at the run's delta."""
+        """Return the epsilon of the first `n_steps` steps, at the run's delta."""
         steps = self.step * n_steps
         relation = self.guarantee.relation
         return accounting.get_epsilon(steps, self.delta, relation=relation)
 
     def sums(self, X, y, loss, persons=None):
-        """Return the clipped sums of a table; it is read from here on."""
-        clipped = {"constant": self.problem.constant, "clip": self.clip, "norm": self.norm}
-        return ClippedSums(X, y, loss, persons=persons, **clipped)
+        """Return the clipped sums of a table, which reads the table.
+
+        Parameters
+        ----------
+        X, y, loss, persons
+            As in `ClippedSums`.
+
+        Returns
+        -------
+        ClippedSums
+        """
+        return ClippedSums(
+            X,
+            y,
+            loss,
+            constant=self.problem.constant,
+            clip=self.clip,
+            norm=self.norm,
+            persons=persons,
+        )
 
     def noisy_means(self, next_sum, source):
         """Yield the noisy mean gradients of the steps.
 
-        Sums are divided by the expected size of a batch, which is public, never by its own.
+        Sums are divided by the expected size of a batch, which is public. The actual size of a
+        Poisson-sampled batch is private.
 
         Parameters
         ----------
         next_sum : callable
-            Of a batch's rows, or persons, returns the next sum of what one of them moves by no more
-            than a clipped gradient.
+            Receives the rows or persons of a batch and returns a sum to which each of them adds at
+            most a clipped gradient.
         source : RandomSource
 
         Yields
@@ -128,13 +160,14 @@ def plan_sgd(problem, clip, sampling, batch_size, n_steps):
 
     Parameters
     ----------
-    problem : Problem
+    problem : SGDProblem
     clip : float
-        The bound on the norm of a row's gradient, that of the constant feature included.
+        Upper bound on the norm of a row's gradient, the constant feature's included.
     sampling : {"full", "poisson", "without_replacement"}
         "poisson" needs delta > 0, "without_replacement" delta = 0.
     batch_size : int
-        At most the number of rows; expected, under "poisson". Not read under "full".
+        Rows of a batch, at most the number of rows; the expected number with "poisson". Not used
+        with "full".
     n_steps : int
 
     Returns
@@ -144,87 +177,127 @@ def plan_sgd(problem, clip, sampling, batch_size, n_steps):
     Raises
     ------
     ValueError
-        If epsilon is too small for noise that can be drawn.
+        If epsilon is so small that the noise cannot be sampled.
     """
-    partial = _plan_fixed_size if problem.delta == 0.0 else _plan_poisson
-    plan = _plan_full if sampling == "full" else partial
-    parts = plan(problem, clip, batch_size, n_steps)
-    return SGDPlan(problem=problem, clip=clip, n_steps=n_steps, **parts)
+    if sampling == "full":
+        return _plan_full(problem, clip, n_steps)
+    if problem.delta == 0.0:
+        return _plan_fixed_size(problem, clip, batch_size, n_steps)
+    return _plan_poisson(problem, clip, batch_size, n_steps)
 
 
-def row_moves(problem, clip, rows, batch_bound):
-    """How far some rows move the sum of a batch: by their clips and its rounding, twice."""
-    rounding = sum_rounding(problem.n_columns, problem.task.n_outputs, clip, batch_bound)
-    return (rows * clip + 2.0 * rounding) * SLACK
+def sum_sensitivity(problem, clip, n_changed_rows, batch_bound):
+    """Return the sensitivity of a batch's computed sum: the clips plus two rounding errors."""
+    rounding = sum_rounding(problem.n_columns, problem.loss_spec.n_outputs, clip, batch_bound)
+    return (n_changed_rows * clip + 2.0 * rounding) * SLACK
 
 
-def _plan_full(problem, clip, batch_size, n_steps):
-    """T Gaussian steps of multiplier z sqrt(T) cost exactly one of z; Laplace steps epsilon / T."""
+def _plan_full(problem, clip, n_steps):
+    """Plan Gaussian or Laplace steps on all rows.
+
+    T Gaussian steps of multiplier z sqrt(T) cost exactly as much as one of multiplier z. A Laplace
+    step costs epsilon / T.
+    """
     guarantee = problem.guarantee
     batches = FullBatches(problem.n_rows)
-    moved = row_moves(problem, clip, guarantee.neighbors.sensitivity_factor, batches.largest)
+    sensitivity = sum_sensitivity(
+        problem, clip, guarantee.neighbors.sensitivity_factor, batches.max_size
+    )
     if guarantee.delta == 0.0:
-        step = accounting.Laplace(_share(guarantee.epsilon, n_steps))
-        noise = LaplaceNoise(moved / step.epsilon * SLACK, problem.size, moved)
+        step = accounting.Laplace(_epsilon_per_step(guarantee.epsilon, n_steps))
+        noise = LaplaceNoise(sensitivity / step.epsilon * SLACK, problem.size, sensitivity)
     else:
         multiplier = accounting.gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
         step = accounting.Gaussian(multiplier * (math.sqrt(n_steps) * SLACK))
-        noise = GaussianNoise(step.noise_multiplier * moved * SLACK, problem.size, moved)
-    return {"batches": batches, "noise": noise, "step": step, "sensitivity": moved}
+        scale = step.noise_multiplier * sensitivity * SLACK
+        noise = GaussianNoise(scale, problem.size, sensitivity)
+    return SGDPlan(
+        problem=problem,
+        clip=clip,
+        n_steps=n_steps,
+        batches=batches,
+        noise=noise,
+        step=step,
+        sensitivity=sensitivity,
+    )
 
 
 def _plan_poisson(problem, clip, batch_size, n_steps):
-    """Poisson-sampled Gaussian steps; z is relative to what one record adds to a sum."""
+    """Plan Poisson-sampled Gaussian steps.
+
+    The noise multiplier is relative to the contribution of one row or person to a sum.
+    """
     guarantee = problem.guarantee
     batches = PoissonBatches(problem.n_rows, batch_size / problem.n_rows)
 
     def step(multiplier):
         return accounting.PoissonSampled(batches.rate, accounting.Gaussian(multiplier))
 
-    multiplier = _sufficient(lambda z: step(z) * n_steps, guarantee)
-    one_record = row_moves(problem, clip, 1, batches.largest)
+    def run(multiplier):
+        return step(multiplier) * n_steps
+
+    multiplier = _calibrated_multiplier(run, guarantee)
+    one_record = sum_sensitivity(problem, clip, 1, batches.max_size)
     noise = GaussianNoise(multiplier * one_record * SLACK, problem.size, one_record)
-    moved = guarantee.neighbors.sensitivity_factor * one_record
-    return {"batches": batches, "noise": noise, "step": step(multiplier), "sensitivity": moved}
+    return SGDPlan(
+        problem=problem,
+        clip=clip,
+        n_steps=n_steps,
+        batches=batches,
+        noise=noise,
+        step=step(multiplier),
+        sensitivity=guarantee.neighbors.sensitivity_factor * one_record,
+    )
 
 
 def _plan_fixed_size(problem, clip, batch_size, n_steps):
-    r"""Laplace steps on m of n rows without replacement, of epsilon / T each.
+    r"""Plan Laplace steps on m of n rows without replacement, of epsilon / T each.
 
     A release of :math:`\varepsilon_0` on such a batch is
     :math:`\ln(1 + \tfrac mn (e^{\varepsilon_0} - 1))`-DP (Balle, Barthe and Gaboardi 2018,
-    theorem 9) if it is :math:`\varepsilon_0`-DP for batches of which one record was replaced,
-    under both relations: one record moves the sum by at most twice its clip.
+    theorem 9) if it is :math:`\varepsilon_0`-DP for batches in which one record was replaced. This
+    holds under both relations: one replaced record changes the sum by at most twice the clip.
     """
     n_rows = problem.n_rows
-    each = _share(problem.guarantee.epsilon, n_steps)
+    step_epsilon = _epsilon_per_step(problem.guarantee.epsilon, n_steps)
     batches = FixedSizeBatches(n_rows, batch_size)
-    # ln(1 + (e^each - 1) n/m), without overflow.
-    most = min(each, 500.0)
-    inner = (math.log1p(math.expm1(most) * (n_rows / batch_size)) + (each - most)) / SLACK
-    moved = row_moves(problem, clip, 2, batches.largest)
-    noise = LaplaceNoise(moved / inner * SLACK, problem.size, moved)
-    step = accounting.SampledWithoutReplacement(n_rows, batch_size, accounting.Laplace(0.5 * inner))
-    return {"batches": batches, "noise": noise, "step": step, "sensitivity": moved}
+    # ln(1 + (exp(step_epsilon) - 1) n / m), without overflow.
+    bounded = min(step_epsilon, 500.0)
+    batch_epsilon = math.log1p(math.expm1(bounded) * (n_rows / batch_size))
+    batch_epsilon = (batch_epsilon + (step_epsilon - bounded)) / SLACK
+    sensitivity = sum_sensitivity(problem, clip, 2, batches.max_size)
+    noise = LaplaceNoise(sensitivity / batch_epsilon * SLACK, problem.size, sensitivity)
+    # The event's Laplace mechanism is relative to one added or removed record.
+    inner = accounting.Laplace(0.5 * batch_epsilon)
+    return SGDPlan(
+        problem=problem,
+        clip=clip,
+        n_steps=n_steps,
+        batches=batches,
+        noise=noise,
+        step=accounting.SampledWithoutReplacement(n_rows, batch_size, inner),
+        sensitivity=sensitivity,
+    )
 
 
-def _sufficient(event, guarantee):
-    """Return a multiplier that fits the budget, within some thousandths of the least.
+def _calibrated_multiplier(event, guarantee):
+    """Return a noise multiplier that meets a guarantee, within some thousandths of the smallest.
 
-    It is sought with bounds on a coarser grid, which are upper bounds too and take a fraction of
-    the time, and checked as the accountant checks a price: by delta at epsilon, on its own grid.
+    The search uses upper bounds on a coarse grid, which take a fraction of the time. The result is
+    then checked in the way in which the accountant checks a cost: by delta at epsilon, on its own
+    grid.
     """
     epsilon = guarantee.epsilon
     delta = guarantee.delta
     relation = guarantee.relation
-    multiplier = accounting.calibrate(event, epsilon, delta, relation=relation, **COARSE)
-    raised = 1e-5
+    multiplier = accounting.calibrate(event, epsilon, delta, relation=relation, **COARSE_SEARCH)
+    increment = 1e-5
     while accounting.get_delta(event(multiplier), epsilon, relation=relation) > delta:
-        multiplier *= 1.0 + raised
-        raised *= 4.0
+        multiplier *= 1.0 + increment
+        increment *= 4.0
     return multiplier
 
 
-def _share(epsilon, n_steps):
-    """Return one of n_steps equal shares of epsilon, whose sum does not exceed it."""
+def _epsilon_per_step(epsilon, n_steps):
+    """Return the epsilon of one of n_steps equal steps, whose sum does not exceed the total."""
     return epsilon / n_steps / SLACK

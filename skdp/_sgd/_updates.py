@@ -1,7 +1,7 @@
-"""The loop of noisy gradient steps: learning rates, averages, projections.
+"""The loop of noisy gradient steps: learning rates, averages, projections, final shrinkage.
 
-What is done with a noisy gradient is post-processing of noisy sums: none of it enters the
-guarantee.
+The noisy sums are released by the plan. Everything here is post-processing of them and has no
+effect on the guarantee.
 """
 
 import math
@@ -9,119 +9,152 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, PART_OF_SPREAD
+from skdp._sgd._clipped_sums import MAX_DECREASE_NORM, SQUARED_RESIDUAL_WEIGHT
 from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 
 LEARNING_RATES = ("constant", "invscaling", "linear")
 
-# Weights, gradients and velocities stay within this, whatever the learning rate and the noise:
-# they are always finite.
-LARGEST = 1e100
+# Bound on the magnitude of weights, gradients and velocities. It keeps them finite whatever the
+# learning rate and the noise are.
+MAX_MAGNITUDE = 1e100
 
+# Constants of Adam that are not parameters: beta_2 and epsilon of Kingma and Ba (2015).
 ADAM_SECOND_MOMENT = 0.999
-ADAM_LEAST_ROOT = 1e-8
+ADAM_EPSILON = 1e-8
 
-
-# Of a usual move of a score, at which it is clipped in a check.
-USUAL_MOVES = 0.5
-LEAST_MOVE = 1e-200
-# Weights whose best length is this part of their own are kept as they are.
-ALL = 0.8
+# Clip of the change of a score in the shrinkage rule, relative to the typical change.
+DISPLACEMENT_CLIP = 0.5
+# Smallest clip of the change of a score; avoids a division by zero.
+MIN_DISPLACEMENT = 1e-200
+# Weights are not shrunk if their optimal length is at least this fraction of their length.
+NO_SHRINKAGE_FRACTION = 0.8
 
 
 @dataclass(frozen=True)
-class Check(FrozenValue):
-    """How far weights are better than the start of a run, from its last steps.
+class ShrinkageRule(FrozenValue):
+    """Shrinkage of weights towards the start of a run, from a noisy test of their quality.
+
+    The last steps of a run release decreases of the loss instead of gradients (see
+    `ClippedSums.loss_decreases`). The released decrease is compared with the decrease that is
+    expected under the null hypothesis that features are not related to the target.
 
     Parameters
     ----------
     n_steps : int
-        How many release gains in the place of gradients.
+        Number of steps that release decreases of the loss instead of gradients.
     norm : float
-        Usual of a row.
+        Typical norm of a row.
     residual : float
-        Residuals are clipped at it.
-    chance : float
-        What part of the variance of targets weights are expected to explain by chance.
-    least_kept : float, default=0.0
+        Residuals are clipped to this norm.
+    null_fraction : float
+        Fraction of the variance of targets that weights explain under the null hypothesis.
+    min_shrinkage_factor : float, default=0.0
+        Lower bound on the shrinkage factor.
     null_decrease_factor : float, default=1.0
-        How often the decrease of the loss that chance explains is subtracted.
+        Multiple of the null decrease of the loss that is subtracted from the released decrease.
     """
 
     n_steps: int
     norm: float
     residual: float
-    chance: float
-    least_kept: float = 0.0
+    null_fraction: float
+    min_shrinkage_factor: float = 0.0
     null_decrease_factor: float = 1.0
 
-    def chance_of(self, gains, moved):
-        """Return the part of the residuals' variance that weights are expected to explain.
+    def estimate_null_fraction(self, decreases, displacement):
+        """Return the fraction of the residual variance that weights explain under the null.
 
         Parameters
         ----------
-        gains : (float, float, float)
-            Released means over the rows: of the two products of moves and residuals, and of the
-            squared residuals, in units of where they are clipped.
-        moved : ndarray
+        decreases : (float, float, float)
+            Released means over the rows: the two products of changes of scores and residuals, and
+            the squared residuals, in units of the clips.
+        displacement : ndarray
+            The weights minus the start.
+
+        Returns
+        -------
+        float
         """
-        return self.chance
+        return self.null_fraction
 
-    def units(self, moved):
-        """Return the moves of scores and the residuals at which gains are clipped."""
-        usual = self.norm * math.sqrt(np.mean(moved**2))
-        return max(USUAL_MOVES * usual, LEAST_MOVE), self.residual
+    def clip_norms(self, displacement):
+        """Return the norms to which changes of scores and residuals are clipped."""
+        typical_change = self.norm * math.sqrt(np.mean(displacement**2))
+        return max(DISPLACEMENT_CLIP * typical_change, MIN_DISPLACEMENT), self.residual
 
-    def kept(self, gains, moved, noise=0.0):
-        """Return the share of the move that explains more than chance and noise do.
+    def shrinkage_factor(self, decreases, displacement, noise_std=0.0):
+        """Return the factor of the displacement that is justified beyond chance and noise.
+
+        1 leaves the weights unchanged, 0 returns them to the start.
 
         Parameters
         ----------
-        gains : ndarray
-            Whose first values are what `sum_gains` returns, with noise.
-        moved : ndarray
-            The weights' move.
-        noise : float, default=0.0
-            What is subtracted besides.
+        decreases : ndarray
+            Noisy means over the rows; its first three values are those of `sum_loss_decreases`.
+        displacement : ndarray
+            The weights minus the start.
+        noise_std : float, default=0.0
+            Subtracted from the released decrease besides the null decrease.
+
+        Returns
+        -------
+        float
         """
-        first, last, spread = np.ravel(gains)[:3].tolist()
-        move, residual = self.units(moved)
-        unexplained = max(spread * (residual / move / PART_OF_SPREAD) - first, 0.0)
-        chance = self.chance_of((first, last, spread / PART_OF_SPREAD), moved)
-        earned = max(first - self.null_decrease_factor * chance * unexplained - noise, 0.0)
-        return max(self.least_kept, earned / max(ALL * (first + last), earned, LEAST_MOVE))
+        first, last, squares = np.ravel(decreases)[:3].tolist()
+        change, residual = self.clip_norms(displacement)
+        unexplained = max(squares * (residual / change / SQUARED_RESIDUAL_WEIGHT) - first, 0.0)
+        released = (first, last, squares / SQUARED_RESIDUAL_WEIGHT)
+        null_fraction = self.estimate_null_fraction(released, displacement)
+        null_decrease = self.null_decrease_factor * null_fraction * unexplained
+        net_decrease = max(first - null_decrease - noise_std, 0.0)
+        # Along the displacement the gradient goes from -first to last, so that the quadratic model
+        # has its minimum at first / (first + last).
+        scale = max(NO_SHRINKAGE_FRACTION * (first + last), net_decrease, MIN_DISPLACEMENT)
+        return max(self.min_shrinkage_factor, net_decrease / scale)
 
 
-NO_CHECK = Check(0, 1.0, 1.0, 0.0)
+NO_SHRINKAGE = ShrinkageRule(0, 1.0, 1.0, 0.0)
 
 
-def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, check=NO_CHECK):
+def run_sgd(
+    plan,
+    sums,
+    update,
+    start,
+    alpha,
+    source,
+    after_step=None,
+    intercept_l2_reg=0.0,
+    shrinkage=NO_SHRINKAGE,
+):
     r"""Return the weights after all steps of a plan.
 
-    The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
-    weights of features; the penalty of the constant feature's is that of its distance from the
-    start, times `tie`. BLAS runs on one thread
-    meanwhile: products are too small for more, and are to be rounded the same way in every step.
+    The objective is the mean loss per row plus :math:`\tfrac\alpha2 \|w\|^2` over the weights of
+    features. The weights of the constant feature are penalized by their distance from the start,
+    with the strength `intercept_l2_reg`.
 
     Parameters
     ----------
     plan : SGDPlan
-        Charged.
+        Plan that is already charged.
     sums : ClippedSums
-        Of the table.
+        Clipped sums of the table.
     update : Update
-        Of as many steps.
+        Optimizer for `plan.n_steps` less `shrinkage.n_steps` steps.
     start : ndarray of shape (..., n_features)
         Weights that do not depend on the rows, or were released.
     alpha : float
+        L2 regularization strength of the mean loss.
     source : RandomSource
-        Of the charge.
+        Random source of the charge.
     after_step : callable, default=None
-        Called with the number of steps taken; it sees no iterate.
-    tie : float, default=0.0
-    check : Check, default=NO_CHECK
-        Moves the weights back towards the start, unless they are better by the last steps.
+        Called with the number of steps taken. It receives no iterate.
+    intercept_l2_reg : float, default=0.0
+        L2 regularization strength of the constant feature's weights.
+    shrinkage : ShrinkageRule, default=NO_SHRINKAGE
+        Shrinks the weights towards the start, by what the last steps release.
 
     Returns
     -------
@@ -130,60 +163,65 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
     Raises
     ------
     ValueError
-        If the update and the check are for another number of steps.
+        If the update and the shrinkage rule are for another number of steps.
     """
-    if update.n_steps + check.n_steps != plan.n_steps:
-        raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
-    features = plan.problem.n_columns
-    walk = update.begin(np.array(start, dtype=np.float64))
-    gains = 0.0
+    if update.n_steps + shrinkage.n_steps != plan.n_steps:
+        raise ValueError(
+            f"the update has {update.n_steps} steps and the shrinkage rule {shrinkage.n_steps}, "
+            f"and the plan has {plan.n_steps}"
+        )
+    n_columns = plan.problem.n_columns
+    state = update.begin(np.array(start, dtype=np.float64))
+    decreases = 0.0
 
     def next_sum(rows):
-        if walk.taken < update.n_steps:
-            return sums.sums(walk.point, rows)
-        weights = walk.average
-        return sums.gains(start, weights, rows, check.units(weights - start))
+        if state.n_steps_taken < update.n_steps:
+            return sums.sums(state.lookahead, rows)
+        weights = state.average
+        return sums.loss_decreases(start, weights, rows, shrinkage.clip_norms(weights - start))
 
     means = plan.noisy_means(next_sum, source)
+    # One thread: the products are too small for more, and BLAS must round them alike in each step.
     with one_thread():
-        for taken, gradient in enumerate(means, start=1):
-            if taken <= update.n_steps:
-                gradient[..., :features] += alpha * walk.point[..., :features]
-                gradient[..., features:] += tie * (walk.point - start)[..., features:]
-                walk.step(gradient)
+        for n_taken, gradient in enumerate(means, start=1):
+            if n_taken <= update.n_steps:
+                distance = state.lookahead - start
+                gradient[..., :n_columns] += alpha * state.lookahead[..., :n_columns]
+                gradient[..., n_columns:] += intercept_l2_reg * distance[..., n_columns:]
+                state.step(gradient)
             else:
-                gains += gradient
+                decreases += gradient
             if after_step is not None:
-                after_step(taken)
-    if not check.n_steps:
-        return walk.average
-    moved = walk.average - start
-    # The sums of the steps, as means over the rows; see `ClippedSums.gains`.
-    gains *= LENGTH_OF_GAINS[plan.norm] / (plan.clip * check.n_steps)
-    return start + check.kept(gains, moved) * moved
+                after_step(n_taken)
+    if not shrinkage.n_steps:
+        return state.average
+    displacement = state.average - start
+    # From sums over the steps to means over the rows, see `ClippedSums.loss_decreases`.
+    decreases *= MAX_DECREASE_NORM[plan.norm] / (plan.clip * shrinkage.n_steps)
+    return start + shrinkage.shrinkage_factor(decreases, displacement) * displacement
 
 
 @dataclass(frozen=True)
 class Update(FrozenValue):
-    r"""How weights move: an optimizer with its learning rates, an average and a projection.
+    r"""An optimizer with its learning rates, averaging and projection.
 
     Parameters
     ----------
     optimizer : {"sgd", "nesterov", "adam"}
         "sgd": :math:`v \gets \mu v + g,\ w \gets w - \eta v` (Polyak's heavy ball).
-        "nesterov": the gradient is taken at :math:`w + \mu (w - w_{previous})` (Nesterov 1983).
-        "adam": Kingma and Ba 2015, with :math:`\beta_1 = \mu, \beta_2 = .999`.
+        "nesterov": the gradient is evaluated at :math:`w + \mu (w - w_{previous})` (Nesterov
+        1983). "adam": Kingma and Ba 2015, with :math:`\beta_1 = \mu, \beta_2 = .999`.
     learning_rate : {"constant", "invscaling", "linear"}
         :math:`\eta_t` in step t = 1 to T: :math:`\eta_0`, :math:`\eta_0 / t^p` or
         :math:`\eta_0 (T + 1 - t) / T`.
     eta0, power_t, momentum : float
         The symbols :math:`\eta_0, p, \mu`.
     n_steps : int
-        T.
+        The number of steps T.
     n_averaged : int
-        The result is the mean of that many last iterates; 1 for the last one itself.
-    radius : float
-        Weights are projected on the ball of this norm about 0; may be infinite.
+        The result is the mean of this many last iterates; 1 returns the last iterate.
+    radius : float, default=inf
+        Weights are projected onto the ball of this norm about 0.
     """
 
     optimizer: str
@@ -196,7 +234,7 @@ class Update(FrozenValue):
     radius: float = math.inf
 
     def rate(self, t):
-        """Return the learning rate of step t, from 1."""
+        """Return the learning rate of step t, counted from 1."""
         if self.learning_rate == "constant":
             return self.eta0
         if self.learning_rate == "invscaling":
@@ -204,69 +242,84 @@ class Update(FrozenValue):
         return self.eta0 * (self.n_steps + 1 - t) / self.n_steps
 
     def begin(self, weights):
-        """Return the walk that starts at some weights.
+        """Return the `OptimizerState` that starts at these weights."""
+        return OPTIMIZERS[self.optimizer](self, self.project(weights))
 
-        Its `point` is where the next gradient is to be taken, ``step(gradient)`` moves on and
-        `average` is the mean of the last iterates.
-        """
-        return OPTIMIZERS[self.optimizer](self, self.bounded(weights))
-
-    def bounded(self, weights):
-        """Return the projection of weights on the ball, finite."""
+    def project(self, weights):
+        """Return the projection of weights onto the ball, with finite values."""
         weights = _finite(weights)
         norm = np.linalg.norm(weights)
         return weights if norm <= self.radius else weights * (self.radius / norm)
 
 
-class _Walk:
+class OptimizerState:
+    """The state of an optimizer between steps.
+
+    Attributes
+    ----------
+    n_steps_taken : int
+    iterate : ndarray
+        The current weights.
+    lookahead : ndarray
+        The weights at which the next gradient is to be evaluated.
+    average : ndarray
+        The mean of the last iterates, see `Update.n_averaged`.
+    """
+
     def __init__(self, update, start):
         self._update = update
-        self.taken = 0
-        self.iterate = self.point = start
+        self.n_steps_taken = 0
+        self.iterate = start
+        self.lookahead = start
         self.average = np.zeros_like(start)
 
     def step(self, gradient):
-        """Move by a gradient taken at `point`."""
-        self.taken += 1
-        self._move(_finite(gradient), self._update.rate(self.taken))
-        first = self._update.n_steps - self._update.n_averaged
-        if self.taken > first:
-            self.average += (self.iterate - self.average) / (self.taken - first)
+        """Take a step along a gradient that was evaluated at `lookahead`."""
+        self.n_steps_taken += 1
+        self._take_step(_finite(gradient), self._update.rate(self.n_steps_taken))
+        n_skipped = self._update.n_steps - self._update.n_averaged
+        if self.n_steps_taken > n_skipped:
+            n_averaged = self.n_steps_taken - n_skipped
+            self.average += (self.iterate - self.average) / n_averaged
 
 
-class _GradientDescent(_Walk):
+class _GradientDescent(OptimizerState):
     _velocity = 0.0
 
-    def _move(self, gradient, rate):
+    def _take_step(self, gradient, rate):
         self._velocity = _finite(self._update.momentum * self._velocity + gradient)
-        self.iterate = self.point = self._update.bounded(self.point - rate * self._velocity)
+        self.iterate = self._update.project(self.lookahead - rate * self._velocity)
+        self.lookahead = self.iterate
 
 
-class _NesterovDescent(_Walk):
-    def _move(self, gradient, rate):
+class _NesterovDescent(OptimizerState):
+    def _take_step(self, gradient, rate):
         previous = self.iterate
-        self.iterate = self._update.bounded(self.point - rate * gradient)
-        ahead = self.iterate + self._update.momentum * (self.iterate - previous)
-        self.point = self._update.bounded(ahead)
+        self.iterate = self._update.project(self.lookahead - rate * gradient)
+        extrapolated = self.iterate + self._update.momentum * (self.iterate - previous)
+        self.lookahead = self._update.project(extrapolated)
 
 
-class _Adam(_Walk):
-    _mean = _square = 0.0
+class _Adam(OptimizerState):
+    def __init__(self, update, start):
+        super().__init__(update, start)
+        self._mean = 0.0
+        self._square = 0.0
 
-    def _move(self, gradient, rate):
+    def _take_step(self, gradient, rate):
         momentum = self._update.momentum
-        t = self.taken
+        t = self.n_steps_taken
         self._mean += (1.0 - momentum) * (gradient - self._mean)
         self._square += (1.0 - ADAM_SECOND_MOMENT) * (gradient**2 - self._square)
         mean = self._mean / (1.0 - momentum**t)
         root = np.sqrt(self._square / (1.0 - ADAM_SECOND_MOMENT**t))
-        self.iterate = self.point = self._update.bounded(
-            self.point - rate * mean / (root + ADAM_LEAST_ROOT)
-        )
+        self.iterate = self._update.project(self.lookahead - rate * mean / (root + ADAM_EPSILON))
+        self.lookahead = self.iterate
 
 
 def _finite(values):
-    return np.clip(values, -LARGEST, LARGEST)
+    """Return the values clipped to a finite range."""
+    return np.clip(values, -MAX_MAGNITUDE, MAX_MAGNITUDE)
 
 
 OPTIMIZERS = {"sgd": _GradientDescent, "nesterov": _NesterovDescent, "adam": _Adam}

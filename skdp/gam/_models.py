@@ -125,11 +125,15 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
         ValueError
             If `fit` would refuse a parameter.
         """
-        return self._plan(NumberTask(unit=self._units.half**2), shape, guarantee)
+        return self._plan(NumberTask(unit=self._target_scale.half_range**2), shape, guarantee)
 
     def _released(self, run, plan):
-        (terms, values, constant), units = run, self._units
-        run = terms, [units.half * own for own in values], units.middle + units.half * constant
+        (terms, values, constant), units = run, self._target_scale
+        run = (
+            terms,
+            [units.half_range * own for own in values],
+            units.offset + units.half_range * constant,
+        )
         return super()._released(run, plan) | {"target_bounds_": (units.low, units.high)}
 
     @row_wise_answer

@@ -8,9 +8,9 @@ import numpy as np
 
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of
-from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
-from skdp._sgd._defaults import LARGEST_CHANCE
-from skdp._sgd._updates import Check
+from skdp._sgd._clipped_sums import MAX_DECREASE_NORM, sum_loss_decreases
+from skdp._sgd._defaults import MAX_NULL_FRACTION
+from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
@@ -210,7 +210,7 @@ class AdditivePlan(ColumnsPlan):
         return (self.task.clip_l1 if self.budget.pure else self.task.clip) * self._moved
 
     @property
-    def excess(self):
+    def total_excess_loss(self):
         """The summed loss expected above that of the best shapes, were all bins equally full.
 
         Noise is worth one release of the gradient and reaches a weight divided by its feature's
@@ -278,7 +278,7 @@ class AdditivePlan(ColumnsPlan):
     @cached_property
     def checking(self):
         """What releases the gains of the weights."""
-        moved = {norm: length * self._moved for norm, length in LENGTH_OF_GAINS.items()}
+        moved = {norm: length * self._moved for norm, length in MAX_DECREASE_NORM.items()}
         return self.budget.mechanism(self.shares["check"], **moved)
 
     def _steps_noise(self, size, n_steps, share=None):
@@ -379,7 +379,7 @@ class AdditivePlan(ColumnsPlan):
         return start, self._chosen(terms, cells, layout, residuals, start, source)
 
     def _kept(self, cells, layout, residuals, weights, strength, source):
-        """Return the share of weights that explains more than chance; see `Check`.
+        """Return the share of weights that explains more than chance; see `ShrinkageRule`.
 
         `strength` is the penalty that they were fitted with, None for the first one.
         """
@@ -389,13 +389,13 @@ class AdditivePlan(ColumnsPlan):
         else:
             chance = self._chance(layout, strength)
             times = self.task.null_decrease_factor
-        check = Check(1, 1.0, self.task.clip, chance, self.task.least_kept, times)
+        check = ShrinkageRule(1, 1.0, self.task.clip, chance, self.task.least_kept, times)
         # Their mean square is about that of the scores.
         moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
-        small = _descent.Scores.at(weights, cells, layout), residuals, check.units(moved)
+        small = _descent.Scores.at(weights, cells, layout), residuals, check.clip_norms(moved)
         gains = sum_over(cells, _add_gains, np.zeros(3), *small)
         gains = self.checking.release(gains, random_state=source)
-        return check.kept(gains, moved, self.checking.deviation(3))
+        return check.shrinkage_factor(gains, moved, self.checking.deviation(3))
 
     def _chosen(self, terms, cells, layout, residuals, weights, source):
         """Return the pairs that the residuals of some weights ask for."""
@@ -457,7 +457,7 @@ class AdditivePlan(ColumnsPlan):
             start = np.zeros(layout.size)
             response, _ = _descent.descend(lambda w: bends * w - 1.0, problem, start, math.inf)
         # Where there are about as many cells as rows it says nothing: the check takes it for less.
-        return min(self.task.overlap * float(moments @ response) / self.n_rows, LARGEST_CHANCE)
+        return min(self.task.overlap * float(moments @ response) / self.n_rows, MAX_NULL_FRACTION)
 
     def _objective(self, weights_sum, size, bend, share=None):
         """Return what takes the place of steps with delta = 0."""
@@ -543,4 +543,4 @@ def _residuals(task, center, scores, targets):
 def _add_gains(gains, block, scores, residuals, units):
     after = scores(block)
     of_rows = [residuals(share * after, block.targets) for share in (0.0, 1.0)]
-    gains += sum_gains(after, *of_rows, units, block.row_weights)
+    gains += sum_loss_decreases(after, *of_rows, units, block.row_weights)

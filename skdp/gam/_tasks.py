@@ -10,7 +10,7 @@ from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import row_weights_of
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._numbers import HuberLoss
-from skdp.linear_model._center import LARGEST_SCORE, ClassCenter, MeanCenter
+from skdp.linear_model._baseline import MAX_SCORE, ClassBaseline, MeanBaseline
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._row_wise import row_norms, row_softmax, row_sums
 from skdp.utils._sums import exact_sum
@@ -44,7 +44,7 @@ class _OfClasses(FrozenValue):
     def n_outputs(self):
         return math.prod(self.loss.weights_shape)
 
-    largest_score = 2.0 * LARGEST_SCORE
+    largest_score = 2.0 * MAX_SCORE
 
     # That of a center is hardly ever larger: it is below that of scores 0, but for its noise.
     @property
@@ -54,8 +54,8 @@ class _OfClasses(FrozenValue):
     def center(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of noisy class frequencies; of two classes one is counted."""
         l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
-        terms = {"mechanism": mechanism(l1=l1, l2=math.sqrt(l1)), "largest": LARGEST_SCORE}
-        return ClassCenter(n_rows=n_rows, class_weight=self.weights, **terms)
+        terms = {"mechanism": mechanism(l1=l1, l2=math.sqrt(l1)), "max_abs_score": MAX_SCORE}
+        return ClassBaseline(n_rows=n_rows, class_weight=self.weights, **terms)
 
     def minority(self, scores):
         """Return the released frequency of all classes but the most frequent one.
@@ -278,7 +278,7 @@ class NumberTask(FrozenValue):
     def center(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of the noisy mean of targets."""
         moved = float(sensitivity_factor)
-        return MeanCenter(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
+        return MeanBaseline(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
 
     def variance(self, n_rows, mechanism):
         """Return the plan of the noisy variance of targets around a center."""

@@ -1,12 +1,12 @@
 r"""Linear regression from noisy sufficient statistics: AdaSSP (Wang 2018, algorithm 2).
 
 With rows :math:`z_i = (x_i, c)` of norm at most R and centered targets :math:`|u_i| \le 1` the
-release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and A's least
-eigenvalue. The ridge is what the noise in A needs beyond that eigenvalue.
+release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and A's smallest
+eigenvalue. The regularization strength is what the noise in A requires beyond that eigenvalue.
 
-Three departures from the paper, derived in ``docs/guarantees.md``: the three statistics get
-noise of one joint calibration instead of a third of epsilon each; an off-diagonal entry of A
-stands for two, so its noise is smaller by :math:`\sqrt 2`; the last entry of A is
+There are three differences from the paper, derived in ``docs/guarantees.md``. The three statistics
+have noise of one joint calibration instead of a third of epsilon each. An off-diagonal entry of A
+represents two entries, so that its noise is smaller by :math:`\sqrt 2`. The last entry of A is
 :math:`n c^2`, which is public.
 """
 
@@ -19,28 +19,27 @@ from scipy.special import ndtri
 
 from skdp._data._bounded import max_bounded_additions
 from skdp._data._parts import sum_over
-from skdp.linear_model._planning import UNIT_ROUNDOFF, Perturbation, quadratic_excess
+from skdp.linear_model._planning import UNIT_ROUNDOFF, PrivateSolver, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
 
-# Parts of the squared sensitivity that go to A, to b and to the eigenvalue; chosen with the
-# California housing table in view.
-SHARES = (0.5, 0.4, 0.1)
+# Fractions of the squared sensitivity of A, b and the eigenvalue. Tuned on California housing.
+SENSITIVITY_FRACTIONS = (0.5, 0.4, 0.1)
 
 
 @dataclass(frozen=True)
-class AdaSSP(Perturbation):
-    """What a fit from sufficient statistics will do.
+class AdaSSP(PrivateSolver):
+    """The plan of a fit from sufficient statistics.
 
     Parameters
     ----------
     n_rows : int
     data_norm, constant : float
-        The bound on a row and its constant feature, 0 for none.
+        Upper bound on the norm of a row, and its constant feature, 0 for none.
     alpha : float
-        The least ridge, of the coefficients alone.
+        Smallest regularization strength, of the coefficients only.
     mechanism : GaussianMechanism or GammaNormMechanism
-        The noise on the weighted statistics, their sensitivity and event.
+        Mechanism that releases the scaled statistics.
     """
 
     n_rows: int
@@ -50,38 +49,40 @@ class AdaSSP(Perturbation):
     mechanism: object
 
     def run(self, loss, rows, targets, source, start=None):
-        """Return the weights, that of the constant feature last.
+        """Return the weights, with that of the constant feature last.
 
         Parameters
         ----------
-        loss : loss
-            The squared one; it is not read.
+        loss : HuberLoss
+            Not used: the loss is the squared error.
         rows : BoundedRows
         targets : ndarray of shape (n_rows,)
             Centered targets, at most 1 in magnitude.
         source : RandomSource
         start : ndarray
-            It is not read.
+            Not used: the statistics determine the weights.
 
         Returns
         -------
         ndarray of shape (n_features,)
         """
-        p, (unit_A, unit_b, unit_eigenvalue) = rows.n_features, self._units
+        p = rows.n_features
+        scale_A, scale_b, scale_eigenvalue = self._scales
         equations = rows.as_equations()
         total = sum_over(equations, _add_statistics, np.zeros((p + 1, p)), row_args=(targets,))
         A = total[:p].T
         b = total[p]
-        # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
-        least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
+        # LAPACK's error is a few rounding errors of ||A||, which the sensitivity covers.
+        min_eigenvalue = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
         vector = pack_symmetric(A)
-        weighted = np.concatenate([vector / unit_A, b / unit_b, least / unit_eigenvalue])
-        released = self.mechanism.release(weighted, random_state=source)
-        A = unpack_symmetric(released[: -p - 1] * unit_A, p)
-        return self._solve(A, released[-p - 1 : -1] * unit_b, released[-1] * unit_eigenvalue)
+        scaled = [vector / scale_A, b / scale_b, min_eigenvalue / scale_eigenvalue]
+        released = self.mechanism.release(np.concatenate(scaled), random_state=source)
+        A = unpack_symmetric(released[: -p - 1] * scale_A, p)
+        b = released[-p - 1 : -1] * scale_b
+        return self._solve(A, b, released[-1] * scale_eigenvalue)
 
     def expected_excess(self, problem, weights_norm):
-        """Return the summed loss expected above that of weights of a norm."""
+        """Return the expected excess loss, summed over rows, relative to weights of this norm."""
         noise_A, noise_b, _ = self._noise(problem.n_features)
         margin = spectral_margin(noise_A, problem.n_features)
         noise = math.hypot(noise_b, noise_A * weights_norm)
@@ -90,28 +91,33 @@ class AdaSSP(Perturbation):
     def _noise(self, p):
         """Return the standard deviations of the noise in entries of A and b and the eigenvalue."""
         noise = self.mechanism.deviation(_n_values(p))
-        return tuple(noise * unit for unit in self._units)
+        return tuple(noise * scale for scale in self._scales)
 
     @property
-    def _units(self):
-        """Return what A, b and the eigenvalue are divided by: their size over root share."""
+    def _scales(self):
+        """The divisors of A, b and the eigenvalue: their bound over the root of the fraction."""
         R = math.hypot(self.data_norm, self.constant)
-        sizes = (R**2, R, R**2)
-        return tuple(size / math.sqrt(share) for size, share in zip(sizes, SHARES, strict=True))
+        fraction_A, fraction_b, fraction_eigenvalue = SENSITIVITY_FRACTIONS
+        return (
+            R**2 / math.sqrt(fraction_A),
+            R / math.sqrt(fraction_b),
+            R**2 / math.sqrt(fraction_eigenvalue),
+        )
 
-    def _solve(self, A, b, least):
-        noise_A, _, noise_least = self._noise(len(b))
-        allowed = float(-ndtri(FAILURE))
+    def _solve(self, A, b, min_eigenvalue):
+        """Return the weights from the released statistics, which is post-processing."""
+        noise_A, _, noise_eigenvalue = self._noise(len(b))
+        n_stds = float(-ndtri(FAILURE))
         margin = spectral_margin(noise_A, len(b))
-        least = max(0.0, least - noise_least * allowed)
-        ridge = max(self.alpha, margin - least)
+        min_eigenvalue = max(0.0, min_eigenvalue - noise_eigenvalue * n_stds)
+        l2_reg_strength = max(self.alpha, margin - min_eigenvalue)
         if not self.constant:
-            return _ridge_solution(A, b, ridge, margin)
-        # The summed weights of the equations: the number of rows, unless some rows are longer than
-        # the bound. Noise below its number alone does not tell of such rows.
+            return _ridge_solution(A, b, l2_reg_strength, margin)
+        # The sum of the weights of rows. It is the number of rows unless some rows are longer than
+        # the bound, which a difference within the noise does not show.
         n_equations = A[-1, -1] / self.constant**2
-        doubt = allowed * noise_A / self.constant**2
-        if n_equations + doubt >= self.n_rows:
+        uncertainty = n_stds * noise_A / self.constant**2
+        if n_equations + uncertainty >= self.n_rows:
             n_equations = self.n_rows
         n_equations = max(n_equations, 1.0)
         size = n_equations * self.constant
@@ -119,7 +125,8 @@ class AdaSSP(Perturbation):
         mean *= min(1.0, self.data_norm / max(np.linalg.norm(mean), 1e-300))
         target = float(np.clip(b[-1] / size, -1.0, 1.0))
         A = A[:-1, :-1] - n_equations * np.outer(mean, mean)
-        coef = _ridge_solution(A, b[:-1] - n_equations * target * mean, ridge, margin)
+        b = b[:-1] - n_equations * target * mean
+        coef = _ridge_solution(A, b, l2_reg_strength, margin)
         return np.append(coef, (target - mean @ coef) / self.constant)
 
 
@@ -129,41 +136,42 @@ def plan_adassp(rows, shape, alpha):
     Parameters
     ----------
     rows : RowPlan
-        With the guarantee that is left for the fit; delta = 0 takes the Gamma-norm mechanism.
+        Its remaining guarantee is that of the release. With delta = 0 it is the Gamma-norm
+        mechanism.
     shape : TableShape
     alpha : float
-        The least ridge.
+        Smallest regularization strength.
 
     Returns
     -------
     AdaSSP
     """
     n_features = rows.n_features(shape.n_columns)
-    moved = _weighted_sensitivity(rows.left.relation)
-    sensitivity = (moved + 2.0 * _rounding(shape.n_rows, n_features)) * (1.0 + 1e-12)
-    mechanism = vector_noise(rows.left, sensitivity)
+    sensitivity = _weighted_sensitivity(rows.remaining.relation)
+    sensitivity = (sensitivity + 2.0 * _rounding(shape.n_rows, n_features)) * (1.0 + 1e-12)
+    mechanism = vector_noise(rows.remaining, sensitivity)
     mechanism.check_size(_n_values(n_features))
     return AdaSSP(shape.n_rows, rows.data_norm, rows.constant, alpha, mechanism)
 
 
 def _weighted_sensitivity(relation):
-    r"""Return the L2 sensitivity of the weighted statistics, for rows of norm 1.
+    r"""Return the L2 sensitivity of the scaled statistics, for rows of norm 1.
 
-    Add/remove: :math:`\|zz^\top\|_F` and :math:`\|uz\|`, and the eigenvalue's change, are at
-    most 1. Replace-one: for rows at an angle of cosine t the first two move by at most
-    :math:`w_A (2 - 2t^2) + w_b (2 + 2t)`, squared.
+    Add/remove: :math:`\|zz^\top\|_F`, :math:`\|uz\|` and the change of the eigenvalue are at most
+    1. Replace-one: for rows at an angle of cosine t, the squared change of the first two is at most
+    :math:`w_A (2 - 2t^2) + w_b (2 + 2t)`.
     """
-    w_A, w_b, w_least = SHARES
+    w_A, w_b, w_eigenvalue = SENSITIVITY_FRACTIONS
     if relation == "add_remove":
-        return math.sqrt(w_A + w_b + w_least)
+        return math.sqrt(w_A + w_b + w_eigenvalue)
     t = min(1.0, w_b / (2.0 * w_A))
-    return math.sqrt(w_A * (2.0 - 2.0 * t**2) + w_b * (2.0 + 2.0 * t) + w_least)
+    return math.sqrt(w_A * (2.0 - 2.0 * t**2) + w_b * (2.0 + 2.0 * t) + w_eigenvalue)
 
 
 def _rounding(n_rows, n_features):
-    """Bound the error of the weighted statistics as computed (Higham 2002, section 3.1)."""
+    """Return an upper bound on the rounding error of the statistics (Higham 2002, section 3.1)."""
     additions = max_bounded_additions(n_features) + 16
-    # The least eigenvalue adds the error of A to that of the eigenvalue solver.
+    # The error of the eigenvalue is that of A plus that of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
 
 
@@ -173,14 +181,14 @@ def _add_statistics(total, block, targets):
 
 
 def _n_values(p):
-    """Return the number of entries of a triangle of A, of b, and of the eigenvalue."""
+    """Return the number of released values: a triangle of A, b, and the eigenvalue."""
     return p * (p + 1) // 2 + p + 1
 
 
-def _ridge_solution(A, b, ridge, floor):
-    """Solve with A + ridge, eigenvalues below a floor raised to it.
+def _ridge_solution(A, b, l2_reg_strength, floor):
+    """Return the solution of the regularized system, with eigenvalues of at least a floor.
 
-    With the margin of the noise as the floor: without noise none is smaller.
+    The floor is the margin of the noise: without noise no eigenvalue would be smaller.
     """
     values, vectors = eigh(A, check_finite=False)
-    return vectors @ ((vectors.T @ b) / np.maximum(values + ridge, floor))
+    return vectors @ ((vectors.T @ b) / np.maximum(values + l2_reg_strength, floor))

@@ -1,4 +1,4 @@
-"""What linear classifiers have in common: labels, class weights, predictions."""
+"""Common parts of linear classifiers: labels, class weights, predictions, loss specifications."""
 
 import math
 
@@ -8,28 +8,30 @@ from sklearn.base import ClassifierMixin
 
 from skdp._data._tables import read_target
 from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
-from skdp._sgd._defaults import Task
+from skdp._sgd._defaults import LossSpec
 from skdp.base import row_wise_answer
 from skdp.linear_model._regressor import PrivateLinearModel, PrivatePredictorMixin
 from skdp.utils._validation import check_classes, check_magnitude
 
-# What is expected of weights, times the norm of rows, and of the variance of a score, times its
-# curvature; and the noise below which clips grow. Chosen with training rows in view, see
-# docs/benchmarks/constants.md.
+# Constants of the loss specifications, tuned on training rows; see docs/benchmarks/constants.md.
+# Expected norm of the weights, times the norm of rows.
 WEIGHTS_NORM = 20.0
+# Expected variance of a score, times the curvature of the logistic loss.
 SIGNAL = 0.04
-KNEE = 0.008
-# That of a score alone, for hinges.
+# Expected variance of a score for hinge losses.
 HINGE_SIGNAL = 0.1
-# Of the check of weights: the curvature of the logistic loss, and that of hinges in units of its
-# bound.
-USUAL_CURVATURE = 0.15
+# Noise on the mean gradient, relative to its bound, below which the clip grows.
+CLIP_NOISE_THRESHOLD = 0.008
+# Typical curvature in the shrinkage rule: of the logistic loss, and of a hinge over its bound.
+TYPICAL_CURVATURE = 0.15
 HINGE_CURVATURE = 0.5
-CHECK = {"null_decrease_factor": 0.8, "least_kept": 0.1}
+# Multiple of the null decrease that the shrinkage rule subtracts, and smallest shrinkage factor.
+NULL_DECREASE_FACTOR = 0.8
+MIN_SHRINKAGE_FACTOR = 0.1
 
 
 class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
-    """Labels, which are those of y or declared by `classes`, and predictions from scores."""
+    """Labels, from y or declared in `classes`, and predictions from scores."""
 
     @row_wise_answer
     def predict(self, X):
@@ -50,30 +52,34 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
         return self.classes_[codes]
 
     def _planned_classes(self, shape):
-        """Return the labels that a fit to a table of that shape is for."""
-        known = self.classes if shape.classes is None else shape.classes
-        if known is None:
-            raise ValueError("the labels are not known: declare classes, or give shape.classes")
+        """Return the classes of a fit to a table of this shape."""
+        labels = self.classes if shape.classes is None else shape.classes
+        if labels is None:
+            raise ValueError(
+                "classes are not known: declare them in the parameter classes, or in shape.classes"
+            )
         if self.classes is not None:
-            return check_classes(self.classes, np.asarray(known))[0]
-        classes = np.unique(known)
+            return check_classes(self.classes, np.asarray(labels))[0]
+        classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError(f"a fit takes at least two classes, got {classes!r}")
+            raise ValueError(f"shape.classes must have at least two classes, got {classes!r}")
         return classes
 
     def _class_weights(self, shape):
-        """Return the weight of each of these labels, by the parameter `class_weight`."""
+        """Return the weight of each class, by the parameter `class_weight`."""
         return check_class_weight(self.class_weight, self._planned_classes(shape))
 
     def _read_target(self, y, n_rows, classes=None):
-        """Return the labels that can occur and the code of each row's."""
+        """Return the classes and the class code of each row."""
         classes = self.classes if classes is None else classes
         return check_classes(classes, read_target(self, y, n_rows))
 
     def _assumptions(self):
-        weights = ("class_weight",) if getattr(self, "class_weight", None) is not None else ()
+        assumptions = super()._assumptions()
+        if getattr(self, "class_weight", None) is not None:
+            assumptions = (*assumptions, "class_weight")
         labels = "the labels of y" if self.classes is None else "the declared classes"
-        return (*super()._assumptions(), *weights, labels)
+        return (*assumptions, labels)
 
 
 class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
@@ -91,18 +97,18 @@ class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of the second.
+            For two classes, the score of the second class.
         """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 class LogisticProbabilitiesMixin:
-    """Probabilities of classes whose scores are logits."""
+    """Class probabilities of models whose scores are logits."""
 
     @row_wise_answer
     def predict_proba(self, X):
-        """Return the probabilities of the classes.
+        """Return the class probabilities of samples.
 
         Parameters
         ----------
@@ -118,7 +124,7 @@ class LogisticProbabilitiesMixin:
 
     @row_wise_answer
     def predict_log_proba(self, X):
-        """Return the logarithms of the classes' probabilities.
+        """Return the logarithms of the class probabilities of samples.
 
         Parameters
         ----------
@@ -142,7 +148,7 @@ def check_class_weight(class_weight, classes):
     Parameters
     ----------
     class_weight : dict or None
-        As the estimators take it.
+        As the parameter of the estimators.
     classes : ndarray of shape (n_classes,)
 
     Returns
@@ -152,7 +158,7 @@ def check_class_weight(class_weight, classes):
     Raises
     ------
     ValueError
-        If it is no dict of weights of classes.
+        If `class_weight` is not a dict of classes and positive weights.
     """
     if class_weight is None:
         return [1.0] * len(classes)
@@ -164,30 +170,77 @@ def check_class_weight(class_weight, classes):
     labels = classes.tolist()
     unknown = [label for label in class_weight if label not in labels]
     if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
+        raise ValueError(
+            f"class_weight has the key {unknown[0]!r}, which is not one of the classes"
+        )
     name = "a value in class_weight"
     return [check_magnitude(class_weight.get(label, 1.0), name) for label in labels]
 
 
-def logistic_task(class_weight):
-    """Return the logistic loss of so many classes with weights, and what is expected of it."""
+def logistic_loss_spec(class_weight):
+    """Return the specification of the logistic loss.
+
+    Parameters
+    ----------
+    class_weight : list of float
+        Weight of each class.
+
+    Returns
+    -------
+    LossSpec
+    """
     n_classes = len(class_weight)
-    loss = BinaryLogisticLoss() if n_classes == 2 else MultinomialLogisticLoss(n_classes)
-    # The residual at zero weights.
-    usual = 0.5 if n_classes == 2 else math.sqrt(1.0 - 1.0 / n_classes)
-    share = usual / loss.slope_bound
+    if n_classes == 2:
+        loss = BinaryLogisticLoss()
+        # Norm of the residual at zero weights.
+        typical_residual = 0.5
+        curvature_from = "curvature"
+    else:
+        loss = MultinomialLogisticLoss(n_classes)
+        typical_residual = math.sqrt(1.0 - 1.0 / n_classes)
+        # The curvature of several classes is known too roughly to estimate that along the weights.
+        curvature_from = None
+    min_clip_fraction = typical_residual / loss.loss_lipschitz
     if any(weight != 1.0 for weight in class_weight):
         loss = ClassWeightedLoss(loss, tuple(class_weight))
-    largest = max(class_weight)
-    signal = SIGNAL * math.prod(loss.weights_shape)
-    known = loss.slope_bound, loss.curvature_bound, WEIGHTS_NORM, signal, share, KNEE
-    checked = usual * largest, USUAL_CURVATURE * largest
-    # The curvature of several classes together is known too roughly to tell the spread of rows.
-    spread_from = "curvature" if n_classes == 2 else None
-    return Task(loss, *known, *checked, spread_from=spread_from, **CHECK)
+    max_weight = max(class_weight)
+    return LossSpec(
+        loss,
+        residual_norm=loss.loss_lipschitz,
+        curvature=loss.curvature_bound,
+        weights_norm=WEIGHTS_NORM,
+        signal=SIGNAL * math.prod(loss.weights_shape),
+        min_clip_fraction=min_clip_fraction,
+        clip_noise_threshold=CLIP_NOISE_THRESHOLD,
+        shrinkage_residual=typical_residual * max_weight,
+        typical_curvature=TYPICAL_CURVATURE * max_weight,
+        null_decrease_factor=NULL_DECREASE_FACTOR,
+        curvature_from=curvature_from,
+        min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
+    )
 
 
-def hinge_task(loss, slope, curvature):
-    """Return a hinge, whose slope and curvature are typical ones, and what is expected of it."""
-    known = slope, curvature, WEIGHTS_NORM, HINGE_SIGNAL * curvature * math.prod(loss.weights_shape)
-    return Task(loss, *known, checked=slope, usual_curvature=HINGE_CURVATURE * curvature, **CHECK)
+def hinge_loss_spec(loss, residual_norm, curvature):
+    """Return the specification of a hinge loss.
+
+    Parameters
+    ----------
+    loss : ClippableLoss
+    residual_norm, curvature : float
+        Typical norm of a residual and typical curvature.
+
+    Returns
+    -------
+    LossSpec
+    """
+    return LossSpec(
+        loss,
+        residual_norm=residual_norm,
+        curvature=curvature,
+        weights_norm=WEIGHTS_NORM,
+        signal=HINGE_SIGNAL * curvature * math.prod(loss.weights_shape),
+        shrinkage_residual=residual_norm,
+        typical_curvature=HINGE_CURVATURE * curvature,
+        null_decrease_factor=NULL_DECREASE_FACTOR,
+        min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
+    )

@@ -1,7 +1,7 @@
-"""Noisy clipped gradients (runs of `skdp._sgd`) of a loss that is bounded over bounded rows.
+"""Runs of noisy clipped gradients (`skdp._sgd`) as a solver of linear models.
 
-The guarantee is that of DP-SGD (``docs/dp_sgd.md``, section 3): it rests on no bound of the loss
-or of the rows. These bounds make the settings.
+The guarantee is that of DP-SGD (``docs/dp_sgd.md``, section 3) and depends on no bound of the loss
+or of the rows. These bounds determine the settings only.
 """
 
 import math
@@ -9,63 +9,68 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
+from skdp._sgd._clipped_sums import MAX_DECREASE_NORM
 from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings
 from skdp._sgd._plan import SGDPlan, plan_sgd
-from skdp._sgd._updates import Check, Update, run_sgd
-from skdp.linear_model._planning import Perturbation, quadratic_excess
+from skdp._sgd._updates import ShrinkageRule, Update, run_sgd
+from skdp.linear_model._planning import PrivateSolver, quadratic_excess
 from skdp.utils._fit_progress import progress_callback
 from skdp.utils._validation import check_magnitude
 
-# How many of the last steps check the weights, of those of a regression.
-CHECKED = 0.08
+# Fraction of the steps that release loss decreases for the shrinkage rule. Tuned on regressions.
+SHRINKAGE_STEPS_FRACTION = 0.08
+# Number of curvatures for which responses to noise are computed at once.
 RESPONSE_BLOCK = 256
-# Of the largest scale of noise in steps of its grid. In another unit it is up to 2**44 steps more,
-# an eighth of the largest Gaussian one.
-ROOM_FOR_UNITS = 0.85
+# Largest scale of noise in steps of its grid, relative to the limit of the sampler. In another unit
+# it is up to 2**44 steps more, an eighth of the largest Gaussian scale.
+SCALE_FRACTION = 0.85
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedDescent(Perturbation):
-    """What a run of noisy clipped gradients will do, and the settings that led to it.
+class ClippedDescent(PrivateSolver):
+    """The plan of a run of noisy clipped gradients, and the settings that led to it.
 
     Parameters
     ----------
     settings : Settings
-        With everything decided, for rows whose norm is given, or is found to be 1.
+        Complete settings, for rows whose norm is declared, or that are divided by a released norm.
     sgd : SGDPlan
-        What is drawn and clipped, its noise and its price.
+        Sampling, clipping, noise and event.
     update : Update
-    check : Check
-        Of the weights, by the last steps.
+    shrinkage : ShrinkageRule
+        Shrinkage of the weights by the last steps.
     """
 
     settings: Settings
     sgd: SGDPlan
     update: Update
-    check: Check
+    shrinkage: ShrinkageRule
     quadratic = 1.0
 
     @property
     def mechanism(self):
+        """The mechanism that is charged."""
         return self.sgd
 
     @property
     def problem(self):
+        """The public sizes and bounds."""
         return self.sgd.problem
 
-    # Inverse regularization strength, as in scikit-learn.
     @property
     def C(self):
+        """Inverse regularization strength, as in scikit-learn."""
         return 1.0 / (self.problem.n_rows * self.settings.alpha)
 
     def run(self, loss, rows, y, source, start=0.0):
-        """Return the weights of rows in their unit; the rows are read as they are.
+        """Return the weights, in the unit of the bounded rows.
+
+        The rows are read in the data's units, and the run is scaled accordingly.
 
         Parameters
         ----------
-        loss : loss
-            That of the plan.
+        loss : ClippableLoss
+            Loss of the plan.
         rows : BoundedRows
         y : array of shape (n_rows,)
         source : RandomSource
@@ -76,34 +81,48 @@ class ClippedDescent(Perturbation):
         ndarray of shape (*loss.weights_shape, n_features)
         """
         unit = rows.unit
-        own = self if unit == 1.0 else plan_run(self.problem, self.settings, unit)
+        scaled = self if unit == 1.0 else plan_run(self.problem, self.settings, unit)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
-        sums = own.sgd.sums(rows.X, y, loss, rows.persons)
-        told = progress_callback(own.sgd.n_steps, own.settings.max_iter, own.sgd.spent_after)
-        alpha = unit**2 * self.settings.alpha
-        tie = unit**2 * self.settings.tie
-        moves = {"after_step": told, "tie": tie, "check": own.check}
-        return unit * run_sgd(own.sgd, sums, own.update, start / unit, alpha, source, **moves)
+        sums = scaled.sgd.sums(rows.X, y, loss, rows.persons)
+        report_progress = progress_callback(
+            scaled.sgd.n_steps, scaled.settings.max_iter, scaled.sgd.spent_after
+        )
+        weights = run_sgd(
+            scaled.sgd,
+            sums,
+            scaled.update,
+            start / unit,
+            unit**2 * self.settings.alpha,
+            source,
+            after_step=report_progress,
+            intercept_l2_reg=unit**2 * self.settings.intercept_l2_reg,
+            shrinkage=scaled.shrinkage,
+        )
+        return unit * weights
 
     @property
     def expected_excess(self):
-        """The summed loss expected above that of weights of the expected norm."""
+        """Expected loss in excess of that of weights of the expected norm, summed over rows."""
         problem = self.problem
         plan = self.sgd
-        task = problem.task
+        loss_spec = problem.loss_spec
         n_rows = problem.n_rows
         norm = problem.norm
-        # The average over the steps has the noise of one release that is worth all of them, and
-        # few steps shrink weights as a penalty does.
-        noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
-        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * norm**2
-        strength = n_rows * max(self.settings.alpha, stopped)
-        return quadratic_excess(problem, strength, task.weights_norm / norm, noise)
+        # The mean over the steps has the noise of one release that costs as much as all of them.
+        mean_noise = n_rows * plan.noise.deviation / plan.batches.expected_size
+        mean_noise /= math.sqrt(plan.n_steps)
+        # Few steps shrink weights as a penalty does.
+        early_stopping = (
+            (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * loss_spec.curvature * norm**2
+        )
+        l2_reg_strength = n_rows * max(self.settings.alpha, early_stopping)
+        return quadratic_excess(problem, l2_reg_strength, loss_spec.weights_norm / norm, mean_noise)
 
     def noise_variance(self, curvature):
-        """Return the variance of the noise in the weights, where the summed loss has a curvature.
+        """Return the variance of the noise in the weights along directions of given curvature.
 
-        It is exact for a quadratic loss: how far the noise of each step moves each later iterate.
+        It is exact for a quadratic loss: the sum of the effects of each step's noise on all later
+        iterates.
 
         Parameters
         ----------
@@ -115,50 +134,52 @@ class ClippedDescent(Perturbation):
         ndarray
         """
         edges = range(RESPONSE_BLOCK, len(curvature), RESPONSE_BLOCK)
-        return np.concatenate([self._noise_variance(one) for one in np.split(curvature, edges)])
+        blocks = np.split(curvature, edges)
+        return np.concatenate([self._noise_variance(block) for block in blocks])
 
     def _noise_variance(self, curvature):
         n_steps = self.mechanism.n_steps
-        averaged = self.update.n_averaged
-        summed = np.zeros((n_steps + 1, len(curvature)))
+        n_averaged = self.update.n_averaged
+        cumulative = np.zeros((n_steps + 1, len(curvature)))
         for step, response in enumerate(self._responses(curvature)):
-            summed[step + 1] = summed[step] + response
-        of_average = summed[:0:-1].copy()
-        first = n_steps - averaged
-        of_average[:first] -= summed[first:0:-1]
-        return np.sum((of_average * (self._deviation / averaged)) ** 2, axis=0)
+            cumulative[step + 1] = cumulative[step] + response
+        average_response = cumulative[:0:-1].copy()
+        n_skipped = n_steps - n_averaged
+        average_response[:n_skipped] -= cumulative[n_skipped:0:-1]
+        return np.sum((average_response * (self._gradient_noise_std / n_averaged)) ** 2, axis=0)
 
     @property
-    def _deviation(self):
-        """The standard deviation of the noise on a mean gradient."""
+    def _gradient_noise_std(self):
+        """Standard deviation of the noise on a mean gradient."""
         return self.mechanism.noise.deviation / self.mechanism.batches.expected_size
 
     def _responses(self, curvature):
-        """Yield what a step's noise of size 1 adds to the iterates, from the next on."""
+        """Yield the effect of a step's unit noise on the iterates, from the next one on."""
         rate = self.update.eta0
         momentum = self.update.momentum
-        kept = 1.0 - rate * (curvature / self.problem.n_rows + self.settings.alpha)
-        current = np.full(len(kept), rate)
+        contraction = 1.0 - rate * (curvature / self.problem.n_rows + self.settings.alpha)
+        current = np.full(len(contraction), rate)
         previous = 0.0
         for _ in range(self.mechanism.n_steps):
             yield current
-            point = current + momentum * (current - previous)
+            lookahead = current + momentum * (current - previous)
             previous = current
-            current = kept * point
+            current = contraction * lookahead
 
-    def lengthening(self, curvature, norm):
-        r"""Return by which share noise in the iterates lengthens their average, about.
+    def averaging_bias(self, curvature, norm):
+        r"""Return the approximate relative bias of the mean of the iterates.
 
-        Iterates whose scores vary by :math:`s^2` see the loss blurred. A logistic slope blurred by
-        a Gaussian is about that of scores divided by :math:`\sqrt{1 + \pi s^2 / 8}` (Spiegelhalter
-        and Lauritzen 1990), and so the iterates are longer by that factor where it vanishes.
+        With iterates whose scores have the variance :math:`s^2` the loss is blurred. The derivative
+        of the logistic loss, blurred by a Gaussian, is about that at scores divided by
+        :math:`\sqrt{1 + \pi s^2 / 8}` (Spiegelhalter and Lauritzen 1990). The iterates at which it
+        vanishes are longer by that factor.
 
         Parameters
         ----------
         curvature : ndarray
             Eigenvalues of the summed loss's Hessian, at least 0.
         norm : float
-            The bound on a row's norm; shorter rows have a smaller s².
+            Upper bound on a row's norm; shorter rows have a smaller s².
 
         Returns
         -------
@@ -167,46 +188,59 @@ class ClippedDescent(Perturbation):
         total = np.sum(curvature)
         if total == 0.0:
             return 0.0
-        spread = sum(response**2 for response in self._responses(curvature)) * self._deviation**2
-        variance = norm**2 * float(curvature @ spread) / total
-        return math.sqrt(1.0 + math.pi * variance / 8.0) - 1.0
+        squared_responses = sum(response**2 for response in self._responses(curvature))
+        weight_variance = squared_responses * self._gradient_noise_std**2
+        score_variance = norm**2 * float(curvature @ weight_variance) / total
+        return math.sqrt(1.0 + math.pi * score_variance / 8.0) - 1.0
 
 
 def plan_run(problem, settings, unit=1.0):
-    """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
+    """Plan a run with a constant step size, averaged over its last half.
 
     Parameters
     ----------
-    problem : Problem
+    problem : SGDProblem
     settings : Settings
-        With everything decided.
+        Complete settings.
     unit : float, default=1.0
-        What rows are to be divided by: it is the same run, at the same price, of rows as they are.
+        Number that rows are divided by in `problem` and `settings`. The plan is that of the same
+        run, at the same cost, for rows that are not divided.
 
     Returns
     -------
     ClippedDescent
+
+    Raises
+    ------
+    ValueError
+        If the clip is too large or too small, or if epsilon is so small that the noise cannot be
+        sampled.
     """
     n_steps = settings.n_steps(problem.n_rows)
     clip = unit * check_magnitude(settings.clip, "max_grad_norm")
-    check = problem.task.check(problem.norm, problem.n_features, problem.n_rows, settings.alpha)
-    check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps), norm=unit * check.norm)
-    n_taken = n_steps - check.n_steps
-    eta0 = settings.eta0 / unit**2
-    momentum = settings.momentum
-    averaged = max(1, n_taken // 2)
-    own = replace(problem, constant=unit * problem.constant)
-    sgd = plan_sgd(own, clip, settings.sampling, settings.batch_size, n_steps)
-    if check.n_steps:
-        # The noise of a mean over the steps of the check, in the units of gains.
-        noise = sgd.noise.deviation / sgd.batches.expected_size / math.sqrt(check.n_steps)
-        check = replace(check, deviation=noise * LENGTH_OF_GAINS[sgd.norm] / clip)
-    return ClippedDescent(
-        settings=settings,
-        sgd=sgd,
-        update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
-        check=check,
+    shrinkage = problem.loss_spec.shrinkage_rule(
+        problem.norm, problem.n_features, problem.n_rows, settings.alpha
     )
+    n_shrinkage_steps = round(SHRINKAGE_STEPS_FRACTION * n_steps * shrinkage.n_steps)
+    shrinkage = replace(shrinkage, n_steps=n_shrinkage_steps, norm=unit * shrinkage.norm)
+    n_descent_steps = n_steps - n_shrinkage_steps
+    update = Update(
+        optimizer=settings.optimizer,
+        learning_rate="constant",
+        eta0=settings.eta0 / unit**2,
+        power_t=0.5,
+        momentum=settings.momentum,
+        n_steps=n_descent_steps,
+        n_averaged=max(1, n_descent_steps // 2),
+    )
+    scaled_problem = replace(problem, constant=unit * problem.constant)
+    sgd = plan_sgd(scaled_problem, clip, settings.sampling, settings.batch_size, n_steps)
+    if shrinkage.n_steps:
+        # Noise of the mean over the steps of the shrinkage rule, in the units of loss decreases.
+        noise_std = sgd.noise.deviation / sgd.batches.expected_size / math.sqrt(shrinkage.n_steps)
+        noise_std = noise_std * MAX_DECREASE_NORM[sgd.norm] / clip
+        shrinkage = replace(shrinkage, noise_std=noise_std)
+    return ClippedDescent(settings=settings, sgd=sgd, update=update, shrinkage=shrinkage)
 
 
 def plan_clipped_descent(problem, settings):
@@ -214,16 +248,21 @@ def plan_clipped_descent(problem, settings):
 
     Parameters
     ----------
-    problem : Problem
-        Of a run, see `RowPlan.sgd_problem`.
+    problem : SGDProblem
+        Sizes and bounds of a run, see `RowPlan.sgd_problem`.
     settings : Settings
-        With everything decided.
+        Complete settings.
 
     Returns
     -------
     ClippedDescent
+
+    Raises
+    ------
+    ValueError
+        As `plan_run`, and if the noise might not be sampled in the unit that is released later.
     """
     plan = plan_run(problem, settings)
-    # The unit is found after the charge.
-    plan.sgd.noise.check_steps(ROOM_FOR_UNITS)
+    # The unit of the rows is released after the charge.
+    plan.sgd.noise.check_scale(SCALE_FRACTION)
     return plan

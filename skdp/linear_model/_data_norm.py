@@ -1,4 +1,4 @@
-"""How a fit bounds its rows: by a given norm, or by one found privately in the same charge."""
+"""The bound on the rows of a fit, declared or released, and the fit of weights to such rows."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,155 +6,204 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._data._bounded import BoundedRows
-from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, ClippedSums
+from skdp._sgd._clipped_sums import MAX_DECREASE_NORM, ClippedSums
 from skdp.accounting import Guarantee
-from skdp.linear_model._center import ClassCenter, MeanCenter
-from skdp.linear_model._planning import Perturbation, Problem
+from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
+from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
 from skdp.mechanisms._stages import stages_of
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
 
-# Columns whose signals count, by the root of their number.
-MOST_COLUMNS = 100
-# The clip over the bound on a gradient at most: it cuts nothing.
-LARGEST_CLIP = 1.01
+# The expected signal grows with the root of the number of columns, up to this number.
+MAX_SIGNAL_COLUMNS = 100
+# Largest clip, relative to the bound on a gradient: it clips nothing.
+MAX_CLIP_FRACTION = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowPlan:
-    """How the rows of a fit are bounded.
+    """The plan of how the rows of a fit are bounded, and of what is released besides weights.
 
     Parameters
     ----------
-    search : NormPlan or None
-        What finds the norm that rows are divided by; None if the norm was given.
+    norm_search : NormPlan or None
+        Release of the norm that rows are divided by; None if the norm is declared.
     data_norm : float
-        The bound on a row; 1 for rows that are divided by the norm that was found.
+        Upper bound on the norm of a row; 1 for rows that are divided by the released norm.
     constant : float
-        The value of the constant feature that carries the intercept; 0 for none.
-    whole, left : Guarantee
-        Of the fit, and of what comes after the search and the center.
-    center : ClassCenter or MeanCenter, default=None
-        What releases the scores that weights shrink to; None for 0.
-    checking : LaplaceMechanism, default=None
-        What releases the gains of the weights; None where steps do, or nothing.
+        Value of the constant feature of the intercept; 0 for none.
+    fit_guarantee : Guarantee
+        Guarantee of the whole fit.
+    remaining : Guarantee
+        Guarantee that is left for the weights.
+    baseline : ClassBaseline or MeanBaseline, default=None
+        Release of the scores that weights shrink to; None for scores of 0.
+    shrinkage_mechanism : LaplaceMechanism, default=None
+        Release of the loss decreases of the shrinkage rule. None if weights are not shrunk, or by
+        the last steps of a descent.
     """
 
-    search: NormPlan | None
+    norm_search: NormPlan | None
     data_norm: float
     constant: float
-    whole: Guarantee
-    left: Guarantee
-    center: ClassCenter | MeanCenter | None = None
-    checking: LaplaceMechanism | None = None
+    fit_guarantee: Guarantee
+    remaining: Guarantee
+    baseline: ClassBaseline | MeanBaseline | None = None
+    shrinkage_mechanism: LaplaceMechanism | None = None
 
-    # The bound on the norm of a row with its constant feature.
     @property
     def norm(self):
+        """Upper bound on the norm of a row with its constant feature."""
         return math.hypot(self.data_norm, self.constant)
 
     def n_features(self, n_columns):
-        """Return the number of features of so many columns, the constant one included."""
+        """Return the number of features for a number of columns, the constant one included."""
         return n_columns + (self.constant > 0)
 
-    def problem(self, task, shape):
-        """Return what is public of the bounded rows of a table of some shape, for a `Task`.
+    def problem(self, loss_spec, shape):
+        """Return the public sizes and bounds of a fit.
 
-        The task has the signal of one column, the problem that of all columns.
+        Parameters
+        ----------
+        loss_spec : LossSpec
+            Its signal is that of one column. In the problem it is that of all columns.
+        shape : TableShape
+
+        Returns
+        -------
+        PerturbationProblem
         """
         n_features = self.n_features(shape.n_columns)
-        center = self.center
-        signal = task.signal * math.sqrt(min(n_features, MOST_COLUMNS))
-        return Problem(
-            task=replace(task, signal=signal),
+        signal = loss_spec.signal * math.sqrt(min(n_features, MAX_SIGNAL_COLUMNS))
+        baseline_norm = 0.0
+        baseline_std = math.inf
+        if self.baseline is not None:
+            baseline_norm = self.baseline.norm / self.constant
+            baseline_std = self.baseline.score_std
+        return PerturbationProblem(
+            loss_spec=replace(loss_spec, signal=signal),
             n_rows=shape.n_rows,
             n_columns=shape.n_columns,
             norm=self.norm,
-            guarantee=self.left,
+            guarantee=self.remaining,
             constant=self.constant,
-            center=0.0 if center is None else center.norm / self.constant,
-            center_deviation=math.inf if center is None else center.deviation,
+            baseline_norm=baseline_norm,
+            baseline_std=baseline_std,
         )
 
-    def sgd_problem(self, shape, expected):
-        """Return what is public of a run of clipped gradients for a `Task`.
+    def sgd_problem(self, shape, loss_spec):
+        """Return the public sizes and bounds of a run of clipped gradients.
 
-        Its clip grows as there is less noise on the mean gradient.
+        Its clip is larger if there is less noise on the mean gradient.
+
+        Parameters
+        ----------
+        shape : TableShape
+        loss_spec : LossSpec
+
+        Returns
+        -------
+        PerturbationProblem
         """
-        problem = self.problem(expected, shape)
-        noise = vector_noise(self.left, self.left.neighbors.sensitivity_factor).deviation(
-            problem.size
-        )
+        problem = self.problem(loss_spec, shape)
+        mechanism = vector_noise(self.remaining, self.remaining.neighbors.sensitivity_factor)
+        noise = mechanism.deviation(problem.size)
         noise *= math.sqrt(problem.size) / shape.n_rows
-        share = expected.least_clip * math.sqrt(max(1.0, expected.knee / noise))
-        known = {"slope": expected.slope * min(share, LARGEST_CLIP)}
-        if expected.least_kept and (self.center is None or self.checking is not None):
-            known["checked"] = 0.0
-        return replace(problem, task=replace(problem.task, **known))
+        clip_fraction = loss_spec.min_clip_fraction * math.sqrt(
+            max(1.0, loss_spec.clip_noise_threshold / noise)
+        )
+        residual_norm = loss_spec.residual_norm * min(clip_fraction, MAX_CLIP_FRACTION)
+        clipped_spec = replace(problem.loss_spec, residual_norm=residual_norm)
+        is_shrunk_otherwise = self.baseline is None or self.shrinkage_mechanism is not None
+        if loss_spec.min_shrinkage_factor and is_shrunk_otherwise:
+            clipped_spec = replace(clipped_spec, shrinkage_residual=0.0)
+        return replace(problem, loss_spec=clipped_spec)
 
-    def joined(self, mechanism):
-        """Return what is charged: the model's mechanism, with what is released beside it."""
-        parts = self.search, self.center, mechanism, self.checking
-        return one_charge(parts, self.whole, main=mechanism)
+    def compose(self, mechanism):
+        """Return the mechanism that is charged: all releases of the fit together.
+
+        Parameters
+        ----------
+        mechanism : mechanism
+            Release of the weights.
+        """
+        releases = self.norm_search, self.baseline, mechanism, self.shrinkage_mechanism
+        return one_charge(releases, self.fit_guarantee, main=mechanism)
 
     def stages(self, weights):
-        """Return the stages of a fit, in order, some of which release the weights."""
-        first = (stage for part in (self.search, self.center) if part for stage in stages_of(part))
-        last = stages_of(self.checking, "check of the weights") if self.checking else ()
-        return (*first, *weights, *last)
+        """Return the stages of a fit, in order.
+
+        Parameters
+        ----------
+        weights : sequence of Stage
+            Stages of the release of the weights.
+        """
+        stages = []
+        if self.norm_search is not None:
+            stages += stages_of(self.norm_search)
+        if self.baseline is not None:
+            stages += stages_of(self.baseline)
+        stages += weights
+        if self.shrinkage_mechanism is not None:
+            stages += stages_of(self.shrinkage_mechanism, "check of the weights")
+        return tuple(stages)
 
     def run(self, X, source, persons=None):
-        """Return the rows, bounded; their norm is released first if it is searched.
+        """Return the bounded rows. The norm is released first if it is not declared.
 
         Parameters
         ----------
         X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
         source : RandomSource
         persons : Persons, default=None
-            Whose the rows are.
+            Persons of the rows.
 
         Returns
         -------
         BoundedRows
         """
-        unit = 1.0 if self.search is None else self.search.run(X, source, persons=persons)
+        unit = 1.0
+        if self.norm_search is not None:
+            unit = self.norm_search.run(X, source, persons=persons)
         return BoundedRows(X, self.data_norm, self.constant, unit, persons)
 
     def start(self, shape, y, source, persons=None):
-        """Return the weights that predict the center, which is released; 0 without one.
+        """Return weights that predict the baseline, which is released, or 0 without a baseline.
 
         Parameters
         ----------
         shape : tuple of int
-            Of the weights, the last one that of the constant feature.
+            Shape of the weights, with the constant feature last.
         y : ndarray of shape (n_rows,)
-            Codes of classes or scaled targets.
+            Class codes or scaled targets.
         source : RandomSource
         persons : Persons, default=None
-            Whose the rows are.
+            Persons of the rows.
 
         Returns
         -------
         ndarray
         """
         start = np.zeros(shape)
-        if self.center is not None:
-            start[..., -1] = self.center.run(y, source, persons) / self.constant
+        if self.baseline is not None:
+            start[..., -1] = self.baseline.run(y, source, persons) / self.constant
         return start
 
 
 def plan_rows(estimator, n_rows, guarantee):
-    """Return how an estimator's fit bounds its rows; "auto" spends a fifth of epsilon on it.
+    """Return the plan of an estimator's rows.
+
+    With ``data_norm="auto"`` the release of the norm costs a fifth of epsilon.
 
     Parameters
     ----------
     estimator : estimator
-        With parameters `data_norm`, `fit_intercept`, `intercept_scaling` and `verbose`.
+        It has the parameters `data_norm`, `fit_intercept`, `intercept_scaling` and `verbose`.
     n_rows : int
     guarantee : Guarantee
-        Of the fit.
+        Guarantee of the whole fit.
 
     Returns
     -------
@@ -163,44 +212,48 @@ def plan_rows(estimator, n_rows, guarantee):
     Raises
     ------
     ValueError
-        If a parameter is not as described.
+        If a parameter is invalid.
     """
     check_verbose(estimator.verbose)
-    search, left, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
+    norm_search, remaining, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
     scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
     has_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")
-    constant = scaling * data_norm if has_intercept else 0.0
     return RowPlan(
-        search=search, data_norm=data_norm, constant=constant, whole=guarantee, left=left
+        norm_search=norm_search,
+        data_norm=data_norm,
+        constant=scaling * data_norm if has_intercept else 0.0,
+        fit_guarantee=guarantee,
+        remaining=remaining,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsFit(MechanismPlan):
-    """What a fit will release: the norm of its rows if it is searched, and weights.
+    """The plan of a fit: the norm of rows if it is not declared, a baseline, and weights.
 
     Parameters
     ----------
     rows : RowPlan
-    problem : Problem
-        What is public of the rows once they are bounded.
-    weights : Perturbation
-    excess : float
-        The summed loss, in the units of targets, expected above that of weights of a norm.
+    problem : PerturbationProblem
+        Public sizes and bounds of the bounded rows.
+    weights : PrivateSolver
+    total_excess_loss : float
+        Expected excess loss summed over rows, in the units of targets.
     """
 
     rows: RowPlan
-    problem: Problem
-    weights: Perturbation
-    excess: float
+    problem: PerturbationProblem
+    weights: PrivateSolver
+    total_excess_loss: float
 
     @property
     def loss(self):
+        """The loss."""
         return self.problem.loss
 
-    # The noise of a step, where steps make the weights, over what one row moves its sum by.
     @property
     def noise_multiplier(self):
+        """The noise multiplier of a step; None for a mechanism without steps."""
         return getattr(self.weights.mechanism, "noise_multiplier", None)
 
     by_person = True
@@ -211,19 +264,30 @@ class WeightsFit(MechanismPlan):
         return self.rows.stages(stages_of(self.weights.mechanism, "weights"))
 
     @classmethod
-    def of(cls, choice, rows, unit=1.0, **more):
-        """Return the plan of a fit by the `Choice` that was made for its rows.
+    def from_candidate(cls, candidate, rows, loss_unit=1.0, **fields):
+        """Return the plan of a fit by a `MechanismCandidate` for these rows.
 
-        The unit is that of the loss, in the units of targets.
+        Parameters
+        ----------
+        candidate : MechanismCandidate
+        rows : RowPlan
+        loss_unit : float, default=1.0
+            Factor from the loss of scaled targets to that of targets.
+        **fields
+            Fields that a subclass adds.
         """
-        weights = choice.plan()
-        excess = unit * choice.expected
-        return cls(rows=rows, problem=choice.problem, weights=weights, excess=excess, **more)
+        return cls(
+            rows=rows,
+            problem=candidate.problem,
+            weights=candidate.plan(),
+            total_excess_loss=loss_unit * candidate.bounded_excess_loss,
+            **fields,
+        )
 
-    # The noise on the weights, after the search for a norm if there is one.
     @property
     def mechanism(self):
-        return self.rows.joined(self.weights.mechanism)
+        """The mechanism that is charged: all releases of the fit together."""
+        return self.rows.compose(self.weights.mechanism)
 
     def run(self, table, source, persons=None, start=None):
         """Return the released attributes.
@@ -233,45 +297,61 @@ class WeightsFit(MechanismPlan):
         table : RowsAndTarget
         source : RandomSource
         persons : Persons, default=None
-            Whose the rows are.
+            Persons of the rows.
         start : ndarray of shape (*loss.weights_shape, n_features), default=None
-            Weights that were released earlier; None begins at the center, or at 0.
+            Weights that were released earlier; None starts at the baseline, or at 0.
 
         Returns
         -------
         dict
-            In the units of the rows; `coef_` and `intercept_` have an entry for each output.
+            In the units of the rows. `coef_` and `intercept_` have an entry per output.
         """
         rows = self.rows.run(table.X, source, persons)
         shape = (*self.loss.weights_shape, rows.n_features)
         if start is None:
             start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
-        if self.rows.checking is not None:
-            weights = start + self._kept(rows, table.y, start, weights, source) * (weights - start)
-        of_outputs = np.atleast_2d(weights)
-        constant = rows.constant
+        if self.rows.shrinkage_mechanism is not None:
+            factor = self._shrinkage_factor(rows, table.y, start, weights, source)
+            weights = start + factor * (weights - start)
+        output_weights = np.atleast_2d(weights)
+        coef = output_weights[:, : rows.n_columns] / rows.unit
+        intercept = np.zeros(len(output_weights))
+        if rows.constant:
+            intercept = rows.constant * output_weights[:, -1]
         released = {
-            "coef_": of_outputs[:, : rows.n_columns] / rows.unit,
-            "intercept_": constant * of_outputs[:, -1] if constant else np.zeros(len(of_outputs)),
+            "coef_": coef,
+            "intercept_": intercept,
             "data_norm_": rows.unit * rows.data_norm,
         }
-        return released | self.beside(rows, table.y, weights, released["coef_"], source)
+        return released | self.extra_attributes(rows, table.y, weights, coef, source)
 
-    def _kept(self, rows, y, start, weights, source):
-        """Return the share of the way from the start that explains more than chance."""
-        n = rows.n_units
+    def _shrinkage_factor(self, rows, y, start, weights, source):
+        """Return the released factor by which weights shrink to the start; see `ShrinkageRule`."""
+        n_units = rows.n_units
         unit = rows.unit
-        moved = weights - start
-        check = self.problem.task.check(rows.norm, rows.n_features, n, 1.0 / (n * self.weights.C))
-        whole = {"clip": LENGTH_OF_GAINS["l1"], "norm": "l1", "of_gains": True}
-        own = {"constant": unit * rows.constant, "persons": rows.persons}
-        sums = ClippedSums(rows.X, y, self.loss, **own, **whole)
-        gains = sums.gains(start / unit, weights / unit, None, check.units(moved)).ravel()[:3]
-        # Means over the rows, or persons, whose number is public.
-        check = replace(check, deviation=self.rows.checking.deviation(3) / n)
-        return check.kept(self.rows.checking.release(gains, random_state=source) / n, moved)
+        displacement = weights - start
+        alpha = 1.0 / (n_units * self.weights.C)
+        rule = self.problem.loss_spec.shrinkage_rule(rows.norm, rows.n_features, n_units, alpha)
+        # The mechanism's sensitivity is MAX_DECREASE_NORM, which is the clip here.
+        sums = ClippedSums(
+            rows.X,
+            y,
+            self.loss,
+            constant=unit * rows.constant,
+            clip=MAX_DECREASE_NORM["l1"],
+            norm="l1",
+            persons=rows.persons,
+            only_loss_decreases=True,
+        )
+        clip_norms = rule.clip_norms(displacement)
+        decreases = sums.loss_decreases(start / unit, weights / unit, None, clip_norms).ravel()[:3]
+        # Means over rows or persons, whose number is public.
+        mechanism = self.rows.shrinkage_mechanism
+        rule = replace(rule, noise_std=mechanism.deviation(3) / n_units)
+        means = mechanism.release(decreases, random_state=source) / n_units
+        return rule.shrinkage_factor(means, displacement)
 
-    def beside(self, rows, y, weights, coef, source):
-        """Return what is released or known beside the weights: here nothing."""
+    def extra_attributes(self, rows, y, weights, coef, source):
+        """Return further attributes that are released or public; none in this class."""
         return {}

@@ -1,4 +1,4 @@
-"""What noisy stochastic gradient estimators share: parameters, the run and partial fits."""
+"""Common parts of noisy stochastic gradient estimators: settings, runs and partial fits."""
 
 import math
 import os
@@ -20,23 +20,23 @@ from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils import _validation as checks
 from skdp.utils._fit_progress import FitProgress
 
-# How many calls of partial_fit share one partition of the ledger.
-CALLS_OF_A_PARTITION = 256
-LARGEST = 1e50
-ROWS_OF_A_CALL = {
-    "any": "a charge of its own, which adds to those of other calls",
+# Number of calls of partial_fit that share one partition of the ledger.
+CALLS_PER_PARTITION = 256
+# Number of calls in a partition of calls that are in no ledger: any number.
+MAX_CALLS = 2**53
+# Upper bound on alpha and power_t.
+MAX_VALUE = 1e50
+# Description of a call in the privacy statement, by `partial_fit_rows`.
+CALL_DESCRIPTIONS = {
+    "any": "a separate charge, which adds to those of other calls",
     "disjoint": "rows declared disjoint from those of other calls",
 }
 
 
-# Of calls that are in no ledger there may be any number.
-MOST_CALLS = 2**53
-
-
 class PartialFit(PrivateFit):
-    """A private fit that goes on from a fitted estimator and leaves it as it was if it fails.
+    """A private fit that continues from a fitted estimator, unchanged if the fit fails.
 
-    Its charge goes to the handle of all rows or of a part of them, by `partial_fit_rows`.
+    It charges the accountant of all rows or that of a part of them, by `partial_fit_rows`.
 
     Parameters
     ----------
@@ -48,56 +48,66 @@ class PartialFit(PrivateFit):
         self._attributes = {name: getattr(estimator, name) for name in fitted_names(estimator)}
 
     @property
-    def _earlier(self):
+    def _earlier_statement(self):
+        """The statement of the calls so far, or None."""
         return self._attributes.get("privacy_")
 
     def check_plan(self, plan):
-        """Raise `ValueError` if the calls so far protect something else than this one."""
+        """Check that this call protects the same unit under the same relation as the calls so far.
+
+        Raises
+        ------
+        ValueError
+            If it does not.
+        """
         super().check_plan(plan)
         terms = self.terms
-        earlier = self._earlier
+        earlier = self._earlier_statement
         neighbors = describe_relation(terms.relation, terms.unit, terms.max_rows)
         if earlier is not None and earlier.neighbors != neighbors:
             raise ValueError(
-                "all calls of partial_fit must protect the same: the earlier ones protect "
-                f"{earlier.unit} under {earlier.relation}, this one {terms.unit} under "
+                "all calls of partial_fit must have the same unit and relation: the earlier ones "
+                f"protect {earlier.unit} under {earlier.relation}, this one {terms.unit} under "
                 f"{terms.relation}; pass groups in all calls or in none, and keep the accountant's "
                 "relation and unit"
             )
 
     def charge(self, plan):
-        """Book the plan with the handle and return the source of its noise."""
-        self._accountant = self._estimator._next_part()
+        """Charge the accountant of this call and return the source of the noise."""
+        self._accountant = self._estimator._accountant_of_call()
         return super().charge(plan)
 
     def _make_charge(self, mechanism):
         charge = super()._make_charge(mechanism)
         if self._accountant is None and self._estimator.partial_fit_rows == "disjoint":
             call = self._attributes.get("n_partial_fits_", 0)
-            charge = replace(charge, part=Part("partial_fit", call, MOST_CALLS, False))
+            charge = replace(charge, part=Part("partial_fit", call, MAX_CALLS, False))
         return charge
 
-    def _statement_of_model(self, own):
-        """Return what all calls did together, of which this one is the last."""
-        earlier = self._earlier
-        # A model that one call fitted has that call's statement.
-        before = () if earlier is None else earlier.calls or (earlier,)
+    def _statement_of_model(self, statement):
+        """Return the statement of all calls together, of which this one is the last."""
+        earlier_calls = ()
+        if self._earlier_statement is not None:
+            # After one call the statement of the model is that of the call.
+            earlier_calls = self._earlier_statement.calls or (self._earlier_statement,)
         number = self._attributes.get("n_partial_fits_", 0) + 1
-        rows = ROWS_OF_A_CALL[self._estimator.partial_fit_rows]
-        calls = (*before, replace(own, call_number=number, call_rows=rows))
+        rows = CALL_DESCRIPTIONS[self._estimator.partial_fit_rows]
+        calls = (*earlier_calls, replace(statement, call_number=number, call_rows=rows))
         charges = [charge for call in calls for charge in call.charges]
-        return joined_statement(calls, *self._composed(charges), self.terms.unit)
+        epsilon, delta = self._composed_cost(charges)
+        return joined_statement(calls, epsilon, delta, self.terms.unit)
 
-    def _composed(self, charges):
+    def _composed_cost(self, charges):
         """Return the (epsilon, delta) of all charges of the model together."""
         try:
             epsilon, delta = composed_price(charges, self.terms)
         except ValueError:
-            epsilon = delta = math.inf
+            epsilon = math.inf
+            delta = math.inf
         if epsilon < math.inf:
             return epsilon, delta
-        # An earlier charge, by another accountant, may have no cost, or no finite one at this
-        # limit of delta, under this one's rule. Prices add up in any case.
+        # An earlier charge of another accountant may have no finite cost under the composition rule
+        # and the limit of delta of this one. Basic composition is always possible.
         return composed_price(charges, replace(self.terms, composition="basic", rdp_order=None))
 
     def _forget(self):
@@ -107,62 +117,77 @@ class PartialFit(PrivateFit):
 
 
 class PrivateSGDModel(PrivateLinearModel):
-    """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
+    """Base class of estimators that are fitted by noisy stochastic gradients."""
 
-    def _go_on(self, X, y, groups, **declared):
-        """Fit as a call of partial_fit: from the released weights on, if there are any."""
-        begins = not hasattr(self, "coef_")
+    def _continue_fit(self, X, y, groups, **declared):
+        """Fit in a call of partial_fit, from the released weights if there are any."""
+        is_first = not hasattr(self, "coef_")
         with PartialFit(self) as fit, FitProgress(self) as progress:
-            table = fit.with_groups(self._read_table(X, y, begins, **declared), groups)
-            plan = self._plan_call(table.shape, fit.guarantee, centered=begins)
-            start = None if begins else self._weights(plan)
+            table = fit.with_groups(self._read_table(X, y, is_first, **declared), groups)
+            plan = self._plan_call(table.shape, fit.guarantee, with_baseline=is_first)
+            start = None if is_first else self._released_weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
-            said = self._statement(plan) | {"n_partial_fits_": call}
-            self._charge_and_publish(fit, progress, table, plan, said, start=start)
+            attributes = self._statement(plan) | {"n_partial_fits_": call}
+            self._charge_and_publish(fit, progress, table, plan, attributes, start=start)
         return self
 
-    def _weights(self, plan):
-        """Return the released weights as those of features and of the constant one."""
-        coef = np.atleast_2d(self.coef_)
-        units = self._units
+    def _released_weights(self, plan):
+        """Return the released weights, with that of the constant feature last."""
+        weights = np.atleast_2d(self.coef_)
+        scale = self._target_scale
         constant = plan.rows.constant
         if constant:
-            coef = np.column_stack([coef, (self.intercept_ - units.middle) / constant])
-        return np.reshape(coef / units.half, (*plan.loss.weights_shape, -1))
+            intercept = (self.intercept_ - scale.offset) / constant
+            weights = np.column_stack([weights, intercept])
+        return np.reshape(weights / scale.half_range, (*plan.loss.weights_shape, -1))
 
     def _released(self, run, plan):
-        """Return the weights and how the run was done; the norm of rows was declared."""
+        """Return the weights and the settings of the run. The norm of rows is not released."""
         settings = plan.weights.settings
-        names = "alpha batch_size sampling eta0 momentum"
-        done = {f"{name}_": getattr(settings, name) for name in names.split()}
-        done |= {"max_grad_norm_": settings.clip, "n_iter_": settings.max_iter}
-        done["noise_multiplier_"] = plan.noise_multiplier
         released = super()._released(run, plan)
         del released["data_norm_"]
-        return released | done
+        return released | {
+            "alpha_": settings.alpha,
+            "batch_size_": settings.batch_size,
+            "sampling_": settings.sampling,
+            "eta0_": settings.eta0,
+            "momentum_": settings.momentum,
+            "max_grad_norm_": settings.clip,
+            "n_iter_": settings.max_iter,
+            "noise_multiplier_": plan.noise_multiplier,
+        }
 
-    def _given_settings(self, n_rows, delta):
-        def given(name, check, *limits):
+    def _requested_settings(self, n_rows, delta):
+        """Return the settings in the estimator's parameters, None for those that are "auto"."""
+
+        def requested(name, check, *limits):
             value = getattr(self, name)
             return None if checks.is_auto(value) else check(value, name, *limits)
 
-        sampling = given("sampling", checks.check_choice, ("auto", *SAMPLINGS))
+        sampling = requested("sampling", checks.check_choice, ("auto", *SAMPLINGS))
         if sampling == "poisson" and delta == 0.0:
-            raise ValueError("sampling='poisson' needs delta > 0; 'without_replacement' takes 0")
+            raise ValueError(
+                "sampling='poisson' needs delta > 0, got delta=0; use 'without_replacement'"
+            )
         if sampling == "without_replacement" and delta > 0.0:
-            raise ValueError("sampling='without_replacement' needs delta=0; 'poisson' takes others")
-        batch_size = given("batch_size", checks.check_integer, 1, n_rows)
+            raise ValueError(
+                f"sampling='without_replacement' needs delta=0, got delta={delta!r}; use 'poisson'"
+            )
+        batch_size = requested("batch_size", checks.check_integer, 1, n_rows)
         if sampling == "full" and batch_size is not None:
-            raise ValueError("sampling='full' takes all rows: leave batch_size='auto'")
+            raise ValueError(
+                f"batch_size is {batch_size}, but sampling='full' uses all rows; set "
+                "batch_size='auto', or another sampling"
+            )
         return Settings(
             optimizer=checks.check_choice(self.optimizer, "optimizer", OPTIMIZERS),
             sampling=sampling,
             batch_size=batch_size,
-            max_iter=given("max_iter", checks.check_integer, 1),
-            clip=given("max_grad_norm", checks.check_magnitude),
-            alpha=given("alpha", checks.check_within, 0.0, LARGEST),
-            eta0=given("eta0", checks.check_magnitude),
-            momentum=given("momentum", checks.check_within, 0.0, 1.0, "[)"),
+            max_iter=requested("max_iter", checks.check_integer, 1),
+            clip=requested("max_grad_norm", checks.check_magnitude),
+            alpha=requested("alpha", checks.check_within, 0.0, MAX_VALUE),
+            eta0=requested("eta0", checks.check_magnitude),
+            momentum=requested("momentum", checks.check_within, 0.0, 1.0, "[)"),
         )
 
     @plans_for_groups
@@ -191,51 +216,64 @@ class PrivateSGDModel(PrivateLinearModel):
         return self._plan_call(shape, guarantee)
 
     @plans_for_groups
-    def _plan_call(self, shape, guarantee, centered=True):
-        """Plan a run, from a center that is released first or from weights that were."""
-        task = self._task(shape)
+    def _plan_call(self, shape, guarantee, with_baseline=True):
+        """Return the plan of a run.
+
+        It starts at a baseline that is released first, or at weights that were released before.
+        """
+        loss_spec = self._loss_spec(shape)
         checks.check_magnitude(self.data_norm, "data_norm")
         rows = plan_rows(self, shape.n_rows, guarantee)
-        rows = self._with_center(rows, shape) if centered else rows
-        checks.check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
-        radius = self.projection_radius
-        radius = math.inf if radius is None else checks.check_magnitude(radius, "projection_radius")
+        if with_baseline:
+            rows = self._reserve_for_baseline(rows, shape)
+        checks.check_choice(self.partial_fit_rows, "partial_fit_rows", CALL_DESCRIPTIONS)
+        radius = math.inf
+        if self.projection_radius is not None:
+            radius = checks.check_magnitude(self.projection_radius, "projection_radius")
         checks.check_choice(self.penalty, "penalty", ("l2", None))
-        given = self._given_settings(shape.n_rows, rows.left.delta)
-        problem = rows.sgd_problem(shape, task)
-        weights = plan_run(problem, automatic_settings(problem, given))
+        requested = self._requested_settings(shape.n_rows, rows.remaining.delta)
+        problem = rows.sgd_problem(shape, loss_spec)
+        weights = plan_run(problem, automatic_settings(problem, requested))
         average = checks.check_boolean(self.average, "average")
         update = replace(
             weights.update,
             learning_rate=checks.check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
-            power_t=checks.check_within(self.power_t, "power_t", 0.0, LARGEST),
+            power_t=checks.check_within(self.power_t, "power_t", 0.0, MAX_VALUE),
             n_averaged=weights.update.n_averaged if average else 1,
             radius=radius,
         )
         settings = weights.settings
         if self.penalty is None:
-            settings = replace(settings, alpha=0.0, tie=0.0)
+            settings = replace(settings, alpha=0.0, intercept_l2_reg=0.0)
         weights = replace(weights, update=update, settings=settings)
-        excess = self._units.half**2 * weights.expected_excess
-        return WeightsFit(rows=rows, problem=problem, weights=weights, excess=excess)
+        loss_unit = self._target_scale.half_range**2
+        return WeightsFit(
+            rows=rows,
+            problem=problem,
+            weights=weights,
+            total_excess_loss=loss_unit * weights.expected_excess,
+        )
 
-    def _next_part(self):
-        """Return the handle that a call of partial_fit charges."""
+    def _accountant_of_call(self):
+        """Return the accountant that the next call of partial_fit charges."""
         if self.accountant is None or self.partial_fit_rows == "any":
             return self.accountant
         if not hasattr(self.accountant, "disjoint"):
-            raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
-        calls = getattr(self, "n_partial_fits_", 0)
-        # The first call after a fit is in no partition with those before, nor is that of a copy. A
-        # process that was forked has copies, too, and they were never pickled.
+            raise ValueError(
+                "partial_fit_rows='disjoint' needs a PrivacyAccountant, got an accountant without "
+                "the method disjoint"
+            )
+        n_calls = getattr(self, "n_partial_fits_", 0)
+        # The first call after a fit begins a new partition, and so does a call of a copy: its rows
+        # may be those of another copy. A forked process has copies that were never pickled.
         process, partition = getattr(self, "_partition", (None, ""))
-        if not calls or process != os.getpid():
+        if not n_calls or process != os.getpid():
             partition = f"partial_fit {uuid.uuid4().hex}"
             self._partition = os.getpid(), partition
-        number, part = divmod(calls, CALLS_OF_A_PARTITION)
-        return self.accountant.disjoint(f"{partition} {number}", CALLS_OF_A_PARTITION)[part]
+        number, part = divmod(n_calls, CALLS_PER_PARTITION)
+        return self.accountant.disjoint(f"{partition} {number}", CALLS_PER_PARTITION)[part]
 
     def __getstate__(self):
-        # Two copies that went on in one partition could put different rows into one part.
+        # Two copies that continued in one partition could charge different rows to the same part.
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_partition"}

@@ -9,17 +9,17 @@ from skdp._losses import _classes
 from skdp.base import private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
-from skdp.linear_model._center import LARGEST_SCORE, with_class_center
+from skdp.linear_model._baseline import MAX_SCORE, reserve_for_class_baseline
 from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.utils._row_wise import row_sums
 from skdp.utils._validation import check_choice
 
-# Half the width of the hinge's corner: rounding errors of scores move a residual by no more
-# than they are large, over this.
+# Half the width of the hinge's rounded corner. A rounding error of a score changes the residual by
+# that error over this width.
 HINGE_CORNER = 2.0**-10
 
-# Beside each the slope at zero weights, which is a curvature for step sizes, too; the hinge has
-# none of its own.
+# Each loss with the derivative at zero weights, which is also used as the curvature for step sizes:
+# the hinge has no useful curvature.
 HINGES = {
     "hinge": (_classes.BinaryHuberizedHingeLoss(HINGE_CORNER), 1.0),
     "squared_hinge": (_classes.SquaredHingeLoss(), 2.0),
@@ -30,7 +30,10 @@ LOSSES = ("log_loss", *HINGES)
 
 def _has_probabilities(estimator):
     if estimator.loss not in ("log_loss", "modified_huber"):
-        raise AttributeError(f"loss={estimator.loss!r} has no probabilities")
+        raise AttributeError(
+            f"loss is {estimator.loss!r}, which has no probabilities; use 'log_loss' or "
+            "'modified_huber'"
+        )
     return True
 
 
@@ -39,83 +42,86 @@ class DPSGDClassifier(
 ):
     """Linear classifier by noisy stochastic gradients (DP-SGD).
 
-    Each step takes a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
-    their sum and moves the weights by the result. What batches are, which noise is added and what
-    it costs are decided together, in one of the regimes of `sampling`; everything that is not
-    given follows from public quantities by a rule that is written down in ``docs/dp_sgd.md``. The
-    last steps of `fit` check the weights, which move back towards noisy class frequencies as far as
-    they explain no more than chance; at least a tenth of them is kept.
+    Each step draws a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
+    their sum and updates the weights by the result. The parameter `sampling` determines the
+    batches, the noise and the privacy cost together. All settings that are "auto" follow from
+    public quantities by a rule that is documented in ``docs/dp_sgd.md``. The last steps of `fit`
+    test the weights: as far as they explain no more than chance, they are shrunk towards noisy
+    class frequencies, by a factor of at least 0.1.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         The epsilon of a call of `fit` or of `partial_fit`, positive.
     delta : float, default=1e-6
-        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+        The delta of a call, in [0, 1). With 0, gradients are clipped in L1 norm and the noise is
+        Laplace's.
     data_norm : float, default=1.0
-        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
-        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
-        on it. It must not be computed from the data.
+        Expected norm of rows, between 1e-50 and 1e50, which determines the automatic settings. It
+        must not be computed from the data. Longer rows are not scaled down: their gradients are
+        clipped, so that the guarantee does not depend on this parameter.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept. It counts in a gradient's norm.
+        Whether to fit an intercept, by a constant feature of value
+        ``intercept_scaling * data_norm``. The feature is part of a gradient's norm.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`.
+        Value of the constant feature relative to `data_norm`.
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
-        "log_loss" is logistic regression, for several classes that of the softmax. The others
-        fit one class against the rest, all of them jointly under one clip. The corner of "hinge"
-        is rounded over margins of 1 - 2**-10 to 1 + 2**-10.
+        "log_loss" is logistic regression, with the softmax for several classes. The other losses
+        fit one class against the rest, for all classes jointly with one clip. The corner of "hinge"
+        is rounded between the margins 1 - 2**-10 and 1 + 2**-10.
     penalty : {"l2", None}, default="l2"
-        What is added to the mean loss: alpha times half the squared norm of `coef_`. The
-        intercept is not penalized; in `fit` it is held to noisy class frequencies, which a share of
-        epsilon pays for, as far as there is noise.
+        Penalty that is added to the mean loss: alpha times half the squared norm of `coef_`. In
+        `fit` the intercept is penalized by its distance from noisy class frequencies, more so if
+        there is more noise. A fraction of epsilon is spent on these frequencies.
     alpha : float or "auto", default="auto"
-        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
-        the noise.
+        Regularization strength as in scikit-learn, at least 0. "auto" balances regularization and
+        noise.
     max_grad_norm : float or "auto", default="auto"
-        The bound on the norm of a row's gradient, all classes and the intercept together: L2, or
-        L1 with delta = 0. "auto" clips rows of norm `data_norm` whose residual exceeds that of
-        zero weights.
+        Norm to which the gradient of a row is clipped, of all classes and the intercept together:
+        L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm` whose residual exceeds that
+        of zero weights.
     sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
         "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
-        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
-        rows where that is affordable or no `batch_size` less than all is given.
+        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" uses partial
+        batches if `batch_size` is less than the number of rows, or if all rows take too long.
     batch_size : int or "auto", default="auto"
-        Rows of a step, under "poisson" expected ones, at most the number of rows.
+        Number of rows per step, at most that of the table; the expected number with "poisson".
     max_iter : int or "auto", default="auto"
-        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
-        many rows as there are. There is no early stopping.
+        Number of epochs. An epoch has as many steps as batches of `batch_size` have as many rows as
+        the table. There is no early stopping.
     optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
-        How gradients move the weights.
+        Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam.
     learning_rate : {"constant", "invscaling", "linear"}, default="constant"
-        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
+        Step size of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
     eta0 : float or "auto", default="auto"
-        The first learning rate. "auto" takes what the curvature of the loss allows.
+        First step size. "auto" uses the largest one that the smoothness of the loss allows.
     power_t : float, default=0.5
-        The exponent of "invscaling".
+        Exponent of "invscaling".
     momentum : float or "auto", default="auto"
-        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
+        Momentum, in [0, 1). "auto" is that of the condition number for "nesterov", 0 for "sgd" and
+        0.9 for "adam".
     average : bool, default=True
-        Whether the weights are the mean of the iterates of the last half instead of the last.
+        Whether to return the mean of the last half of the iterates instead of the last one.
     projection_radius : float, default=None
-        Weights are projected on the ball of this norm after each step. None: on none.
+        If not None, weights are projected onto the ball of this norm after each step.
     partial_fit_rows : {"any", "disjoint"}, default="any"
-        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
-        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
-        calls are parts of one partition, of which the worst counts (under "replace_one" the two
-        worst).
+        Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
+        costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
+        charged by parallel composition: only the most expensive one counts (with "replace_one" the
+        two most expensive ones).
     class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+        Public weights of classes, between 1e-50 and 1e50; classes that are not in the dict have
+        weight 1. The loss of a row is multiplied by the weight of its class. "balanced" is refused,
+        since it would be computed from the data.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
-        makes them reproducible and the noise thereby removable by whoever knows it.
+        makes them reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
         0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
         2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
@@ -130,36 +136,36 @@ class DPSGDClassifier(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     n_iter_ : int
-        The epochs that were planned.
+        Number of epochs.
     alpha_, max_grad_norm_, eta0_, momentum_ : float
-        The settings used.
+        Settings that were used.
     batch_size_ : int
-        The batch size used.
+        Batch size that was used.
     sampling_ : str
-        The sampling used.
+        Sampling that was used.
     noise_multiplier_ : float
-        The scale of a step's noise over what one row, or person, moves its sum by.
+        Scale of a step's noise over the sensitivity of its sum to one row or person.
     n_partial_fits_ : int
-        After `partial_fit`: how many calls there were.
+        Number of calls of `partial_fit` since the last `fit`; only after `partial_fit`.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        What is guaranteed of the model: of all its calls together, and under which assumptions.
+        The guarantee of the model, of all calls together, and its assumptions.
 
     Raises
     ------
     ValueError
-        If a parameter or the data are not as described; nothing was charged.
+        If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses.
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
     A call is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit, whatever the rows. The numbers of rows and columns are public. The proofs
-    are in ``docs/dp_sgd.md``.
+    the row as the unit, for any rows. The numbers of rows and columns are public. The proofs are in
+    ``docs/dp_sgd.md``.
 
     References
     ----------
@@ -273,20 +279,20 @@ class DPSGDClassifier(
 
     @private_fit_method
     def partial_fit(self, X, y, classes=None, *, groups=None):
-        """Go on from the released weights with more rows, as one more private run.
+        """Continue from the released weights with more rows, in another private run.
 
-        Each call runs all the steps of a fit on its rows and is charged as one, see
-        `partial_fit_rows`. If it fails or is refused the estimator stays as it was.
+        Each call runs all the steps of a fit on its rows and is charged like a fit, see
+        `partial_fit_rows`. If it fails or is refused, the estimator is unchanged.
 
         Parameters
         ----------
         X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
-            Labels; one class alone will do.
+            Labels; rows of one class are accepted.
         classes : array-like of shape (n_classes,), default=None
-            All labels that can occur: needed in the first call unless the constructor has them,
-            and equal to those that are known already.
+            All labels that can occur. Required in the first call unless the parameter `classes`
+            has them. If they are known already, they must be equal.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -300,35 +306,39 @@ class DPSGDClassifier(
         Raises
         ------
         ValueError
-            If a parameter or the data are not as described; nothing was charged.
+            If a parameter or the data are invalid; nothing was charged.
         BudgetExceededError
-            If the accountant refuses.
+            If the accountant refuses the charge; the estimator is unchanged.
         """
-        labels = _agreed(getattr(self, "classes_", None), self.classes, classes)
-        return self._go_on(X, y, groups, classes=labels)
+        labels = _agreed_classes(getattr(self, "classes_", None), self.classes, classes)
+        return self._continue_fit(X, y, groups, classes=labels)
 
-    def _with_center(self, rows, shape):
-        largest = LARGEST_SCORE if self.loss == "log_loss" else 1.0
-        return with_class_center(rows, shape.n_rows, self._class_weights(shape), largest)
+    def _reserve_for_baseline(self, rows, shape):
+        """Return the plan of rows with noisy class frequencies as the baseline."""
+        max_abs_score = MAX_SCORE if self.loss == "log_loss" else 1.0
+        return reserve_for_class_baseline(
+            rows, shape.n_rows, self._class_weights(shape), max_abs_score
+        )
 
-    def _task(self, shape):
+    def _loss_spec(self, shape):
+        """Return the `LossSpec` of the parameters `loss` and `class_weight`."""
         class_weight = self._class_weights(shape)
         if check_choice(self.loss, "loss", LOSSES) == "log_loss":
-            return _classifier.logistic_task(class_weight)
+            return _classifier.logistic_loss_spec(class_weight)
         loss, curvature = HINGES[self.loss]
-        slope = curvature
+        residual_norm = curvature
         if len(class_weight) > 2:
             loss = _classes.OneVersusRestLoss(loss, len(class_weight))
-            slope *= math.sqrt(len(class_weight))
+            residual_norm *= math.sqrt(len(class_weight))
         if any(weight != 1.0 for weight in class_weight):
             loss = _classes.ClassWeightedLoss(loss, tuple(class_weight))
-        largest = max(class_weight)
-        return _classifier.hinge_task(loss, largest * slope, largest * curvature)
+        max_weight = max(class_weight)
+        return _classifier.hinge_loss_spec(loss, max_weight * residual_norm, max_weight * curvature)
 
     @available_if(_has_probabilities)
     @np.errstate(all="ignore")
     def predict_proba(self, X):
-        """Return the probabilities of the classes.
+        """Return the class probabilities of samples.
 
         Only for "log_loss" and "modified_huber".
 
@@ -349,7 +359,7 @@ class DPSGDClassifier(
     @available_if(_has_probabilities)
     @np.errstate(all="ignore")
     def predict_log_proba(self, X):
-        """Return the logarithms of the classes' probabilities.
+        """Return the logarithms of the class probabilities of samples.
 
         Only for "log_loss" and "modified_huber".
 
@@ -368,13 +378,20 @@ class DPSGDClassifier(
         return super().predict_log_proba(X)
 
 
-def _agreed(*declared):
-    """Return the classes that all declarations agree on."""
-    sets = [np.unique(labels) for labels in declared if labels is not None]
+def _agreed_classes(*declarations):
+    """Return the classes, after a check that all declarations that are not None are equal."""
+    sets = [np.unique(labels) for labels in declarations if labels is not None]
     if not sets:
-        raise ValueError("the first call of partial_fit needs classes, here or in the constructor")
+        raise ValueError(
+            "classes are not known: the first call of partial_fit needs classes, as its argument "
+            "or as the parameter of the estimator"
+        )
     if not all(np.array_equal(labels, sets[0]) for labels in sets[1:]):
-        raise ValueError(f"classes differ: {' and '.join(str(labels) for labels in sets)}")
+        described = " and ".join(str(labels) for labels in sets)
+        raise ValueError(
+            f"classes differ: {described}; all calls of partial_fit and the parameter classes must "
+            "have the same"
+        )
     return sets[0]
 
 
@@ -384,5 +401,6 @@ def _modified_huber_probabilities(scores):
     if values.ndim == 1:
         return np.column_stack([1.0 - values, values])
     total = row_sums(values)[:, np.newaxis]
-    even = 1.0 / values.shape[1]
-    return np.where(total > 0.0, values / np.where(total > 0.0, total, 1.0), even)
+    # If no class has a positive value, all have the same probability.
+    uniform = 1.0 / values.shape[1]
+    return np.where(total > 0.0, values / np.where(total > 0.0, total, 1.0), uniform)

@@ -5,95 +5,98 @@ from dataclasses import replace
 from skdp._losses._numbers import HuberLoss
 from skdp.base import private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.linear_model._center import with_mean_center
+from skdp.linear_model._baseline import reserve_for_mean_baseline
 from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.linear_model._regressor import PrivateLinearRegressor
-from skdp.linear_model._ridge import TASK
+from skdp.linear_model._ridge import LOSS_SPEC
 from skdp.utils._validation import check_choice, check_positive, is_auto
 
 LOSSES = ("squared_error", "huber")
 
-# In units of half the range of targets.
+# Default of the Huber threshold, in units of half the range of targets.
 HUBER_THRESHOLD = 0.2
 
 
 class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     """Linear regression by noisy stochastic gradients (DP-SGD).
 
-    Each step takes a batch of rows, clips each row's gradient, adds noise to their sum and moves
-    the weights by the result. Targets and predictions are clipped to `target_bounds`. Everything
-    that is not given follows from public quantities by a rule that is written down in
-    ``docs/dp_sgd.md``. The last steps check the weights, which move back towards the noisy mean as
-    far as they explain no more than chance.
+    Each step draws a batch of rows, clips each row's gradient, adds noise to their sum and updates
+    the weights by the result. Targets and predictions are clipped to `target_bounds`. All settings
+    that are "auto" follow from public quantities by a rule that is documented in
+    ``docs/dp_sgd.md``. The last steps of `fit` test the weights: as far as they explain no more
+    than chance, they are shrunk towards the noisy mean of the targets.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         The epsilon of a call of `fit` or of `partial_fit`, positive.
     delta : float, default=1e-6
-        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+        The delta of a call, in [0, 1). With 0, gradients are clipped in L1 norm and the noise is
+        Laplace's.
     data_norm : float, default=1.0
-        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
-        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
-        on it. It must not be computed from the data.
+        Expected norm of rows, between 1e-50 and 1e50, which determines the automatic settings. It
+        must not be computed from the data. Longer rows are not scaled down: their gradients are
+        clipped, so that the guarantee does not depend on this parameter.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept. It counts in a gradient's norm.
+        Whether to fit an intercept, by a constant feature of value
+        ``intercept_scaling * data_norm``. The feature is part of a gradient's norm.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`.
+        Value of the constant feature relative to `data_norm`.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data.
     loss : {"squared_error", "huber"}, default="squared_error"
-        Half the squared residual, or Huber's: linear beyond `huber_threshold`.
+        Half the squared residual, or the Huber loss, which is linear beyond `huber_threshold`.
     penalty : {"l2", None}, default="l2"
-        What is added to the mean loss: alpha times half the squared norm of `coef_`. The
-        intercept is not penalized; in `fit` it is held to a noisy mean, which a share of epsilon
-        pays for, as far as there is noise.
+        Penalty that is added to the mean loss: alpha times half the squared norm of `coef_`. In
+        `fit` the intercept is penalized by its distance from a noisy mean of the targets, more so
+        if there is more noise. A fraction of epsilon is spent on that mean.
     alpha : float or "auto", default="auto"
-        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
-        the noise.
+        Regularization strength as in scikit-learn, at least 0. "auto" balances regularization and
+        noise.
     max_grad_norm : float or "auto", default="auto"
-        The bound on the norm of a row's gradient, the intercept's included, for targets in units
-        of half their range: L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm` whose
-        residual exceeds a quarter of the range, or Huber's threshold.
+        Norm to which the gradient of a row is clipped, the intercept's included, for targets in
+        units of half their range: L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm`
+        whose residual exceeds a quarter of the range, or Huber's threshold.
     sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
         "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
-        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
-        rows where that is affordable or no `batch_size` less than all is given.
+        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" uses partial
+        batches if `batch_size` is less than the number of rows, or if all rows take too long.
     batch_size : int or "auto", default="auto"
-        Rows of a step, under "poisson" expected ones, at most the number of rows.
+        Number of rows per step, at most that of the table; the expected number with "poisson".
     max_iter : int or "auto", default="auto"
-        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
-        many rows as there are. There is no early stopping.
+        Number of epochs. An epoch has as many steps as batches of `batch_size` have as many rows as
+        the table. There is no early stopping.
     optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
-        How gradients move the weights.
+        Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam.
     learning_rate : {"constant", "invscaling", "linear"}, default="constant"
-        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
+        Step size of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
     eta0 : float or "auto", default="auto"
-        The first learning rate. "auto" takes what the curvature of the loss allows.
+        First step size. "auto" uses the largest one that the smoothness of the loss allows.
     power_t : float, default=0.5
-        The exponent of "invscaling".
+        Exponent of "invscaling".
     momentum : float or "auto", default="auto"
-        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
+        Momentum, in [0, 1). "auto" is that of the condition number for "nesterov", 0 for "sgd" and
+        0.9 for "adam".
     average : bool, default=True
-        Whether the weights are the mean of the iterates of the last half instead of the last.
+        Whether to return the mean of the last half of the iterates instead of the last one.
     projection_radius : float, default=None
-        Weights, for targets in units of half their range, are projected on the ball of this norm
-        after each step. None: on none.
+        If not None, weights, for targets in units of half their range, are projected onto the ball
+        of this norm after each step.
     partial_fit_rows : {"any", "disjoint"}, default="any"
-        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
-        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
-        calls are parts of one partition, of which the worst counts (under "replace_one" the two
-        worst).
+        Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
+        costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
+        charged by parallel composition: only the most expensive one counts (with "replace_one" the
+        two most expensive ones).
     huber_threshold : float or "auto", default="auto"
-        In the units of targets, positive. "auto" is a tenth of their range.
+        Threshold of the Huber loss in the units of targets, positive. "auto" is a tenth of their
+        range.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
-        makes them reproducible and the noise thereby removable by whoever knows it.
+        makes them reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
         0 is silent, 1 prints the charge and, for fits that take steps, about ten progress lines,
         2 prints one line per epoch. No loss is printed, since the guarantee would not cover it.
@@ -106,38 +109,38 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     intercept_ : float
         Noisy intercept, 0 without `fit_intercept`.
     target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
+        Bounds to which predictions are clipped.
     n_iter_ : int
-        The epochs that were planned.
+        Number of epochs.
     alpha_, max_grad_norm_, eta0_, momentum_ : float
-        The settings used.
+        Settings that were used.
     batch_size_ : int
-        The batch size used.
+        Batch size that was used.
     sampling_ : str
-        The sampling used.
+        Sampling that was used.
     noise_multiplier_ : float
-        The scale of a step's noise over what one row, or person, moves its sum by.
+        Scale of a step's noise over the sensitivity of its sum to one row or person.
     n_partial_fits_ : int
-        After `partial_fit`: how many calls there were.
+        Number of calls of `partial_fit` since the last `fit`; only after `partial_fit`.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        What is guaranteed of the model: of all its calls together, and under which assumptions.
+        The guarantee of the model, of all calls together, and its assumptions.
 
     Raises
     ------
     ValueError
-        If a parameter or the data are not as described; nothing was charged.
+        If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant refuses.
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
 
     Notes
     -----
     A call is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit, whatever the rows. The numbers of rows and columns are public. The proofs
-    are in ``docs/dp_sgd.md``.
+    the row as the unit, for any rows. The numbers of rows and columns are public. The proofs are in
+    ``docs/dp_sgd.md``.
 
     References
     ----------
@@ -245,10 +248,10 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 
     @private_fit_method
     def partial_fit(self, X, y, *, groups=None):
-        """Go on from the released weights with more rows, as one more private run.
+        """Continue from the released weights with more rows, in another private run.
 
-        Each call runs all the steps of a fit on its rows and is charged as one, see
-        `partial_fit_rows`. If it fails or is refused the estimator stays as it was.
+        Each call runs all the steps of a fit on its rows and is charged like a fit, see
+        `partial_fit_rows`. If it fails or is refused, the estimator is unchanged.
 
         Parameters
         ----------
@@ -269,24 +272,31 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Raises
         ------
         ValueError
-            If a parameter or the data are not as described; nothing was charged.
+            If a parameter or the data are invalid; nothing was charged.
         BudgetExceededError
-            If the accountant refuses.
+            If the accountant refuses the charge; the estimator is unchanged.
         """
-        return self._go_on(X, y, groups)
+        return self._continue_fit(X, y, groups)
 
-    def _with_center(self, rows, shape):
-        return with_mean_center(rows, shape.n_rows)
+    def _reserve_for_baseline(self, rows, shape):
+        """Return the plan of rows with the noisy mean of targets as the baseline."""
+        return reserve_for_mean_baseline(rows, shape.n_rows)
 
-    def _task(self, shape):
-        units = self._units
-        if max(abs(units.low), abs(units.high)) > 1e100:
-            raise ValueError("target_bounds must lie within -1e100 and 1e100")
+    def _loss_spec(self, shape):
+        """Return the `LossSpec` of the parameters `loss` and `huber_threshold`."""
+        scale = self._target_scale
+        if max(abs(scale.low), abs(scale.high)) > 1e100:
+            raise ValueError(
+                f"target_bounds must be between -1e100 and 1e100, got {self.target_bounds!r}"
+            )
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
-            return replace(TASK, loss=HuberLoss())
+            return replace(LOSS_SPEC, loss=HuberLoss())
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
-            threshold = check_positive(self.huber_threshold, "huber_threshold") / units.half
+            threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half_range
         if not 1e-50 <= threshold <= 1e50:
-            raise ValueError(f"huber_threshold={self.huber_threshold!r} is out of range")
-        return replace(TASK, loss=HuberLoss(threshold), slope=min(1.0, threshold))
+            raise ValueError(
+                f"huber_threshold is {self.huber_threshold!r}; divided by half the range of "
+                "target_bounds it must be between 1e-50 and 1e50"
+            )
+        return replace(LOSS_SPEC, loss=HuberLoss(threshold), residual_norm=min(1.0, threshold))

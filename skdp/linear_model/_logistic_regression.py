@@ -7,10 +7,10 @@ import numpy as np
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
-from skdp.linear_model._center import with_check, with_class_center
+from skdp.linear_model._baseline import reserve_for_class_baseline, reserve_for_shrinkage
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
-from skdp.linear_model._output_perturbation import check_strength
+from skdp.linear_model._output_perturbation import check_reg_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, split_guarantee
 from skdp.mechanisms._stages import stages_of
 from skdp.utils._validation import check_choice
@@ -22,12 +22,12 @@ class DPLogisticRegression(
     """Logistic regression by output, objective or gradient perturbation.
 
     The regularized logistic loss, for more than two classes that of the softmax, is minimized
-    under noise on the minimizer, on the objective or on each gradient. Nothing needs tuning: the
-    mechanism, C, the number and the size of steps follow from public quantities. A share of epsilon
-    pays for noisy class frequencies, which weights shrink to, and one for a check of the weights,
-    which move back towards these frequencies as far as they explain no more than chance; at least a
-    tenth of them is kept. Rows longer than `data_norm` are scaled down to it in `fit` only, or
-    their gradients are clipped.
+    with noise on the minimizer, on the objective or on each gradient. Nothing needs tuning: the
+    mechanism, C, the number of steps and the step size follow from public quantities. A fraction of
+    epsilon is spent on noisy class frequencies, to which the weights are regularized. Another one
+    is spent on a test of the weights: as far as they explain no more than chance, they are shrunk
+    towards these frequencies, by a factor of at least 0.1. Rows longer than `data_norm` are scaled
+    down to it in `fit` only, or their gradients are clipped.
 
     Parameters
     ----------
@@ -40,42 +40,42 @@ class DPLogisticRegression(
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularization acts on these, and its coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
+        Whether to fit an intercept, by a constant feature of value
+        ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularize
-        the intercept less and cost more noise in every weight.
+        Value of the constant feature relative to `data_norm`. Larger values regularize the
+        intercept less and increase the noise in all weights.
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimizer. "objective": a random linear term
         is added to the objective, whose minimizer is released. "gradient": to each clipped
-        gradient of an accelerated descent. "auto" takes "objective" or, if it is expected to lose
-        .02 nats a row less, "gradient".
+        gradient of an accelerated descent. "auto" uses "gradient" if its expected loss is smaller
+        by 0.02 nats per row, and "objective" otherwise.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included, or with
-        "auto" its distance from noisy class frequencies, which are released first; without these
-        weights are not checked, nor are those of "output" or with total standard errors. "auto"
-        balances regularization against noise from public quantities: the numbers of rows, columns
-        and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
-        the regularization of a given C what its guarantee needs, which is nothing where epsilon
-        is large.
+        times C plus half the squared norm of all weights, the intercept's included. "auto" balances
+        regularization and noise by public quantities: the numbers of rows, columns and classes,
+        epsilon, delta, the relation and the norm bound. With "auto" the intercept is penalized by
+        its distance from noisy class frequencies, which are released first. The weights are tested
+        with "auto" only, and neither with "output" nor with total standard errors. With a number,
+        "objective" increases the regularization as much as its guarantee requires, which is not at
+        all if epsilon is large.
     penalty : {"l2"}, default="l2"
-        The norm that is penalized.
+        Norm of the penalty.
     class_weight : dict, default=None
-        Public weights of classes, between 1e-50 and 1e50; a class that is not named has weight
-        1. Noise grows with the largest of them. "balanced" would be computed from the data and is
-        refused.
+        Public weights of classes, between 1e-50 and 1e50; classes that are not in the dict have
+        weight 1. The noise grows with the largest weight. "balanced" is refused, since it would be
+        computed from the data.
     standard_errors : {"noise", "total"}, default="noise"
-        What `coef_standard_error_` holds. "noise": the privacy noise where its law is public, at
-        no cost. "total": sampling and privacy noise together. That takes the Hessian of the
-        loss, which is released with noise for an eighth of the budget in the same charge; at
-        most 5000 weights. With it C="auto" and the noise are those of the rest of the budget.
+        Content of `coef_standard_error_`. "noise": the privacy noise if its distribution is
+        public, at no cost. "total": sampling error and privacy noise together. This requires the
+        Hessian of the loss, which is released with noise for an eighth of the budget, in the same
+        charge, for at most 5000 weights. The weights then have the rest of the budget.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -96,17 +96,17 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        The regularization used, from public quantities.
+        Regularization that was used; it follows from public quantities.
     mechanism_ : str
-        The mechanism used, from public quantities.
+        Mechanism that was used; it follows from public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
         With ``standard_errors="noise"`` the standard deviation of the privacy noise in each
-        coefficient, or None for "objective" and "gradient", where it depends on the data. With
-        "total" an estimate of the standard error about the coefficients that the regularized
-        loss of the population has, if the model holds; large where the noisy Hessian cannot
-        tell. See ``docs/standard_errors.md``.
+        coefficient, or None for "objective" and "gradient", for which it depends on the data. With
+        "total" an estimate of the standard error around the minimizer of the regularized loss of
+        the population, valid if the model holds. It is large where the noisy Hessian is not
+        informative. See ``docs/standard_errors.md``.
     data_norm_ : float
-        The given `data_norm`, or the released one.
+        The declared `data_norm`, or the released one.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -249,37 +249,55 @@ class DPLogisticRegression(
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
         check_choice(self.penalty, "penalty", ("l2",))
         check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
-        C = check_strength(self.C, "C")
-        total = self.standard_errors == "total"
+        C = check_reg_strength(self.C, "C")
+        with_hessian = self.standard_errors == "total"
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
-            rows = with_class_center(rows, shape.n_rows, class_weight)
-        rows = rows if total or self.mechanism == "output" else with_check(rows, shape)
-        expected = _classifier.logistic_task(class_weight)
-        choice = choose_mechanism(self.mechanism, C, rows, shape, expected, total)
-        share = split_guarantee(choice.mechanism, rows.left)[1]
-        hessian = plan_hessian(choice.problem, share) if total else None
-        own = {"hessian": hessian, "kind": choice.mechanism, "largest_weight": max(class_weight)}
-        return _LogisticFit.of(choice, rows, **own)
+            rows = reserve_for_class_baseline(rows, shape.n_rows, class_weight)
+        if not with_hessian and self.mechanism != "output":
+            rows = reserve_for_shrinkage(rows, shape)
+        loss_spec = _classifier.logistic_loss_spec(class_weight)
+        candidate = choose_mechanism(self.mechanism, C, rows, shape, loss_spec, with_hessian)
+        hessian = None
+        if with_hessian:
+            _, hessian_guarantee = split_guarantee(candidate.mechanism, rows.remaining)
+            hessian = plan_hessian(candidate.problem, hessian_guarantee)
+        return _LogisticFit.from_candidate(
+            candidate,
+            rows,
+            hessian=hessian,
+            mechanism_name=candidate.mechanism,
+            max_class_weight=max(class_weight),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LogisticFit(WeightsFit):
-    """What a fit will release: a norm if it is searched, weights, a Hessian if it is asked for."""
+    """The plan of a fit of logistic regression: norm, baseline, weights and Hessian, as needed.
+
+    Parameters
+    ----------
+    hessian : HessianRelease or None
+        Release of the Hessian for total standard errors.
+    mechanism_name : {"output", "objective", "gradient"}
+    max_class_weight : float
+    """
 
     hessian: HessianRelease | None
-    kind: str
-    largest_weight: float
+    mechanism_name: str
+    max_class_weight: float
 
     @property
     def mechanism(self):
-        price = self.weights.mechanism
+        """The mechanism that is charged: all releases of the fit together."""
+        mechanism = self.weights.mechanism
         if self.hessian is not None:
-            price = self.hessian.price_after(price, self.rows.left)
-        return self.rows.joined(price)
+            mechanism = self.hessian.compose_after(mechanism, self.rows.remaining)
+        return self.rows.compose(mechanism)
 
     @property
     def stages(self):
+        """All releases of the fit, in order."""
         weights = stages_of(self.weights.mechanism, "weights")
         if self.hessian is not None:
             weights += stages_of(self.hessian.mechanism, "Hessian for standard errors")
@@ -287,14 +305,23 @@ class _LogisticFit(WeightsFit):
 
     @property
     def by_person(self):
+        """True if the plan protects persons; the Hessian's sensitivity is proved for rows only."""
         return self.hessian is None
 
-    def beside(self, rows, y, weights, coef, source):
+    def extra_attributes(self, rows, y, weights, coef, source):
+        """Return the public constants of the fit, and the standard errors of coefficients."""
         if self.hessian is None:
             errors = self.weights.standard_error(coef.shape)
         else:
             hessian = self.hessian.run(self.loss, rows, y, weights, source)
-            terms = weights, self.weights, self.largest_weight
-            errors = self.hessian.standard_error(hessian, *terms)[:, : rows.n_columns]
-        errors = None if errors is None else errors / rows.unit
-        return {"mechanism_": self.kind, "C_": self.weights.C, "coef_standard_error_": errors}
+            errors = self.hessian.standard_error(
+                hessian, weights, self.weights, self.max_class_weight
+            )
+            errors = errors[:, : rows.n_columns]
+        if errors is not None:
+            errors = errors / rows.unit
+        return {
+            "mechanism_": self.mechanism_name,
+            "C_": self.weights.C,
+            "coef_standard_error_": errors,
+        }

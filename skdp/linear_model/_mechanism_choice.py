@@ -1,10 +1,9 @@
-"""Which mechanism a fit uses and with which regularization, from public quantities alone."""
+"""The choice of the mechanism and the regularization of a fit, from public quantities alone."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 
 from skdp._sgd._defaults import Settings, automatic_settings, release_noise
 from skdp.linear_model import _objective_perturbation, _output_perturbation, _planning
@@ -15,132 +14,165 @@ from skdp.utils._validation import check_within
 NESTEROV = Settings("nesterov")
 MECHANISMS = ("output", "objective", "gradient")
 
-# "auto" takes gradients where they are expected to save more than so many nats a row: they are
-# slower, and the better the more noise there is. The noise of output perturbation is not reduced
-# by curvature.
-SAVED = {"objective": 0.02, "output": 0.001}
+# Improvement of the expected loss, in nats per row, for which "auto" prefers gradients to
+# perturbation of the objective or the output. Gradients are slower, and their advantage grows with
+# the noise. It is smaller for output perturbation, whose noise is not reduced by curvature.
+MIN_IMPROVEMENT = {"objective": 0.02, "output": 0.001}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
-    """How a fit makes its weights, and what that is expected to cost.
+class MechanismCandidate:
+    """A mechanism that computes weights, and its expected loss.
 
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
-    problem : Problem
-    excess : float
-        The summed loss expected above that of weights of an expected norm.
-    regularized : float
-        The part of it that regularization costs at most.
+    problem : PerturbationProblem
+    total_excess_loss : float
+        Expected loss in excess of that of weights of an expected norm, summed over rows.
+    penalty_cost : float
+        Upper bound on the part of it that regularization causes.
     plan : callable
-        Returns the plan of the weights, which knows how to make them and what they cost.
+        Returns the plan of the weights, a `PrivateSolver`.
     """
 
     mechanism: str
-    problem: _planning.Problem
-    excess: float
-    regularized: float
-    plan: Callable[[], _planning.Perturbation]
+    problem: _planning.PerturbationProblem
+    total_excess_loss: float
+    penalty_cost: float
+    plan: Callable[[], _planning.PrivateSolver]
 
     @property
-    def expected(self):
-        """The excess where regularization costs no more than the loss of weights of 0."""
-        lost = self.problem.n_rows * self.problem.loss.value_at_zero()
-        return self.excess - max(0.0, self.regularized - lost)
+    def bounded_excess_loss(self):
+        """The excess loss if regularization costs at most as much as weights of 0 do."""
+        cost_of_zero = self.problem.n_rows * self.problem.loss.value_at_zero()
+        return self.total_excess_loss - max(0.0, self.penalty_cost - cost_of_zero)
 
 
-def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False, rival="objective"):
-    """Return the mechanism and C that are asked for or expected to cost least.
+def choose_mechanism(
+    mechanism, C, rows, shape, loss_spec, with_hessian=False, alternative="objective"
+):
+    """Return the candidate that is requested or has the smallest expected loss.
 
     Parameters
     ----------
     mechanism : {"auto", "output", "objective", "gradient"}
-        "auto" is the `rival`, or "gradient" if that is expected to cost clearly less.
+        "auto" selects the `alternative`, or "gradient" if its expected loss is clearly smaller.
     C : float or None
-        None is the C at which regularization and noise are expected to cost least together.
+        None selects the C that minimizes the expected loss by regularization and noise.
     rows : RowPlan
-        With the guarantee that is left for the weights.
+        Its remaining guarantee is that of the weights.
     shape : TableShape
-    expected : Task
+    loss_spec : LossSpec
     with_hessian : bool, default=False
-        Whether a share of the guarantee goes to the release of a Hessian.
-    rival : {"objective", "output"}, default="objective"
-        The perturbation that "auto" compares with gradients. It is that of the output only where
-        that of the objective is not proved for the loss: noise on the gradient reaches weights
-        divided by the curvature plus the regularization, noise on the minimizer is made for the
-        regularization alone.
+        Whether a fraction of the guarantee is reserved for the release of a Hessian.
+    alternative : {"objective", "output"}, default="objective"
+        The perturbation that "auto" compares with gradients. "output" is for losses for which
+        objective perturbation is not proved: noise on the gradient reaches the weights divided by
+        curvature plus regularization, noise on the minimizer depends on the regularization alone.
 
     Returns
     -------
-    Choice
+    MechanismCandidate
     """
-    names = (rival, "gradient") if mechanism == "auto" else (mechanism,)
-    choices = [_choice(name, C, rows, shape, expected, with_hessian) for name in names]
-    cost = attrgetter("excess" if rival == "objective" else "expected")
-    saved = {"gradient": SAVED[rival] * shape.n_rows}
-    return min(choices, key=lambda choice: cost(choice) + saved.get(choice.mechanism, 0.0))
+    if mechanism != "auto":
+        return _candidate(mechanism, C, rows, shape, loss_spec, with_hessian)
+    perturbation = _candidate(alternative, C, rows, shape, loss_spec, with_hessian)
+    gradient = _candidate("gradient", C, rows, shape, loss_spec, with_hessian)
+    margin = MIN_IMPROVEMENT[alternative] * shape.n_rows
+    if alternative == "objective":
+        is_better = gradient.total_excess_loss + margin < perturbation.total_excess_loss
+    else:
+        is_better = gradient.bounded_excess_loss + margin < perturbation.bounded_excess_loss
+    return gradient if is_better else perturbation
 
 
-def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
-    """Return the `Choice` of clipped gradients.
+def descent_candidate(rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0):
+    """Return the candidate of noisy clipped gradients.
 
     Parameters
     ----------
     rows : RowPlan
     shape : TableShape
-    expected : Task
-    given : Settings, default=NESTEROV
-        What is left to the rule is None.
-    least_alpha : float, default=0.0
-        The strength of the penalty on the mean loss, which is raised to the one that balances
-        regularization against noise.
+    loss_spec : LossSpec
+    requested : Settings, default=NESTEROV
+        The rule decides the settings that are None.
+    min_alpha : float, default=0.0
+        Lower bound on the L2 regularization strength of the mean loss, which is increased to the
+        one that balances regularization and noise.
+
+    Returns
+    -------
+    MechanismCandidate
     """
-    problem = rows.sgd_problem(shape, expected)
+    problem = rows.sgd_problem(shape, loss_spec)
     n_rows = shape.n_rows
-    settings = automatic_settings(problem, given)
-    if least_alpha > settings.alpha:
-        settings = automatic_settings(problem, replace(given, alpha=least_alpha))
-    if rows.search is not None:
-        # The engine takes it times any norm that can be found, 2**-100 to 2**100.
+    settings = automatic_settings(problem, requested)
+    if min_alpha > settings.alpha:
+        settings = automatic_settings(problem, replace(requested, alpha=min_alpha))
+    if rows.norm_search is not None:
+        # The clip is multiplied by the released norm, which is between 2**-100 and 2**100.
         check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
-    # The average over the steps has the noise of one release that is worth all of them.
-    noise = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
-    of_rows = rows.problem(expected, shape)
-    strength = n_rows * settings.alpha
+    # The mean over the steps has the noise of one release that costs as much as all of them.
+    noise_std = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
+    bounded_rows = rows.problem(loss_spec, shape)
+    l2_reg_strength = n_rows * settings.alpha
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
-    excess = _planning.quadratic_excess(of_rows, strength, weights_norm, noise)
-    return Choice(
+    total_excess_loss = _planning.quadratic_excess(
+        bounded_rows, l2_reg_strength, weights_norm, noise_std
+    )
+    if not 1e-50 <= settings.clip <= 1e50:
+        # `ClippedSums` refuses such a clip.
+        total_excess_loss = math.inf
+    return MechanismCandidate(
         mechanism="gradient",
-        problem=of_rows,
-        # The engine takes no other clips.
-        excess=excess if 1e-50 <= settings.clip <= 1e50 else math.inf,
-        regularized=0.5 * weights_norm**2 * strength,
+        problem=bounded_rows,
+        total_excess_loss=total_excess_loss,
+        penalty_cost=0.5 * weights_norm**2 * l2_reg_strength,
         plan=partial(plan_clipped_descent, problem, settings),
     )
 
 
-def _choice(name, C, rows, shape, expected, with_hessian):
-    own = split_guarantee(name, rows.left)[0] if with_hessian else rows.left
-    if name == "gradient":
+def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian):
+    """Return the candidate of one mechanism; see `choose_mechanism`."""
+    guarantee = rows.remaining
+    if with_hessian:
+        guarantee, _ = split_guarantee(mechanism, guarantee)
+    if mechanism == "gradient":
         alpha = None if C is None else 1.0 / (shape.n_rows * C)
-        given = replace(NESTEROV, alpha=alpha, tie=alpha)
+        requested = replace(NESTEROV, alpha=alpha, intercept_l2_reg=alpha)
         if with_hessian:
-            # Its standard errors are those of gradients of all rows that nothing cuts.
-            given = replace(given, sampling="full")
-            expected = replace(expected, least_clip=2.0, checked=0.0)
-        return descent_choice(replace(rows, left=own), shape, expected, given)
-    functions = {"output": _output_perturbation, "objective": _objective_perturbation}[name]
-    problem = rows.problem(expected, shape)
-    # An automatic C leaves no quadratic term to add.
-    extra = {"quadratic": 1.0} if C is None and name == "objective" else {}
-    if C is None:
-        C = functions.automatic_C(problem, functions.BALANCED_WEIGHTS_NORM / rows.data_norm, own)
+            # The standard errors hold for gradients of all rows that are not clipped.
+            requested = replace(requested, sampling="full")
+            loss_spec = replace(loss_spec, min_clip_fraction=2.0, shrinkage_residual=0.0)
+        return descent_candidate(replace(rows, remaining=guarantee), shape, loss_spec, requested)
+    problem = rows.problem(loss_spec, shape)
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
-    return Choice(
-        mechanism=name,
+    if mechanism == "output":
+        if C is None:
+            balanced_norm = _output_perturbation.BALANCED_WEIGHTS_NORM / rows.data_norm
+            C = _output_perturbation.automatic_C(problem, balanced_norm, guarantee)
+        total_excess_loss = _output_perturbation.expected_excess(
+            problem, C, weights_norm, guarantee
+        )
+        plan = partial(_output_perturbation.plan_output_perturbation, problem, C, guarantee)
+    else:
+        quadratic = None
+        if C is None:
+            balanced_norm = _objective_perturbation.BALANCED_WEIGHTS_NORM / rows.data_norm
+            C = _objective_perturbation.automatic_C(problem, balanced_norm, guarantee)
+            # The automatic C is one that needs no additional quadratic term.
+            quadratic = 1.0
+        total_excess_loss = _objective_perturbation.expected_excess(
+            problem, C, weights_norm, guarantee, quadratic
+        )
+        plan = partial(
+            _objective_perturbation.plan_objective_perturbation, problem, C, guarantee, quadratic
+        )
+    return MechanismCandidate(
+        mechanism=mechanism,
         problem=problem,
-        excess=functions.expected_excess(problem, C, weights_norm, own, **extra),
-        regularized=0.5 * weights_norm**2 / C,
-        plan=partial(getattr(functions, f"plan_{name}_perturbation"), problem, C, own, **extra),
+        total_excess_loss=total_excess_loss,
+        penalty_cost=0.5 * weights_norm**2 / C,
+        plan=plan,
     )

@@ -1,4 +1,4 @@
-"""A minimizer that certifies the norm of the gradient where it stops, on any data."""
+"""A minimizer with a certified gradient norm at the result, for any data."""
 
 import math
 from collections import deque
@@ -7,91 +7,100 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError
 
+# Largest number of features for which the Hessian is factorized.
 CHOLESKY_LIMIT = 1500
-# Where a Hessian can be factorized L-BFGS first takes as many steps as that costs, about, and it is
-# left after the trial if it will not do with them; then as many with each factor.
+# If the Hessian can be factorized, L-BFGS first runs for about as many steps as a factorization
+# costs. After this number of steps it is stopped if it will not converge with the remaining ones.
 TRIAL_STEPS = 5
-FACTORS = 50
-STEPS_WITH_A_FACTOR = 10
+# Then up to this number of factorizations follow, with this number of steps each.
+MAX_FACTORS = 50
+STEPS_PER_FACTOR = 10
+# Number of steps without a factor, and of pairs that L-BFGS keeps.
 LBFGS_STEPS = 3000
 MEMORY = 20
-SHORTENINGS = 20
-BY_A_MODEL = 3
+# Number of step lengths that the line search tries, and how many of them follow from a model.
+MAX_BACKTRACKS = 20
+MODEL_BACKTRACKS = 3
 
 
 def minimize(objective, tolerance, radius=math.inf):
     r"""Return weights at which the computed gradient's norm is at most `tolerance`.
 
-    L-BFGS, in which a Cholesky factor of the Hessian stands for the curvature if it does not
-    promise to be done soon without one (few features, one output). Where it stalls, accelerated
-    gradient descent takes over; on a strongly convex, L-smooth objective it gets there within a
+    The method is L-BFGS. If it converges slowly and there are few features and one output, a
+    Cholesky factor of the Hessian is the initial curvature. If L-BFGS stalls, accelerated gradient
+    descent follows. On a strongly convex, L-smooth objective it reaches the tolerance within a
     number of steps that follows from L and the gradient alone (Nesterov 2004, section 2.2).
 
     Parameters
     ----------
     objective : LinearObjective
     tolerance : float
-        Well above the rounding error of a gradient.
+        Tolerance well above the rounding error of a gradient.
     radius : float, default=inf
-        For weights of a larger norm the tolerance grows in proportion, as rounding does.
+        For weights of a larger norm the tolerance grows in proportion, as rounding errors do.
 
     Returns
     -------
     ndarray
         The weights.
+
+    Raises
+    ------
+    ArithmeticError
+        If the tolerance is below the rounding error of the gradient.
     """
 
     def excess(point):
-        goal = tolerance * max(1.0, np.linalg.norm(point.weights) / radius)
-        return np.linalg.norm(point.gradient) / goal
+        local_tolerance = tolerance * max(1.0, np.linalg.norm(point.weights) / radius)
+        return np.linalg.norm(point.gradient) / local_tolerance
 
     def is_done(point, step=0):
         return excess(point) <= 1.0
 
     def is_done_or_slow(point, step):
-        return is_done(point) or _is_slow(start, excess(point), step, most_steps)
+        return is_done(point) or _is_slow(start, excess(point), step, max_steps)
 
     point = objective.at(np.zeros(objective.shape))
     if len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT:
         start = excess(point)
-        most_steps = 20 + objective.shape[0] // 4
-        point = lbfgs(objective, point, is_done_or_slow, most_steps)
-        for _ in range(FACTORS):
+        max_steps = 20 + objective.shape[0] // 4
+        point = lbfgs(objective, point, is_done_or_slow, max_steps)
+        for _ in range(MAX_FACTORS):
             if is_done(point):
                 break
             try:
                 solve = objective.hessian_solver(point.weights)
             except LinAlgError:
-                # Rounding made a nearly singular matrix indefinite.
+                # By rounding errors a nearly singular matrix became indefinite.
                 break
-            point = lbfgs(objective, point, is_done, STEPS_WITH_A_FACTOR, solve)
+            point = lbfgs(objective, point, is_done, STEPS_PER_FACTOR, solve)
     point = lbfgs(objective, point, is_done, LBFGS_STEPS)
     return _accelerated_descent(objective, point, tolerance, is_done)
 
 
-def _is_slow(start, excess, step, most_steps):
-    """Say whether as many steps as are left will not do at the rate so far."""
+def _is_slow(start, excess, step, max_steps):
+    """Return True if the remaining steps will not suffice at the rate of convergence so far."""
     if step < TRIAL_STEPS:
         return False
-    return step * math.log(excess) > (most_steps - step) * math.log(start / excess)
+    return step * math.log(excess) > (max_steps - step) * math.log(start / excess)
 
 
 def lbfgs(objective, point, is_done, max_steps, solve=None):
     """Return the point that L-BFGS reaches (Nocedal 1980, Liu and Nocedal 1989).
 
-    It stops where `is_done`, where rounding leaves it no step, or after `max_steps`.
+    It stops if `is_done` is true, if rounding errors prevent a step, or after `max_steps`.
 
     Parameters
     ----------
     objective : LinearObjective
     point : Point
-        Where to start.
+        Start.
     is_done : callable
-        Whether to stop, from the point and the number of steps taken.
+        Receives the point and the number of steps taken, and returns True to stop.
     max_steps : int
     solve : callable, default=None
-        Multiplies by what is taken for the inverse of the Hessian; None takes a multiple of the
-        identity, by the last step.
+        Returns the product of a vector with an approximate inverse of the Hessian. None uses a
+        multiple of the identity that follows from the last step.
 
     Returns
     -------
@@ -103,7 +112,7 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
         if is_done(point, step_index):
             break
         if solve is None and scale is None:
-            # The step along the gradient to the minimum of the quadratic model.
+            # The length of the step along the gradient to the minimum of a quadratic model.
             probe = objective.at(point.weights - point.gradient / objective.smoothness)
             change = objective.smoothness * (point.gradient - probe.gradient)
             scale = np.vdot(point.gradient, point.gradient) / np.vdot(point.gradient, change)
@@ -112,53 +121,59 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
         accepted = _backtrack(objective, point, step)
         if accepted is None:
             break
-        moved = accepted.weights - point.weights
+        displacement = accepted.weights - point.weights
         change = accepted.gradient - point.gradient
-        along = np.vdot(moved, change)
-        # Strong convexity makes it positive but for rounding.
-        if not along > 0.0:
+        curvature = np.vdot(displacement, change)
+        # Strong convexity makes it positive, up to rounding errors.
+        if not curvature > 0.0:
             break
-        pairs.append((moved, change, 1.0 / along))
-        scale = along / np.vdot(change, change)
+        pairs.append((displacement, change, 1.0 / curvature))
+        scale = curvature / np.vdot(change, change)
         point = accepted
     return point
 
 
 def _inverse_product(pairs, solve, vector):
-    """Multiply by the approximate inverse of the Hessian, in two loops over the memory.
+    """Return the product of the approximate inverse Hessian and a vector, by two loops.
 
-    `solve` is the approximate inverse that the memory is about.
+    `solve` is the approximate inverse that the pairs update.
     """
     result = vector.copy()
-    shares = []
-    for moved, change, inverse in reversed(pairs):
-        shares.append(inverse * np.vdot(moved, result))
-        result -= shares[-1] * change
+    coefficients = []
+    for displacement, change, inverse in reversed(pairs):
+        coefficients.append(inverse * np.vdot(displacement, result))
+        result -= coefficients[-1] * change
     result = solve(result)
-    for (moved, change, inverse), share in zip(pairs, reversed(shares), strict=True):
-        result += (share - inverse * np.vdot(change, result)) * moved
+    for pair, coefficient in zip(pairs, reversed(coefficients), strict=True):
+        displacement, change, inverse = pair
+        result += (coefficient - inverse * np.vdot(change, result)) * displacement
     return result
 
 
 def _backtrack(objective, point, step):
-    """Return a point where the slope along a step has turned up by a fifth at most.
+    """Return a point along a step whose directional derivative is at most a fifth of -initial.
 
-    Near the minimum the values agree to the last digit and only slopes tell.
+    The line search uses derivatives only: near the minimum the values agree to the last digit.
+    None if no step length is accepted.
     """
-    slope = np.vdot(point.gradient, step)
+    derivative = np.vdot(point.gradient, step)
     length = 1.0
-    for attempt in range(SHORTENINGS):
+    for attempt in range(MAX_BACKTRACKS):
         candidate = objective.at(point.weights + length * step)
-        new_slope = np.vdot(candidate.gradient, step)
-        if new_slope <= -0.2 * slope:
+        new_derivative = np.vdot(candidate.gradient, step)
+        if new_derivative <= -0.2 * derivative:
             return candidate
-        # Where it vanishes in a quadratic model, kept from too short a step. Where slopes jump, as
-        # those of a loss that is nearly linear on both sides do, such a model only halves a step.
-        length *= max(0.1, slope / (slope - new_slope)) if attempt < BY_A_MODEL else 0.1
+        # The zero of the derivative in a quadratic model, at least a tenth of the length. The model
+        # only halves the length if the derivative jumps, as with a nearly piecewise linear loss.
+        factor = 0.1
+        if attempt < MODEL_BACKTRACKS:
+            factor = max(0.1, derivative / (derivative - new_derivative))
+        length *= factor
     return None
 
 
 def _accelerated_descent(objective, point, tolerance, is_done):
+    """Return the weights that Nesterov's method reaches, within its proved number of steps."""
     L = objective.smoothness
     root = math.sqrt(L / objective.quadratic)
     momentum = (root - 1.0) / (root + 1.0)
@@ -171,4 +186,4 @@ def _accelerated_descent(objective, point, tolerance, is_done):
         current = point.weights - point.gradient / L
         point = objective.at(current + momentum * (current - previous))
         previous = current
-    raise ArithmeticError("the tolerance is below the rounding error of the gradient")
+    raise ArithmeticError("tolerance is below the rounding error of the gradient")

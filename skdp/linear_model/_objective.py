@@ -1,6 +1,6 @@
 r"""The objective :math:`C \sum_i \ell(\langle w, x_i\rangle, y_i) + \frac q2 |w - v|^2 + b^T w`.
 
-And the sums over rows that it, and what is said of its minimizer, are made of.
+The module has the objective and the sums over rows that it and the standard errors use.
 """
 
 import math
@@ -31,10 +31,10 @@ def _add_gradient(total, block, y, loss, weights):
 
 
 def summed_hessian(loss, rows, y, weights):
-    """Return the summed loss's Hessian, in coordinates of contrasts.
+    """Return the Hessian of the summed loss, in coordinates of contrasts.
 
-    Those of k classes are the k - 1 orthonormal contrasts of Helmert: adding the same to the
-    weights of all classes changes no loss.
+    Adding the same vector to the weights of all classes does not change the loss. For k classes the
+    coordinates are therefore the k - 1 orthonormal contrasts of Helmert.
     """
     n_outputs = math.prod(loss.weights_shape)
     p = rows.n_features
@@ -47,16 +47,20 @@ def summed_hessian(loss, rows, y, weights):
         full[a, :, b] = full[b, :, a] = gram if a == b else -gram
     contrasts = helmert(n_outputs)
     size = (n_outputs - 1) * p
-    terms = (contrasts, full, contrasts)
-    return np.einsum("ia,apbq,jb->ipjq", *terms, optimize=True).reshape(size, size)
+    hessian = np.einsum("ia,apbq,jb->ipjq", contrasts, full, contrasts, optimize=True)
+    return hessian.reshape(size, size)
 
 
 def _pairs(n_outputs):
+    """Return the pairs of outputs of the upper triangle."""
     return [(a, b) for b in range(n_outputs) for a in range(b + 1)]
 
 
 def _add_hessians(grams, block, y, loss, weights):
-    """Add to the matrices of pairs of outputs, with the sign changed beside the diagonal."""
+    """Add the rows' Hessians to the matrices of pairs of outputs.
+
+    The sign of the off-diagonal matrices is changed, so that all weights are non-negative.
+    """
     scores = block.scores(weights)
     curvature = loss.curvature(scores, y)
     if scores.ndim == 1:
@@ -65,20 +69,20 @@ def _add_hessians(grams, block, y, loss, weights):
     for (a, b), gram in zip(_pairs(scores.shape[1]), grams, strict=True):
         unit = np.zeros_like(scores)
         unit[:, b] = 1.0
-        # At least 0 on the diagonal, at most 0 elsewhere.
+        # The entries are at least 0 on the diagonal and at most 0 elsewhere.
         column = loss.curvature_product(curvature, unit)
         block.add_weighted_gram(np.abs(column[:, a]), gram)
 
 
 @dataclass(frozen=True, eq=False)
 class Point(FrozenValue):
-    """Where a minimizer stands.
+    """Weights and the objective's gradient there.
 
     Parameters
     ----------
     weights : ndarray
     gradient : ndarray
-        That of the objective, shaped as the weights.
+        Shaped as the weights.
     """
 
     weights: np.ndarray
@@ -86,7 +90,7 @@ class Point(FrozenValue):
 
 
 class LinearObjective:
-    """The regularized sum of a loss over bounded rows, in scikit-learn's own scaling by C.
+    """The regularized sum of a loss over bounded rows, in scikit-learn's scaling by C.
 
     It is q-strongly convex in all coordinates, the intercept's included.
 
@@ -95,34 +99,38 @@ class LinearObjective:
     loss : BoundedLoss
     rows : BoundedRows
     y : array of shape (n_rows,)
-        Targets as the loss takes them.
+        Targets in the form that the loss expects.
     C : float
     quadratic : float, default=1.0
-        The factor q of half the squared norm, at least 1.
+        Factor q of half the squared norm, at least 1.
     linear : ndarray of the shape of the weights, default=0.0
-        The vector b.
-    center : ndarray of the shape of the weights, default=0.0
-        The vector v, which no row moves.
+        Vector b.
+    baseline : ndarray of the shape of the weights, default=0.0
+        Vector v that weights shrink to. It does not depend on the rows, or was released.
     """
 
-    def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, center=0.0):
+    def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, baseline=0.0):
         self.loss = loss
         self.rows = rows
         self.y = y
         self.C = C
         self.quadratic = quadratic
         self.shape = (*loss.weights_shape, rows.n_features)
-        self.linear = np.zeros(self.shape) + linear - quadratic * center
+        self.linear = np.zeros(self.shape) + linear - quadratic * baseline
         self.smoothness = quadratic + C * rows.n_units * loss.curvature_bound * rows.norm**2
 
     def at(self, weights):
-        """Return the `Point` of some weights."""
+        """Return the `Point` of these weights."""
         gradient = loss_gradient(self.loss, self.rows, self.y, weights)
         return Point(weights, self.C * gradient + self.quadratic * weights + self.linear)
 
     def hessian_solver(self, weights):
-        """Return a function that solves a system with the Hessian of a one-output loss."""
+        """Return a function that solves linear systems with the Hessian, for one output."""
         gram = self.C * summed_hessian(self.loss, self.rows, self.y, weights)
         gram.flat[:: self.rows.n_features + 1] += self.quadratic
         factor = cho_factor(gram, lower=False, overwrite_a=True, check_finite=False)
-        return lambda vector: cho_solve(factor, vector, check_finite=False)
+
+        def solve(vector):
+            return cho_solve(factor, vector, check_finite=False)
+
+        return solve

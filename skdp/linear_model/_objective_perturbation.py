@@ -1,12 +1,12 @@
-r"""Objective perturbation: a random linear term is added to the objective and the minimizer kept.
+r"""Objective perturbation: a random linear term is added to the objective, then it is minimized.
 
 .. math:: J(w) = C \sum_i \ell_i(w) + \tfrac{1 + \Lambda}2 \|w\|^2 + b^\top w
 
 With delta = 0 the density of b is proportional to :math:`e^{-\|b\| / s}` (Chaudhuri, Monteleoni
-and Sarwate 2011), otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and priced by the
-hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimizer is found approximately and
-made exact by a small noise on the weights (Iyengar et al. 2019). Every step is derived in
-``docs/objective_perturbation.md``.
+and Sarwate 2011). Otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and its cost follows
+from the hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimizer is computed
+approximately, and a small noise on the weights covers the error (Iyengar et al. 2019). Every step
+is derived in ``docs/objective_perturbation.md``.
 """
 
 import math
@@ -24,33 +24,35 @@ from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Price
 from skdp.noise import discrete_gaussian, rounded_norm_noise
 
-# Of epsilon, what the Jacobian may cost at a given C before the quadratic term is raised.
-JACOBIAN_SHARE = 0.25
-# The small output noise has this share of the budget: of epsilon for delta = 0, of mu otherwise.
-OUTPUT_SHARE = 2.0**-6
-# The grid of b over its scale, and how far b lies from a continuous draw, in steps a coordinate.
+# Largest fraction of epsilon for the Jacobian. For a given C the quadratic term is increased until
+# the Jacobian costs no more.
+JACOBIAN_FRACTION = 0.25
+# Budget fraction of the small output noise: of epsilon for delta = 0, of mu otherwise.
+OUTPUT_FRACTION = 2.0**-6
+# Grid of b relative to its scale, and distance between b and a continuous sample, in steps per
+# coordinate.
 GRID = 2.0**-40
 GRID_DISTANCE = {"Gaussian": 160.0, "Gamma-norm": 0.5}
 SLACK = 1e-12
-# C="auto" is at most this, in units of the expected norm of the weights over that of a gradient.
-LARGEST_C = 100.0
-# The norm of weights, times data_norm, for which C="auto" balances regularization against noise.
+# Upper bound on an automatic C, in units of the expected norm of weights over that of a gradient.
+MAX_C = 100.0
+# Norm of the weights, times data_norm, for which C="auto" balances regularization and noise.
 BALANCED_WEIGHTS_NORM = _planning.EXPECTED_WEIGHTS_NORM
-# Of the signal that noise is to leave with gradients, what it is to leave here; chosen likewise.
-SIGNAL_SHARE = 0.7
+# Target ratio of signal and noise, relative to gradient perturbation. Tuned on Adult (train).
+SIGNAL_FRACTION = 0.7
 
 
 @dataclass(frozen=True)
 class LinearNoise:
-    """The law of the random linear term.
+    """The distribution of the random linear term.
 
     Parameters
     ----------
     law : {"Gaussian", "Gamma-norm"}
     scale : float
-        The standard deviation, or the scale s of the density exp(-||b|| / s).
+        Standard deviation, or scale s of the density exp(-||b|| / s).
     size : int
-        The number of weights.
+        Number of weights.
     """
 
     law: str
@@ -59,26 +61,31 @@ class LinearNoise:
 
     @property
     def step(self):
-        """The grid on which b is drawn, a power of two."""
-        width = self.scale * (math.sqrt(self.size) if self.law == "Gamma-norm" else 1.0)
+        """The step of the grid on which b is drawn, a power of two."""
+        width = self.scale
+        if self.law == "Gamma-norm":
+            width = self.scale * math.sqrt(self.size)
         return math.ldexp(GRID, math.frexp(width)[1] - 1)
 
-    # How far b is from the continuous draw of which it is a rounding, in L2.
     @property
     def distance(self):
+        """Upper bound on the L2 distance between b and the continuous sample that it rounds."""
         return GRID_DISTANCE[self.law] * self.step * math.sqrt(self.size)
 
     @property
     def deviation(self):
-        """The standard deviation of each of its values."""
-        return self.scale * (math.sqrt(self.size + 1) if self.law == "Gamma-norm" else 1.0)
+        """The standard deviation of each coordinate."""
+        if self.law == "Gamma-norm":
+            return self.scale * math.sqrt(self.size + 1)
+        return self.scale
 
     @property
     def likely_norm(self):
-        """A norm that b hardly ever exceeds."""
+        """A norm that b exceeds with negligible probability."""
         root = math.sqrt(self.size)
-        long = self.size + 10.0 * root + 50.0 if self.law == "Gamma-norm" else root + 10.0
-        return self.scale * long
+        if self.law == "Gamma-norm":
+            return self.scale * (self.size + 10.0 * root + 50.0)
+        return self.scale * (root + 10.0)
 
     def draw(self, stream):
         """Return b, of shape (size,)."""
@@ -91,25 +98,25 @@ class LinearNoise:
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(_planning.Perturbation):
-    """What a fit by objective perturbation will do.
+class ObjectivePerturbation(_planning.PrivateSolver):
+    """The plan of a fit by objective perturbation.
 
     Parameters
     ----------
     C : float
         Inverse regularization strength, as in scikit-learn.
     quadratic : float
-        1 plus the extra quadratic term.
+        1 plus the additional quadratic term.
     tolerance : float
-        The computed gradient norm at which the solver stops.
+        Norm of the computed gradient at which the solver stops.
     radius : float
-        Weights are projected onto the ball of this radius, which hardly ever matters.
+        Weights are projected onto the ball of this radius, which hardly ever changes them.
     noise : LinearNoise
-        The law of the linear term.
+        Distribution of the linear term.
     output : GaussianMechanism or GammaNormMechanism
-        The noise that hides the solver's error.
+        Noise that covers the error of the solver.
     mechanism : Price
-        The price of both, the scale and the sensitivity for the summed loss without C.
+        Cost of both, with the scale and the sensitivity for the summed loss without C.
     """
 
     C: float
@@ -125,10 +132,12 @@ class ObjectivePerturbation(_planning.Perturbation):
 
         Parameters
         ----------
-        loss : loss
+        loss : BoundedLoss
         rows : BoundedRows
         y : array of shape (n_rows,)
         source : RandomSource
+        start : ndarray, default=0.0
+            Weights that regularization shrinks to.
 
         Returns
         -------
@@ -141,7 +150,7 @@ class ObjectivePerturbation(_planning.Perturbation):
         return self.output.release(weights, random_state=source)
 
     def noise_variance(self, curvature):
-        """Return the variance of the noise in the weights, where the summed loss has a curvature.
+        """Return the variance of the noise in the weights along directions of given curvature.
 
         Parameters
         ----------
@@ -152,9 +161,9 @@ class ObjectivePerturbation(_planning.Perturbation):
         -------
         ndarray
         """
-        linear = self.noise.deviation
-        output = self.output.deviation(self.noise.size)
-        return linear**2 / (self.C * curvature + self.quadratic) ** 2 + output**2
+        linear_std = self.noise.deviation
+        output_std = self.output.deviation(self.noise.size)
+        return linear_std**2 / (self.C * curvature + self.quadratic) ** 2 + output_std**2
 
 
 def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
@@ -162,159 +171,178 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
 
     Parameters
     ----------
-    problem : Problem
+    problem : PerturbationProblem
     C : float
     guarantee : Guarantee
-        Of the fit; delta = 0 takes noise of Gamma-distributed norm.
+        Guarantee of the weights. With delta = 0 the noise has a Gamma-distributed norm.
     quadratic : float, default=None
-        1 plus the extra quadratic term; None for the least that leaves most of epsilon to the
-        noise. For the C of `automatic_C` it is 1.
+        1 plus the additional quadratic term. None for the smallest one that leaves most of epsilon
+        to the noise. For the C of `automatic_C` it is 1.
 
     Returns
     -------
     ObjectivePerturbation
+
+    Raises
+    ------
+    ValueError
+        If C is too large or too small for rows of this number and norm.
     """
     _planning.rounding_per_weight(problem, C)
     quadratic = quadratic or _quadratic(problem, C, guarantee)
-    moved = C * problem.lipschitz * (1.0 + SLACK)
-    law = "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
-    multiplier, left = _noise_multiplier(problem, C / quadratic, guarantee)
-    noise = LinearNoise(law, moved * multiplier, problem.size)
+    row_gradient = C * problem.lipschitz * (1.0 + SLACK)
+    law = _distribution(guarantee)
+    multiplier, noise_epsilon = _noise_multiplier(problem, C / quadratic, guarantee)
+    noise = LinearNoise(law, row_gradient * multiplier, problem.size)
     radius = _radius(problem, C, quadratic, noise.likely_norm)
     rounding = _rounding(problem, C, quadratic, radius)
     condition = 1.0 + C * problem.n_rows * problem.smoothness / quadratic
-    tolerance = moved * min(2.0**-16, 2.0**-11 / condition) + 4.0 * rounding
-    # Each neighbor's weights are within twice this of its exact minimizer, projected.
+    tolerance = row_gradient * min(2.0**-16, 2.0**-11 / condition) + 4.0 * rounding
+    # The weights of either dataset are within twice this distance of its projected exact minimizer.
     distance = (tolerance + rounding + noise.distance) / quadratic
     if not distance <= radius / 4.0:
         raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
-    left = replace(guarantee, epsilon=left)
-    output = _output_mechanism(left, noise.scale / moved, 4.0 * distance)
+    noise_guarantee = replace(guarantee, epsilon=noise_epsilon)
+    output = _output_mechanism(noise_guarantee, noise.scale / row_gradient, 4.0 * distance)
     output.check_size(problem.size)
-    price = Price(
+    mechanism = Price(
         name=f"Objective perturbation, {law} noise",
         event=guarantee.event,
         guarantee=guarantee,
         scale=noise.scale / C,
         sensitivity=guarantee.neighbors.sensitivity_factor * problem.lipschitz,
     )
-    return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, price)
+    return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, mechanism)
+
+
+def _distribution(guarantee):
+    """Return the distribution of the linear term."""
+    return "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
 
 
 def log_jacobian(problem, C):
-    r"""Bound :math:`\ln\det(I + A)`, A what a unit adds to the Hessian over its least eigenvalue.
+    r"""Return an upper bound on :math:`\ln\det(I + A)`.
 
-    A has rank r and trace at most :math:`C t`, so that by the inequality of the means the
-    determinant is at most :math:`(1 + C t / r)^r`.
+    A is the contribution of a unit to the Hessian over the Hessian's smallest eigenvalue. It has
+    rank r and trace at most :math:`C t`, so that by the inequality of arithmetic and geometric
+    means the determinant is at most :math:`(1 + C t / r)^r`.
     """
     rank = problem.curvature_rank
     return rank * math.log1p(C * problem.curvature_trace / rank)
 
 
-# Two minimizations over noise multipliers take more time than the rest of a small fit. Folds,
-# trials and audits plan for the same public numbers again and again.
+# Cached, since the two minimizations over noise multipliers take more time than the rest of a small
+# fit, and folds, trials and audits plan for the same public numbers repeatedly.
 @lru_cache(maxsize=256)
 def automatic_C(problem, weights_norm, guarantee):
-    """Return the C for which `expected_excess` is least without an extra quadratic term."""
+    """Return the C that minimizes `expected_excess` without an additional quadratic term."""
 
     def excess(log_C):
         return expected_excess(problem, math.exp(log_C), weights_norm, guarantee, quadratic=1.0)
 
     rank = problem.curvature_rank
     trace = problem.curvature_trace
-    most = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
-    edges = [most, _free_tangent(guarantee) / (4.0 * trace)]
-    largest = LARGEST_C * weights_norm / problem.lipschitz
-    largest = min(largest, _planning.LARGEST_CURVATURE / (problem.n_rows * trace))
-    found = []
-    for edge in edges:
-        high = math.log(min(edge, largest)) - SLACK
+    # Largest C of either analysis: the Jacobian costs nearly all of epsilon, or nothing.
+    max_C_of_jacobian = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
+    max_C_of_free_jacobian = _free_jacobian_limit(guarantee) / (4.0 * trace)
+    max_C = MAX_C * weights_norm / problem.lipschitz
+    max_C = min(max_C, _planning.MAX_CURVATURE / (problem.n_rows * trace))
+    candidates = []
+    for edge in (max_C_of_jacobian, max_C_of_free_jacobian):
+        high = math.log(min(edge, max_C)) - SLACK
         best = minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded")
-        found += [(best.fun, best.x), (excess(high), high)]
-    C = math.exp(min(found)[1])
-    return min(C, SIGNAL_SHARE * problem.largest_C(_deviation(problem, C, guarantee)))
+        candidates += [(best.fun, best.x), (excess(high), high)]
+    _, log_C = min(candidates)
+    C = math.exp(log_C)
+    return min(C, SIGNAL_FRACTION * problem.max_C(_noise_std(problem, C, guarantee)))
 
 
 def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
-    r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
+    r"""Return the expected excess loss, summed over rows, relative to weights of norm W.
 
-    With :math:`\lambda = (1 + \Lambda) / C` the regularizer costs at most
-    :math:`\lambda W^2 / 2`. Noise of standard deviation :math:`\sigma` on the summed gradient
-    costs as in `quadratic_excess`.
+    It is the `quadratic_excess` for the regularizer of strength
+    :math:`\lambda = (1 + \Lambda) / C` and the noise on the summed gradient.
     """
     quadratic = quadratic or _quadratic(problem, C, guarantee)
-    strength = quadratic / C
-    noise = _deviation(problem, 1.0 / strength, guarantee)
-    return _planning.quadratic_excess(problem, strength, weights_norm, noise)
+    l2_reg_strength = quadratic / C
+    noise_std = _noise_std(problem, 1.0 / l2_reg_strength, guarantee)
+    return _planning.quadratic_excess(problem, l2_reg_strength, weights_norm, noise_std)
 
 
-def _deviation(problem, C, guarantee):
-    """Return the standard deviation of the noise on the summed gradient, C over the quadratic."""
+def _noise_std(problem, C, guarantee):
+    """Return the standard deviation of the noise on the summed gradient.
+
+    `C` is divided by the quadratic term.
+    """
     multiplier, _ = _noise_multiplier(problem, C, guarantee)
-    law = "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
-    return LinearNoise(law, problem.lipschitz * multiplier, problem.size).deviation
+    scale = problem.lipschitz * multiplier
+    return LinearNoise(_distribution(guarantee), scale, problem.size).deviation
 
 
 def _quadratic(problem, C, guarantee):
-    """Return the least 1 + Lambda for which the Jacobian costs its share, or nothing."""
+    """Return the smallest 1 + Lambda for which the Jacobian costs its fraction, or nothing."""
     rank = problem.curvature_rank
-    allowed = rank * math.expm1(min(JACOBIAN_SHARE * guarantee.epsilon / rank, 700.0))
+    max_trace = rank * math.expm1(min(JACOBIAN_FRACTION * guarantee.epsilon / rank, 700.0))
     if problem.curvature_vanishes_at_vertices:
-        allowed = max(allowed, _free_tangent(guarantee) * (1.0 - SLACK) / 4.0)
-    return max(1.0, C * problem.curvature_trace / allowed)
+        max_trace = max(max_trace, _free_jacobian_limit(guarantee) * (1.0 - SLACK) / 4.0)
+    return max(1.0, C * problem.curvature_trace / max_trace)
 
 
-def _free_tangent(guarantee):
-    """Return up to which 4 C times the trace of a row's curvature costs nothing or little.
+def _free_jacobian_limit(guarantee):
+    """Return the largest 4 C times the trace of a row's curvature that costs (almost) nothing.
 
-    With delta = 0 and two rows that differ, one of them can move half as far as both while the
-    other's Jacobian adds up.
+    With delta = 0 and two rows that differ, the gradient of one can change by half of the total
+    while the Jacobian of the other adds to the cost.
     """
-    halved = guarantee.delta == 0.0 and guarantee.relation == "replace_one"
-    return (0.45 if halved else 0.9) * guarantee.epsilon
+    is_halved = guarantee.delta == 0.0 and guarantee.relation == "replace_one"
+    return (0.45 if is_halved else 0.9) * guarantee.epsilon
 
 
 def _noise_multiplier(problem, C, guarantee):
-    """Return the scale of b over C times the bound on a row's gradient, and the epsilon it has.
+    """Return the scale of b over C times the bound on a row's gradient, and the epsilon of b.
 
-    `C` is that over the quadratic term. The least of two analyzes: the Jacobian is paid for, or,
-    where it vanishes at the vertices of the gradients' hull and is small, it costs nothing.
+    `C` is divided by the quadratic term. The result is the better of two analyses: either the
+    Jacobian is charged, or it is free because it is small and vanishes at the vertices of the hull
+    of gradients.
     """
-    choices = []
+    candidates = []
     loss = problem.loss
-    paid = (guarantee.epsilon - log_jacobian(problem, C)) * (1.0 - SLACK)
-    if paid > 0.0:
-        choices.append((_multiplier(loss, replace(guarantee, epsilon=paid), paid), paid))
+    epsilon = (guarantee.epsilon - log_jacobian(problem, C)) * (1.0 - SLACK)
+    if epsilon > 0.0:
+        charged = replace(guarantee, epsilon=epsilon)
+        candidates.append((_multiplier(loss, charged, epsilon), epsilon))
     tangent = 4.0 * C * problem.curvature_trace
-    if problem.curvature_vanishes_at_vertices and tangent <= _free_tangent(guarantee):
-        free = guarantee.epsilon * (1.0 - SLACK)
-        choices.append((_multiplier(loss, replace(guarantee, epsilon=free), free - tangent), free))
-    return min(choices)
+    if problem.curvature_vanishes_at_vertices and tangent <= _free_jacobian_limit(guarantee):
+        epsilon = guarantee.epsilon * (1.0 - SLACK)
+        free = replace(guarantee, epsilon=epsilon)
+        candidates.append((_multiplier(loss, free, epsilon - tangent), epsilon))
+    return min(candidates)
 
 
-def _multiplier(loss, guarantee, reduced):
-    """Return the scale of b in the same units; the output noise is paid from epsilon too.
+def _multiplier(loss, guarantee, reduced_epsilon):
+    """Return the scale of b in the same units, with the output noise paid from epsilon, too.
 
-    `reduced` is the epsilon of the vertices that the Jacobian can add to.
+    `reduced_epsilon` is the epsilon of the vertices to whose cost the Jacobian can add.
     """
-    epsilon, delta = guarantee.epsilon, guarantee.delta
+    epsilon = guarantee.epsilon
+    delta = guarantee.delta
     if delta == 0.0:
-        moved = guarantee.neighbors.sensitivity_factor
-        return moved / ((1.0 - OUTPUT_SHARE) * epsilon) * (1.0 + SLACK)
-    moves = _moves(loss, guarantee.relation)
-    output = OUTPUT_SHARE * max(move for move, _, _ in moves)
-    curves = [
-        (count, math.hypot(move, output), reduced if adds else epsilon)
-        for move, count, adds in moves
-    ]
-    of_curves = mean_delta if guarantee.neighbors.unit == "person" else sum_of_deltas
-    return summed_noise_multiplier(curves, delta, of_curves) * (1.0 + SLACK)
+        sensitivity = guarantee.neighbors.sensitivity_factor
+        return sensitivity / ((1.0 - OUTPUT_FRACTION) * epsilon) * (1.0 + SLACK)
+    vertices = _vertices(loss, guarantee.relation)
+    output_distance = OUTPUT_FRACTION * max(distance for distance, _, _ in vertices)
+    curves = []
+    for distance, count, has_jacobian in vertices:
+        vertex_epsilon = reduced_epsilon if has_jacobian else epsilon
+        curves.append((count, math.hypot(distance, output_distance), vertex_epsilon))
+    total_delta = mean_delta if guarantee.neighbors.unit == "person" else sum_of_deltas
+    return summed_noise_multiplier(curves, delta, total_delta) * (1.0 + SLACK)
 
 
-def _moves(loss, relation):
-    """Return the vertices of the gradients' hull: norm, number, and if the Jacobian adds to them.
+def _vertices(loss, relation):
+    """Return the vertices of the hull of gradient differences as (norm, number, has_jacobian).
 
-    It does where the row that the Jacobian belongs to contributes the gradient 0.
+    The Jacobian adds to the cost of a vertex if its row contributes the gradient 0 there.
     """
     n = loss.n_vertices
     if relation == "add_remove":
@@ -323,27 +351,35 @@ def _moves(loss, relation):
 
 
 def _output_mechanism(guarantee, multiplier, sensitivity):
-    """Return the noise that hides the solver's error; `multiplier` is that of one row's b."""
-    epsilon, delta = guarantee.epsilon, guarantee.delta
+    """Return the noise that covers the solver's error.
+
+    `multiplier` is the noise multiplier of b for one row.
+    """
+    epsilon = guarantee.epsilon
+    delta = guarantee.delta
     if delta == 0.0:
-        return GammaNormMechanism(epsilon=OUTPUT_SHARE * epsilon, sensitivity=sensitivity)
-    multiplier /= OUTPUT_SHARE * guarantee.neighbors.sensitivity_factor
+        return GammaNormMechanism(epsilon=OUTPUT_FRACTION * epsilon, sensitivity=sensitivity)
+    multiplier /= OUTPUT_FRACTION * guarantee.neighbors.sensitivity_factor
     multiplier *= 1.0 + SLACK
     return GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 
 
 def _radius(problem, C, quadratic, linear_norm):
-    r"""Bound the minimizer for a linear term of that norm, from J at the center and gradients."""
-    at_center = C * problem.n_rows * problem.value_at_center
-    by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_center))
+    r"""Return an upper bound on the norm of the minimizer for a linear term of this norm.
+
+    The bound follows from J at the baseline, or from the gradients of rows.
+    """
+    at_baseline = C * problem.n_rows * problem.value_at_baseline
+    by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_baseline))
     by_gradient = C * problem.n_rows * problem.lipschitz
-    return problem.center + 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
+    return problem.baseline_norm + 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
 
 
 def _rounding(problem, C, quadratic, radius):
-    """Bound the rounding error of the gradient at weights within the radius.
+    """Return an upper bound on the rounding error of the gradient at weights within the radius.
 
-    At the end of the solver the linear term is as long as the rest of the gradient.
+    At the minimizer the linear term is as long as the rest of the gradient.
     """
-    terms = quadratic * radius + C * problem.n_rows * problem.lipschitz
-    return _planning.gradient_rounding(problem, C, radius) + 4.0 * np.finfo(np.float64).eps * terms
+    gradient_norm = quadratic * radius + C * problem.n_rows * problem.lipschitz
+    rounding = 4.0 * np.finfo(np.float64).eps * gradient_norm
+    return _planning.gradient_rounding(problem, C, radius) + rounding

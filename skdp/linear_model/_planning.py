@@ -1,4 +1,4 @@
-"""What the plans of all mechanisms share: public constants, and what noise and rounding do."""
+"""Common parts of the plans of linear models: public bounds, expected losses, rounding errors."""
 
 from dataclasses import dataclass
 
@@ -10,42 +10,43 @@ from skdp.base import TableShape, guarantee_of
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# C="auto" keeps C times the curvature of all rows below this.
-LARGEST_CURVATURE = 1e9
+# Upper bound on an automatic C times the curvature of all rows.
+MAX_CURVATURE = 1e9
 
-# The norm of weights, times data_norm, for which C="auto" balances regularization against noise;
-# chosen with the benchmarks' tables in view, see docs/benchmarks/utility.md.
+# Norm of the weights, times data_norm, for which C="auto" balances regularization and noise. Tuned
+# on the tables of docs/benchmarks/utility.md.
 EXPECTED_WEIGHTS_NORM = 10.0
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
-# Squares of what solvers compare must not underflow; they are far smaller than what one row moves.
-SMALLEST_MOVE = 1e-100
+# Smallest norm of the gradient of a row, times C: the squares that solvers compare are far smaller
+# and must not underflow.
+MIN_GRADIENT = 1e-100
 
 
 class ExpectedLossMixin:
-    """What a fit is expected to lose, by its plan, which has an `excess`."""
+    """The method `expected_excess_loss`, for estimators whose plan has a `total_excess_loss`."""
 
     def expected_excess_loss(self, n_samples, n_features, n_classes=2):
-        """Return the loss that privacy is expected to cost, before any data are touched.
+        """Return the expected excess loss that privacy causes, from public sizes alone.
 
-        Nothing is charged. It comes from the regularization and from the noise, in a quadratic
-        model of the loss with little favorable curvature, and is more often an upper bound than
-        not; see ``docs/planning.md``. Sampling error is not part of it.
+        No data are read and nothing is charged. The value is the loss by regularization and noise
+        in a quadratic model of the loss with unfavorable curvature. It is an upper bound more often
+        than not; see ``docs/planning.md``. It does not include the sampling error.
 
         Parameters
         ----------
         n_samples : int
-            The number of rows.
+            Number of rows.
         n_features : int or list of str
-            The number of columns; their names, where parameters name columns.
+            Number of columns, or their names if parameters refer to columns by name.
         n_classes : int, default=2
-            Of a classifier; not read where `classes` are declared.
+            Number of classes of a classifier. Not used if `classes` are declared.
 
         Returns
         -------
         float
-            The mean loss of a row above that of the best model that is expected: nats of a
-            classifier, half the squared error of a regressor, half the deviance of counts.
+            Expected mean loss per row in excess of that of the best model: nats for a classifier,
+            half the squared error for a regressor, half the deviance for counts.
 
         Raises
         ------
@@ -60,130 +61,160 @@ class ExpectedLossMixin:
         True
         """
         n_rows = check_integer(n_samples, "n_samples", low=1)
-        named = isinstance(n_features, list | tuple | np.ndarray)
-        names = np.array(n_features, dtype=object) if named else None
-        n_columns = check_integer(len(names) if named else n_features, "n_features", low=1)
+        names = None
+        if isinstance(n_features, list | tuple | np.ndarray):
+            names = np.array(n_features, dtype=object)
+            n_features = len(names)
+        n_columns = check_integer(n_features, "n_features", low=1)
         classes = getattr(self, "classes", None)
         if classes is None:
             classes = np.arange(check_integer(n_classes, "n_classes", low=2))
         shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=classes, names=names)
-        return float(self.plan_fit(shape, guarantee_of(self)).excess / n_rows)
+        return float(self.plan_fit(shape, guarantee_of(self)).total_excess_loss / n_rows)
 
 
 @dataclass(frozen=True)
-class Perturbation(FrozenValue):
-    """How weights are made by noise, and what that does to them; a plan has each name below.
+class PrivateSolver(FrozenValue):
+    """A private method that computes weights; a plan has each name below.
 
-    ``run(loss, rows, y, source)`` returns the weights, and `mechanism` is their price. Of what
-    minimizes a loss `C` and `quadratic` are the objective's, and ``noise_variance(curvature)`` is
-    the variance of the noise in the weights where the summed loss has a curvature. A person whose
-    rows count by shares moves them by no more than a row.
+    ``run(loss, rows, y, source, start)`` returns the weights and `mechanism` is the mechanism that
+    is charged. For a solver that minimizes a loss, `C` and `quadratic` are the constants of the
+    objective, and ``noise_variance(curvature)`` returns the variance of the noise in the weights
+    along a direction in which the summed loss has this curvature. A person whose rows have weights
+    that sum to 1 changes the result by no more than a row.
     """
 
-    def lengthening(self, curvature, norm):
-        """Return by which share noise in iterates lengthens the weights: here there are none."""
+    def averaging_bias(self, curvature, norm):
+        """Return the relative bias of averaged iterates: 0 for solvers without iterates."""
         return 0.0
 
     def standard_error(self, shape):
-        """Return that of each weight, None where how noise reaches them depends on the data."""
+        """Return the standard deviation of the noise in each weight.
+
+        None if it depends on the data.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem(_defaults.Problem):
-    """What is public of the rows that a linear model is fitted to, whichever its mechanism.
+class PerturbationProblem(_defaults.SGDProblem):
+    """The public sizes and bounds of a fit of a linear model, for all mechanisms.
 
-    The norm bounds that of a row, the constant feature included.
+    Here `norm` is an upper bound on the norm of a row, the constant feature included.
 
     Parameters
     ----------
-    center : float, default=0.0
-        The largest norm of the weights that regularization pulls to.
+    baseline_norm : float, default=0.0
+        Upper bound on the norm of the weights that regularization shrinks to.
     """
 
-    center: float = 0.0
+    baseline_norm: float = 0.0
 
     @property
     def loss(self):
-        return self.task.loss
+        """The loss."""
+        return self.loss_spec.loss
 
-    # Whether the unit is a person, whose gradient and curvature are means of those of rows.
     @property
-    def by_person(self):
+    def has_person_unit(self):
+        """True if the unit is a person, whose gradient and curvature are means over its rows."""
         return self.guarantee.neighbors.unit == "person"
 
     @property
     def curvature_rank(self):
-        """The bound on the rank of a unit's curvature."""
-        return self.size if self.by_person else self.loss.curvature_rank
+        """Upper bound on the rank of a unit's curvature."""
+        return self.size if self.has_person_unit else self.loss.curvature_rank
 
     @property
     def curvature_vanishes_at_vertices(self):
-        """As that of the loss; a person's is not known to vanish with the gradient."""
-        return self.loss.curvature_vanishes_at_vertices and not self.by_person
+        """True if the loss has this property and the unit is a row.
 
-    # The bound on the norm of a row's gradient.
+        The curvature of a person need not vanish where the gradient does.
+        """
+        return self.loss.curvature_vanishes_at_vertices and not self.has_person_unit
+
     @property
     def lipschitz(self):
-        return self.loss.slope_bound * self.norm
+        """Upper bound on the norm of a row's gradient."""
+        return self.loss.loss_lipschitz * self.norm
 
-    # The bound on a row's curvature.
     @property
     def smoothness(self):
+        """Upper bound on the curvature of a row."""
         return self.loss.curvature_bound * self.norm**2
 
-    # The bound on the trace of a row's curvature.
     @property
     def curvature_trace(self):
+        """Upper bound on the trace of a row's curvature."""
         return self.loss.trace_bound * self.norm**2
 
     @property
-    def value_at_center(self):
-        """The bound on a row's loss where the weights are the center."""
-        return self.loss.value_at_zero() + self.lipschitz * self.center
+    def value_at_baseline(self):
+        """Upper bound on a row's loss at the weights that regularization shrinks to."""
+        return self.loss.value_at_zero() + self.lipschitz * self.baseline_norm
 
-    def largest_C(self, noise):
-        """Return the C beyond which noise on the summed gradient would drown the signal.
+    def max_C(self, noise_std):
+        """Return the C beyond which noise on the summed gradient would exceed the signal.
 
-        The weights that noise of a standard deviation leads to are then expected to have norms that
-        fall as it grows, as under the penalty of clipped gradients.
+        With this C the expected norm of the weights falls as the noise grows, as it does under the
+        penalty of clipped gradients.
+
+        Parameters
+        ----------
+        noise_std : float
+            Standard deviation of the noise on the summed gradient.
         """
-        return self.n_rows * self.task.signal / (noise**2 * self.size)
+        return self.n_rows * self.loss_spec.signal / (noise_std**2 * self.size)
 
 
-def quadratic_excess(problem, strength, weights_norm, noise):
-    r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
+def quadratic_excess(problem, l2_reg_strength, weights_norm, noise_std):
+    r"""Return the expected excess loss, summed over rows, in the quadratic model.
 
-    A regularizer of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise of
-    variance 1 on the summed gradient :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D
-    eigenvalues of the Hessian, whose sum is at most that of the traces of the rows' curvatures. The
-    sum is largest when all are equal or, if there is enough curvature, equal to :math:`\lambda`.
-    """
-    h = min(strength, problem.n_rows * problem.curvature_trace / problem.size)
-    cost = 0.5 * problem.size * (h / (h + strength)) / (h + strength)
-    return 0.5 * weights_norm**2 * strength + cost * noise * noise
-
-
-def gradient_rounding(problem, C, weights_norm):
-    r"""Bound the rounding error of the gradient of an objective at weights of bounded norm.
-
-    A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
-    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The
-    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature. A
-    residual has an error of its own even for exact scores.
+    The comparison is with weights of norm W. A regularizer of strength :math:`\lambda` increases
+    the loss by at most :math:`\lambda W^2 / 2`. Noise of variance 1 on the summed gradient
+    increases it by :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D eigenvalues of the
+    Hessian, whose sum is at most that of the traces of the rows' curvatures. The sum is largest
+    when all eigenvalues are equal or, if there is enough curvature, equal to :math:`\lambda`.
 
     Parameters
     ----------
-    problem : Problem
-        Its bound on a row's norm is R.
-    C : float
-        The factor of the summed loss.
+    problem : PerturbationProblem
+    l2_reg_strength : float
+        Strength of the regularizer of the summed loss.
     weights_norm : float
-        The bound on the weights' norm.
+        The norm W.
+    noise_std : float
+        Standard deviation of the noise on the summed gradient.
 
     Returns
     -------
     float
-        Affine in `weights_norm`.
+    """
+    h = min(l2_reg_strength, problem.n_rows * problem.curvature_trace / problem.size)
+    variance_factor = 0.5 * problem.size * (h / (h + l2_reg_strength)) / (h + l2_reg_strength)
+    return 0.5 * weights_norm**2 * l2_reg_strength + variance_factor * noise_std * noise_std
+
+
+def gradient_rounding(problem, C, weights_norm):
+    r"""Return an upper bound on the rounding error of an objective's gradient.
+
+    A sum of m terms in any order has an error of at most :math:`\gamma_m` times the sum of their
+    magnitudes (Higham 2002, section 3.1). Rows are added in blocks and blocks to a total. The error
+    of a score, :math:`\gamma_p R \|w\|`, changes a residual by that times the loss's curvature. A
+    residual also has a rounding error for exact scores.
+
+    Parameters
+    ----------
+    problem : PerturbationProblem
+        Its bound on a row's norm is R.
+    C : float
+        Factor of the summed loss.
+    weights_norm : float
+        Upper bound on the norm of the weights.
+
+    Returns
+    -------
+    float
+        An affine function of `weights_norm`.
     """
     n_rows = problem.n_rows
     n_features = problem.n_features
@@ -195,14 +226,14 @@ def gradient_rounding(problem, C, weights_norm):
 
 
 def rounding_per_weight(problem, C):
-    """Return how `gradient_rounding` grows with the weights' norm.
+    """Return the derivative of `gradient_rounding` by the norm of the weights.
 
     Raises
     ------
     ValueError
-        If C is so large or so small that the bound, or a computed norm, loses its meaning.
+        If C is so large or so small that the bound or a computed norm is meaningless.
     """
-    if not C * problem.lipschitz >= SMALLEST_MOVE:
+    if not C * problem.lipschitz >= MIN_GRADIENT:
         raise ValueError(f"C={C:g} is too small for rows of norm {problem.norm:g}")
     per_weight = gradient_rounding(problem, C, 1.0) - gradient_rounding(problem, C, 0.0)
     if not per_weight <= 1.0 / 16.0:

@@ -4,35 +4,41 @@ import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
 from skdp._losses._numbers import ClippedPoissonLoss
-from skdp._sgd._defaults import Task
+from skdp._sgd._defaults import LossSpec
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.linear_model._center import with_mean_center
+from skdp.linear_model._baseline import reserve_for_mean_baseline
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
-from skdp.linear_model._mechanism_choice import choose_mechanism, descent_choice
-from skdp.linear_model._output_perturbation import check_strength
+from skdp.linear_model._mechanism_choice import choose_mechanism, descent_candidate
+from skdp.linear_model._output_perturbation import check_reg_strength
 from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale
 from skdp.utils._validation import check_choice, check_target_bounds
 
 MECHANISMS = ("auto", "output", "gradient")
 
-# What is expected of counts, for bounds of 0 and 1; chosen with made tables in view.
+# Constants of the `LossSpec` for targets in [0, 1], tuned on synthetic tables.
+# Curvature of the loss for step sizes, and typical curvature in the shrinkage rule.
 CURVATURE = 1.0
+TYPICAL_CURVATURE = 0.3
+# Expected norm of the weights, times the norm of rows.
 WEIGHTS_NORM = 10.0
+# Expected variance of a score, times the curvature.
 SIGNAL = 0.003
-LEAST_CLIP = 0.05
-KNEE = 0.03
-CHECKED = 0.15
-USUAL_CURVATURE = 0.3
+# Smallest clip of residuals, and noise on the mean gradient below which it grows.
+MIN_CLIP_FRACTION = 0.05
+CLIP_NOISE_THRESHOLD = 0.03
+# Clip of residuals in the shrinkage rule, and multiple of the null decrease that it subtracts.
+SHRINKAGE_RESIDUAL = 0.15
+NULL_DECREASE_FACTOR = 2.0
 
 
 class DPPoissonRegressor(PrivateLinearRegressor):
     """Poisson regression with a log link by noisy clipped gradients or output perturbation.
 
-    The regularized Poisson deviance, its slope bounded, is minimized by noisy steps, or to a
-    certified gradient norm before noise is added to the weights. Rows longer than `data_norm` are
-    scaled down to it in `fit` only, or their gradients are clipped. Targets and predictions are
-    clipped to `target_bounds`.
+    The regularized Poisson deviance, with a bounded derivative, is minimized by noisy gradient
+    steps, or without noise to a certified gradient norm before noise is added to the weights. Rows
+    longer than `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
+    Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -45,28 +51,27 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularization acts on these, and its coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
+        Whether to fit an intercept, by a constant feature of value
+        ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularize
-        the intercept less and cost more noise in every weight.
+        Value of the constant feature relative to `data_norm`. Larger values regularize the
+        intercept less and increase the noise in all weights.
     target_bounds : tuple of (low, high)
-        The range of targets, 0 <= low < high. It must be given and must not be computed from
-        the data. The noise grows with high.
+        The range of targets, 0 <= low < high. It must be given and must not be computed from the
+        data. The noise grows with `high`.
     alpha : float or "auto", default="auto"
         Regularization strength as in scikit-learn: the objective is half the mean deviance
-        plus alpha / 2 times the squared norm of `coef_`, for "output" that of all weights. "auto"
-        balances regularization against noise from public quantities; "gradient" raises a smaller
-        one to that.
+        plus alpha / 2 times the squared norm of `coef_`, or of all weights with "output". "auto"
+        balances regularization and noise by public quantities. "gradient" increases a smaller
+        alpha to that value.
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimizer, "gradient" to the gradients of the steps of an
-        accelerated descent, each row's clipped at a share of its bound, the last of which check
-        the weights as those of `DPRidge` do. "auto" takes the one with
-        less expected loss, which follows from public quantities: gradients, unless there is next
-        to no noise.
+        accelerated descent, each row's clipped to a fraction of its bound. The last steps test the
+        weights as those of `DPRidge` do. "auto" uses the mechanism with the smaller expected loss,
+        by public quantities: "gradient", unless there is hardly any noise.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -85,11 +90,11 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     intercept_ : float
         Noisy intercept, 0 without `fit_intercept`.
     alpha_ : float
-        The regularization used, from public quantities.
+        Regularization that was used; it follows from public quantities.
     target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
+        Bounds to which predictions are clipped.
     data_norm_ : float
-        The given `data_norm`, or the released one.
+        The declared `data_norm`, or the released one.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -212,29 +217,43 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         ValueError
             If `fit` would refuse a parameter.
         """
-        alpha = check_strength(self.alpha, "alpha")
+        alpha = check_reg_strength(self.alpha, "alpha")
         if alpha is not None and not 1e-100 <= alpha * shape.n_rows <= 1e100:
-            raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
+            raise ValueError(
+                f"alpha is {alpha!r}; times the number of rows, {shape.n_rows}, it must be between "
+                "1e-100 and 1e100"
+            )
         C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
-        high = self._units.high
+        high = self._target_scale.high
         loss = ClippedPoissonLoss(high)
         rows = plan_rows(self, shape.n_rows, guarantee)
-        known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
-        checked = CHECKED * high, USUAL_CURVATURE * high
-        expected = Task(loss, *known, *checked, null_decrease_factor=2.0)
-        centered = with_mean_center(rows, shape.n_rows, high)
-        descent = descent_choice(centered, shape, expected, least_alpha=alpha or 0.0)
-        rows = centered if C is None else rows
-        output = choose_mechanism("output", C, rows, shape, expected)
+        loss_spec = LossSpec(
+            loss,
+            residual_norm=high,
+            curvature=CURVATURE * high,
+            weights_norm=WEIGHTS_NORM,
+            signal=SIGNAL * high,
+            min_clip_fraction=MIN_CLIP_FRACTION,
+            clip_noise_threshold=CLIP_NOISE_THRESHOLD,
+            shrinkage_residual=SHRINKAGE_RESIDUAL * high,
+            typical_curvature=TYPICAL_CURVATURE * high,
+            null_decrease_factor=NULL_DECREASE_FACTOR,
+        )
+        rows_with_baseline = reserve_for_mean_baseline(rows, shape.n_rows, high)
+        descent = descent_candidate(rows_with_baseline, shape, loss_spec, min_alpha=alpha or 0.0)
+        output_rows = rows_with_baseline if C is None else rows
+        output = choose_mechanism("output", C, output_rows, shape, loss_spec)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        better = mechanism == "auto" and descent.expected <= output.expected
-        if better or mechanism == "gradient":
-            return WeightsFit.of(descent, centered)
-        return WeightsFit.of(output, rows)
+        if mechanism == "auto":
+            is_descent_better = descent.bounded_excess_loss <= output.bounded_excess_loss
+            mechanism = "gradient" if is_descent_better else "output"
+        if mechanism == "gradient":
+            return WeightsFit.from_candidate(descent, rows_with_baseline)
+        return WeightsFit.from_candidate(output, output_rows)
 
     @property
-    def _units(self):
-        """Counts stay as they are."""
+    def _target_scale(self):
+        """The scale of counts, which are clipped and not scaled."""
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
         return TargetScale(low, high, 0.0, 1.0)
 
@@ -243,7 +262,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         return super()._released(run, plan) | {"alpha_": alpha}
 
     def score(self, X, y):
-        """Return the fraction of the Poisson deviance that is explained (D²).
+        """Return D², the fraction of the Poisson deviance that is explained.
 
         Parameters
         ----------

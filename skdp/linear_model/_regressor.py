@@ -1,4 +1,4 @@
-"""What linear models have in common: the fit by a plan; and regressors their predictions."""
+"""Base classes of linear models: reading of rows, target scale, predictions of regressors."""
 
 import math
 from dataclasses import dataclass
@@ -21,67 +21,69 @@ from skdp.utils._warnings import warn_user
 
 @dataclass(frozen=True)
 class TargetScale(FrozenValue):
-    """Targets are clipped and fitted as (y - middle) / half."""
+    """Scale of targets, which are clipped to [low, high]: (y - offset) / half_range."""
 
     low: float
     high: float
-    middle: float
-    half: float
+    offset: float
+    half_range: float
 
     def targets(self, y):
+        """Return the clipped and scaled targets."""
         scaled = np.clip(y, self.low, self.high, dtype=np.float64)
-        scaled -= self.middle
-        scaled /= self.half
+        scaled -= self.offset
+        scaled /= self.half_range
         return scaled
 
 
 class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
-    """The parameters of linear models, and their fit by their plans.
+    """Base class of linear models.
 
-    A model reads by ``_read_target(y, n_rows)`` the classes that there can be, or None, and a
-    number a row.
+    A model's ``_read_target(y, n_rows)`` returns the classes, or None for a regressor, and one
+    number per row.
     """
 
     _accepts = ("sparse",)
     _public = ("data_norm",)
     _shape_dependent_if_auto = ("data_norm", "mechanism", "C", "alpha")
-    # Codes of classes are not scaled.
-    _units = TargetScale(-math.inf, math.inf, 0.0, 1.0)
+    # Class codes are not scaled.
+    _target_scale = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 
     def _read(self, X, reset=True):
-        """Read rows, refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
+        """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
         names = names_of(X) if is_frame(X) else None
-        large = []
-        # What comes out of a step as a float is scaled.
+        unscaled = []
+        # Within a pipeline, floats are assumed to be scaled by an earlier step.
         types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
         for j, dtype in enumerate(types_of(X)):
             if kind_of(dtype) in ("date", "duration"):
                 raise non_numeric_error(column_name(j, names))
             if names is not None and str(dtype).lower().startswith(types):
-                large.append(column_name(j, names))
-        if large and self.data_norm == 1.0:
+                unscaled.append(column_name(j, names))
+        if unscaled and self.data_norm == 1.0:
             warn_user(
-                f"{large[0]} holds numbers, and data_norm=1.0 shortens longer rows to norm 1, so "
-                "that large columns hide the others: scale the columns first, by tabular_pipeline "
-                "or DPTableVectorizer(numeric='scaled'); of scaled ones give the norm of a row, "
-                "for example data_norm=n_columns**0.5"
+                f"{unscaled[0]} holds numbers, and data_norm=1.0 scales longer rows down to norm "
+                "1, so that columns of large numbers hide the others: scale the columns first, "
+                "with tabular_pipeline or DPTableVectorizer(numeric='scaled'); for scaled columns, "
+                "set data_norm to the norm of a row, for example data_norm=n_columns**0.5"
             )
         return read_table(self, X, reset=reset, accept_sparse=True)
 
     def _charge_needs_no_shape(self):
-        # How much of epsilon is for the center depends on the number of rows.
-        centered = getattr(self, "mechanism", "gradient") == "gradient" and not hasattr(self, "C")
-        return not centered and super()._charge_needs_no_shape()
+        # The budget fraction of the baseline depends on the number of rows.
+        mechanism = getattr(self, "mechanism", "gradient")
+        has_baseline = mechanism == "gradient" and not hasattr(self, "C")
+        return not has_baseline and super()._charge_needs_no_shape()
 
     def _scores(self, X):
-        """Return the scores of samples, a column for each output."""
+        """Return the scores of samples, one column per output."""
         check_is_fitted(self)
         X = read_table(self, X, reset=False, accept_sparse=True)
         return linear_scores(X, np.atleast_2d(self.coef_), self.intercept_)
 
 
 class PrivatePredictorMixin:
-    """Of predictors: they answer row by row, and few rows teach them nothing at epsilon 1."""
+    """Tags of predictors: row-wise outputs, and poor scores on few rows at epsilon = 1."""
 
     _row_by_row = True
 
@@ -92,18 +94,20 @@ class PrivatePredictorMixin:
 
 
 class PrivateRegressorMixin(PrivatePredictorMixin, RegressorMixin):
-    """Targets, which plans take on the scale of the parameter `target_bounds`."""
+    """Targets of regressors, which are clipped to `target_bounds` and scaled."""
 
     @property
-    def _units(self):
-        """The scale on which targets lie in [-1, 1]; without an intercept it keeps their 0."""
+    def _target_scale(self):
+        """The scale with targets in [-1, 1]. Without an intercept the offset is 0."""
         low, high = check_target_bounds(self.target_bounds)
-        middle = low + (high - low) / 2 if getattr(self, "fit_intercept", True) else 0.0
-        return TargetScale(low, high, middle, max(abs(high - middle), abs(low - middle)))
+        has_intercept = getattr(self, "fit_intercept", True)
+        offset = low + (high - low) / 2 if has_intercept else 0.0
+        half_range = max(abs(high - offset), abs(low - offset))
+        return TargetScale(low, high, offset, half_range)
 
     def _read_target(self, y, n_rows):
-        """Return that there are no classes, and the targets on their scale."""
-        return None, self._units.targets(read_numeric_target(self, y, n_rows))
+        """Return None, for no classes, and the scaled targets."""
+        return None, self._target_scale.targets(read_numeric_target(self, y, n_rows))
 
     def _assumptions(self):
         return (*super()._assumptions(), "target_bounds")
@@ -113,11 +117,12 @@ class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
     """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
 
     def _released(self, run, plan):
-        units = self._units
+        """Return the attributes of a fit, in the units of targets."""
+        scale = self._target_scale
         return run | {
-            "coef_": units.half * run["coef_"][0],
-            "intercept_": float(units.middle + units.half * run["intercept_"][0]),
-            "target_bounds_": (units.low, units.high),
+            "coef_": scale.half_range * run["coef_"][0],
+            "intercept_": float(scale.offset + scale.half_range * run["intercept_"][0]),
+            "target_bounds_": (scale.low, scale.high),
         }
 
     @row_wise_answer
@@ -132,9 +137,10 @@ class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Clipped to `target_bounds`.
+            Predictions, clipped to `target_bounds`.
         """
         return np.clip(self._means(self._scores(X)[:, 0]), *self.target_bounds_)
 
     def _means(self, scores):
+        """Return the mean target for each score."""
         return scores

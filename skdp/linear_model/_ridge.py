@@ -1,42 +1,43 @@
-"""Linear least squares with differential privacy, with and without a ridge."""
+"""Linear least squares with differential privacy, with and without an L2 penalty."""
 
 import math
 
 from skdp._losses._numbers import HuberLoss
-from skdp._sgd._defaults import Task
+from skdp._sgd._defaults import LossSpec
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
-from skdp.linear_model._center import with_mean_center
+from skdp.linear_model._baseline import reserve_for_mean_baseline
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
-from skdp.linear_model._mechanism_choice import descent_choice
+from skdp.linear_model._mechanism_choice import descent_candidate
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
 
-# For targets in [-1, 1]; chosen with made tables and training rows of California housing in view.
-TASK = Task(
+# Squared loss of targets in [-1, 1], with residuals bounded by 1. Tuned on synthetic tables and
+# California housing (train); see `LossSpec` for the meaning of the constants.
+LOSS_SPEC = LossSpec(
     HuberLoss(1.0),
-    slope=1.0,
+    residual_norm=1.0,
     curvature=1.0,
     weights_norm=10.0,
     signal=0.003,
-    least_clip=0.05,
-    knee=0.03,
-    checked=0.15,
-    spread_from="residuals",
+    min_clip_fraction=0.05,
+    clip_noise_threshold=0.03,
+    shrinkage_residual=0.15,
+    curvature_from="residuals",
 )
 
-# The norm of weights, times that of rows, at which statistics are expected to be as good as they
-# were beside gradients on the same tables.
+# Norm of the weights, times that of rows, for the expected loss of sufficient statistics. Tuned so
+# that the comparison with gradients is right on the same tables.
 WEIGHTS_NORM_OF_STATISTICS = 4.0
 
 
 class LeastSquaresRegressor(PrivateLinearRegressor):
-    """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
+    """Common part of `DPLinearRegression` and `DPRidge`, which differ in the L2 penalty."""
 
-    # No parameter, but of DPRidge.
+    # A parameter of DPRidge only.
     alpha = 0.0
 
     @plans_for_groups
@@ -63,26 +64,35 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             If `fit` would refuse a parameter.
         """
         alpha = check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
-        unit = self._units.half**2
+        loss_unit = self._target_scale.half_range**2
         rows = plan_rows(self, shape.n_rows, guarantee)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        centered = with_mean_center(rows, shape.n_rows)
-        descent = descent_choice(centered, shape, TASK, least_alpha=alpha / shape.n_rows)
+        # Sufficient statistics include the mean of the targets and need no baseline.
+        rows_with_baseline = reserve_for_mean_baseline(rows, shape.n_rows)
+        descent = descent_candidate(
+            rows_with_baseline, shape, LOSS_SPEC, min_alpha=alpha / shape.n_rows
+        )
         if mechanism != "gradient":
-            problem = rows.problem(TASK, shape)
+            problem = rows.problem(LOSS_SPEC, shape)
             weights = plan_adassp(rows, shape, alpha)
-            excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
-            if mechanism != "auto" or excess < descent.expected:
-                return WeightsFit(rows=rows, problem=problem, weights=weights, excess=unit * excess)
-        return WeightsFit.of(descent, centered, unit)
+            weights_norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
+            excess_loss = weights.expected_excess(problem, weights_norm)
+            if mechanism != "auto" or excess_loss < descent.bounded_excess_loss:
+                return WeightsFit(
+                    rows=rows,
+                    problem=problem,
+                    weights=weights,
+                    total_excess_loss=loss_unit * excess_loss,
+                )
+        return WeightsFit.from_candidate(descent, rows_with_baseline, loss_unit)
 
 
 class DPLinearRegression(LeastSquaresRegressor):
     """Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
 
-    What `mechanism` takes is regularized as far as the noise needs it, which vanishes as the noise
-    does. Rows longer than `data_norm` count less in `fit`, by the square of ``data_norm / norm``,
-    or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    The model is regularized as much as the noise requires, and not at all in the limit of no noise.
+    Rows longer than `data_norm` have the weight ``(data_norm / norm)**2`` in `fit`, or their
+    gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -95,27 +105,27 @@ class DPLinearRegression(LeastSquaresRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularization acts on these, and its coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not regularized, by a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values release the
-        means of X and y with less noise and all else with more.
+        Value of the constant feature relative to `data_norm`. Larger values decrease the noise in
+        the means of X and y and increase that in all other statistics.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range; without `fit_intercept`, with the larger
-        magnitude.
+        data. The noise grows with the range or, without `fit_intercept`, with the larger magnitude
+        of the bounds.
     mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
-        "sufficient_statistics" releases the products of the columns and the targets once. A row
-        longer than `data_norm` is divided by its norm over `data_norm`, together with its target.
-        "gradient" releases the gradients of the steps of an accelerated descent, each row's
-        clipped at a share of its bound. "auto" takes the one with less expected loss, which
-        follows from public quantities: gradients, unless there is next to no noise. Gradients
-        raise the ridge to the one that balances regularization against noise; the intercept has
-        none. Their last steps check the weights, which move back towards the noisy mean as far as
-        they explain no more than chance.
+        "sufficient_statistics" releases the products of the columns and the targets once. Rows
+        longer than `data_norm` are scaled down to it, together with their targets. "gradient"
+        releases the gradients of the steps of an accelerated descent, each row's clipped to a
+        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, by public
+        quantities: "gradient", unless there is hardly any noise. "gradient" increases the
+        regularization strength to the one that balances regularization and noise; the intercept is
+        not regularized. Its last steps test the weights: as far as they explain no more than
+        chance, they are shrunk towards the noisy mean of the targets.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -130,13 +140,13 @@ class DPLinearRegression(LeastSquaresRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients, from what was released alone.
+        Noisy coefficients.
     intercept_ : float
-        Intercept, 0 without `fit_intercept`.
+        Noisy intercept, 0 without `fit_intercept`.
     target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
+        Bounds to which predictions are clipped.
     data_norm_ : float
-        The given `data_norm`, or the released one.
+        The declared `data_norm`, or the released one.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -155,7 +165,7 @@ class DPLinearRegression(LeastSquaresRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. With little noise the answer is that of scikit-learn's
+    ``docs/guarantees.md``. With little noise the model agrees with scikit-learn's
     ``LinearRegression`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References
@@ -237,9 +247,9 @@ class DPLinearRegression(LeastSquaresRegressor):
 class DPRidge(LeastSquaresRegressor):
     """Ridge regression from noisy clipped gradients or noisy sufficient statistics.
 
-    The ridge is `alpha`, or the one that the noise of the `mechanism` needs if that is more. Rows
-    longer than `data_norm` count less in `fit`, by the square of ``data_norm / norm``, or their
-    gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    The regularization strength is `alpha`, or the one that the noise of the `mechanism` requires if
+    that is larger. Rows longer than `data_norm` have the weight ``(data_norm / norm)**2`` in `fit`,
+    or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -252,27 +262,27 @@ class DPRidge(LeastSquaresRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularization acts on these, and its coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not regularized, by a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values release the
-        means of X and y with less noise and all else with more.
+        Value of the constant feature relative to `data_norm`. Larger values decrease the noise in
+        the means of X and y and increase that in all other statistics.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range; without `fit_intercept`, with the larger
-        magnitude.
+        data. The noise grows with the range or, without `fit_intercept`, with the larger magnitude
+        of the bounds.
     mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
-        "sufficient_statistics" releases the products of the columns and the targets once. A row
-        longer than `data_norm` is divided by its norm over `data_norm`, together with its target.
-        "gradient" releases the gradients of the steps of an accelerated descent, each row's
-        clipped at a share of its bound. "auto" takes the one with less expected loss, which
-        follows from public quantities: gradients, unless there is next to no noise. Gradients
-        raise the ridge to the one that balances regularization against noise; the intercept has
-        none. Their last steps check the weights, which move back towards the noisy mean as far as
-        they explain no more than chance.
+        "sufficient_statistics" releases the products of the columns and the targets once. Rows
+        longer than `data_norm` are scaled down to it, together with their targets. "gradient"
+        releases the gradients of the steps of an accelerated descent, each row's clipped to a
+        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, by public
+        quantities: "gradient", unless there is hardly any noise. "gradient" increases the
+        regularization strength to the one that balances regularization and noise; the intercept is
+        not regularized. Its last steps test the weights: as far as they explain no more than
+        chance, they are shrunk towards the noisy mean of the targets.
     alpha : float, default=1.0
         Regularization strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.
@@ -290,13 +300,13 @@ class DPRidge(LeastSquaresRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients, from what was released alone.
+        Noisy coefficients.
     intercept_ : float
-        Intercept, 0 without `fit_intercept`.
+        Noisy intercept, 0 without `fit_intercept`.
     target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
+        Bounds to which predictions are clipped.
     data_norm_ : float
-        The given `data_norm`, or the released one.
+        The declared `data_norm`, or the released one.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -315,7 +325,7 @@ class DPRidge(LeastSquaresRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. With little noise the answer is that of scikit-learn's
+    ``docs/guarantees.md``. With little noise the model agrees with scikit-learn's
     ``Ridge`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References

@@ -2,9 +2,10 @@ r"""Standard errors of released weights: privacy noise plus sampling, from a noi
 
 With :math:`F = \sum_i \nabla^2 \ell_i` at the released weights and a model that holds, the
 weights that minimize :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
-:math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). How the privacy
-noise reaches the weights is a function of F too. Noise in F is isotropic, so everything is diagonal
-in the eigenvectors of the released matrix. Derived in ``docs/standard_errors.md``.
+:math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). The covariance
+of the privacy noise in the weights is a function of F, too. The noise in F is isotropic, so that
+both are diagonal in the eigenvectors of the released matrix. The derivation is in
+``docs/standard_errors.md``.
 """
 
 import math
@@ -20,15 +21,17 @@ from skdp.mechanisms._plan import Price, vector_noise
 from skdp.utils import _sums
 from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 
-# Of the budget of a fit: of the squared mu where both releases are Gaussian, else of epsilon
-# and of delta.
-HESSIAN_SHARE = 0.125
-# Neighbors' Hessians differ by one row's under add/remove. Two rows' are positive semidefinite,
-# so that the squares add up under replace-one.
-FROBENIUS_MOVED = {"add_remove": 1.0, "replace_one": math.sqrt(2.0)}
-# The Hessian is taken at weights so short that rounding of scores adds at most this share.
+# Budget fraction of the Hessian: of the squared mu if both releases are Gaussian, otherwise of
+# epsilon and of delta.
+HESSIAN_FRACTION = 0.125
+# Frobenius norm of the difference of neighbors' Hessians. Under add/remove it is one row's Hessian.
+# Under replace-one, those of two rows are positive semidefinite, so that their squared norms add.
+FROBENIUS_SENSITIVITY = {"add_remove": 1.0, "replace_one": math.sqrt(2.0)}
+# The Hessian is computed at weights so short that rounding errors of scores change it by at most
+# this fraction.
 SCORE_ROUNDING = 2.0**-8
-MOST_WEIGHTS = 5000
+# Largest number of weights, since the Hessian has its square.
+MAX_WEIGHTS = 5000
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 SLACK = 1e-12
 
@@ -40,13 +43,13 @@ class HessianRelease:
     Parameters
     ----------
     shape : tuple of int
-        Of the matrix of contrasts: outputs less one (or one) and features.
+        Numbers of contrasts and features. Contrasts are one less than outputs, at least 1.
     radius : float
-        The Hessian is taken at weights of at most this norm.
+        The Hessian is computed at weights of at most this norm.
     norm : float
-        The bound on a row's norm.
+        Upper bound on a row's norm.
     mechanism : GaussianMechanism or GammaNormMechanism
-        The noise on the upper triangle, with off-diagonal entries times the root of two.
+        Mechanism of the upper triangle, with off-diagonal entries times the root of two.
     """
 
     shape: tuple
@@ -59,7 +62,7 @@ class HessianRelease:
 
         Parameters
         ----------
-        loss : loss
+        loss : BoundedLoss
         rows : BoundedRows
         y : array of shape (n_rows,)
         weights : ndarray
@@ -70,16 +73,16 @@ class HessianRelease:
         -------
         ndarray of shape (size, size), size the product of `shape`
         """
-        short = weights / max(1.0, np.linalg.norm(weights) / self.radius)
-        exact = pack_symmetric(summed_hessian(loss, rows, y, short))
+        shortened = weights / max(1.0, np.linalg.norm(weights) / self.radius)
+        exact = pack_symmetric(summed_hessian(loss, rows, y, shortened))
         released = self.mechanism.release(exact, random_state=source)
         return unpack_symmetric(released, math.prod(self.shape))
 
-    def standard_error(self, hessian, weights, plan, largest_weight):
-        """Return the standard errors of all weights, shape (n_outputs, n_features).
+    def standard_error(self, hessian, weights, plan, max_class_weight):
+        """Return the standard errors of all weights, of shape (n_outputs, n_features).
 
-        An eigenvalue that noise alone could have made is taken as any: the sampling variance is
-        then the largest over all curvatures and the noise is divided by the regularizer alone.
+        An eigenvalue that may be due to noise alone is not used: the sampling variance is then the
+        largest one over all curvatures, and the noise is divided by the regularizer alone.
 
         Parameters
         ----------
@@ -87,38 +90,47 @@ class HessianRelease:
             As released by `run`.
         weights : ndarray
             Released weights.
-        plan : plan of a mechanism
-            With `C`, `quadratic`, `noise_variance` and `lengthening`.
-        largest_weight : float
-            The largest class weight.
+        plan : PrivateSolver
+            Plan of the weights.
+        max_class_weight : float
+            Largest class weight.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_features)
         """
         n_contrasts, n_features = self.shape
         size = len(hessian)
-        deviation = self.mechanism.deviation(size * (size + 1) // 2)
+        noise_std = self.mechanism.deviation(size * (size + 1) // 2)
         values, vectors = eigh(hessian, check_finite=False)
-        resolved = values > spectral_margin(deviation, size)
-        values = np.where(resolved, values, 0.0)
+        is_significant = values > spectral_margin(noise_std, size)
+        values = np.where(is_significant, values, 0.0)
         sampling = plan.C**2 * values / (plan.C * values + plan.quadratic) ** 2
-        sampling = np.where(resolved, sampling, 0.25 * plan.C / plan.quadratic)
+        sampling = np.where(is_significant, sampling, 0.25 * plan.C / plan.quadratic)
         noise = plan.noise_variance(np.append(values, 0.0))
-        variance = noise[:-1] + largest_weight * sampling
-        bias = plan.lengthening(values, self.norm) * weights
+        variance = noise[:-1] + max_class_weight * sampling
+        bias = plan.averaging_bias(values, self.norm) * weights
         vectors = vectors.reshape(n_contrasts, n_features, size)
         if n_contrasts == 1:
             return np.sqrt(vectors**2 @ variance + bias**2)
-        # No data speak about the mean of the classes' weights: it is noise.
+        # The data do not determine the mean of the weights over classes: it is noise.
         loadings = np.tensordot(helmert(n_contrasts + 1).T, vectors, axes=1)
         bias -= bias.mean(axis=0)
         return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1) + bias**2)
 
-    def price_after(self, weights, guarantee):
-        """Return the price of both releases; the scale and sensitivity are those of the weights.
+    def compose_after(self, weights, guarantee):
+        """Return the composed cost, with the scale and the sensitivity of the weights.
 
         Parameters
         ----------
         weights : mechanism
+            Mechanism of the weights.
         guarantee : Guarantee
-            Of both.
+            Guarantee of both releases.
+
+        Returns
+        -------
+        Price
         """
         return Price(
             name=f"{weights.name}, then {self.mechanism.name} on the Hessian",
@@ -130,34 +142,35 @@ class HessianRelease:
 
 
 def split_guarantee(mechanism, guarantee):
-    """Return what the weights and the Hessian may cost.
+    """Return the guarantees of the weights and of the Hessian.
 
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
     guarantee : Guarantee
-        Of the fit.
+        Guarantee of both releases.
 
     Returns
     -------
     weights, hessian : Guarantee
     """
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    if mechanism != "objective" and delta > 0.0:
-        mu = (1.0 - SLACK) / gaussian_noise_multiplier(epsilon, delta)
-        shares = 1.0 - HESSIAN_SHARE, HESSIAN_SHARE
-        return tuple(_stated(math.sqrt(share) * mu, guarantee) for share in shares)
-    return tuple(reversed(_sums.split_guarantee(guarantee, HESSIAN_SHARE)))
+    if mechanism != "objective" and guarantee.delta > 0.0:
+        mu = (1.0 - SLACK) / gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
+        weights = _guarantee_of_mu(math.sqrt(1.0 - HESSIAN_FRACTION) * mu, guarantee)
+        hessian = _guarantee_of_mu(math.sqrt(HESSIAN_FRACTION) * mu, guarantee)
+        return weights, hessian
+    hessian, weights = _sums.split_guarantee(guarantee, HESSIAN_FRACTION)
+    return weights, hessian
 
 
-def _stated(mu, guarantee):
-    """Return the guarantee of a release: at that delta, or at that epsilon if it has none.
+def _guarantee_of_mu(mu, guarantee):
+    """Return the guarantee of a mu-GDP release, at the delta or else the epsilon of a guarantee.
 
-    Where delta is large beside epsilon a share of mu has no epsilon at the whole of delta.
+    If delta is large relative to epsilon, a part of mu has epsilon = 0 at this delta.
     """
-    own = gdp_to_epsilon(mu, guarantee.delta)
-    if own > 0.0:
-        return replace(guarantee, epsilon=own)
+    epsilon = gdp_to_epsilon(mu, guarantee.delta)
+    if epsilon > 0.0:
+        return replace(guarantee, epsilon=epsilon)
     return replace(guarantee, delta=gdp_to_delta(mu, guarantee.epsilon))
 
 
@@ -166,10 +179,10 @@ def plan_hessian(problem, guarantee):
 
     Parameters
     ----------
-    problem : Problem
-        Of a logistic loss.
+    problem : PerturbationProblem
+        Problem of a logistic loss.
     guarantee : Guarantee
-        Of the release.
+        Guarantee of the release.
 
     Returns
     -------
@@ -185,15 +198,16 @@ def plan_hessian(problem, guarantee):
     n_outputs = math.prod(problem.loss.weights_shape)
     shape = (max(n_outputs - 1, 1), n_features)
     size = math.prod(shape)
-    if size > MOST_WEIGHTS:
+    if size > MAX_WEIGHTS:
         raise ValueError(
-            f"standard_errors='total' takes at most {MOST_WEIGHTS} weights, got {size}"
+            f"standard_errors is 'total' and the model has {size} weights: 'total' needs at most "
+            f"{MAX_WEIGHTS}; use 'noise'"
         )
-    # The gram is summed in blocks, classes are turned into contrasts.
+    # The Gram matrix is summed in blocks, and classes are transformed to contrasts.
     additions = max_bounded_additions(n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)
-    moved = FROBENIUS_MOVED[guarantee.relation] + 2.0 * rounding
-    mechanism = vector_noise(guarantee, problem.smoothness * moved * (1.0 + SLACK))
+    sensitivity = FROBENIUS_SENSITIVITY[guarantee.relation] + 2.0 * rounding
+    mechanism = vector_noise(guarantee, problem.smoothness * sensitivity * (1.0 + SLACK))
     mechanism.check_size(size * (size + 1) // 2)
     return HessianRelease(shape, radius, problem.norm, mechanism)

@@ -5,24 +5,24 @@ import numpy as np
 from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.linear_model._center import with_check, with_class_center
-from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_task
+from skdp.linear_model._baseline import reserve_for_class_baseline, reserve_for_shrinkage
+from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_loss_spec
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism
-from skdp.linear_model._output_perturbation import check_strength
+from skdp.linear_model._output_perturbation import check_reg_strength
 from skdp.utils._validation import check_choice, check_within
 
 
 class DPLinearSVC(PrivateLinearClassifier):
     """Linear support vector classifier by noisy clipped gradients or output perturbation.
 
-    The regularized Huberized hinge loss is minimized by noisy steps, or to a certified gradient
-    norm before noise is added to the weights. Several classes are fitted jointly, by the multiclass
-    hinge of Crammer and Singer with the same rounding. A share of epsilon pays for noisy class
-    frequencies, which weights shrink to, and with C="auto" one for a check of the weights, which
-    move back towards these frequencies as far as they explain no more than chance; at least a tenth
-    of them is kept. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
-    gradients are clipped.
+    The regularized Huberized hinge loss is minimized by noisy gradient steps, or without noise to a
+    certified gradient norm before noise is added to the weights. Several classes are fitted
+    jointly, with the multiclass hinge of Crammer and Singer, rounded in the same way. With
+    C="auto" a fraction of epsilon is spent on noisy class frequencies, to which the weights are
+    regularized. Another one is spent on a test of the weights: as far as they explain no more than
+    chance, they are shrunk towards these frequencies, by a factor of at least 0.1. Rows longer than
+    `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
 
     Parameters
     ----------
@@ -35,29 +35,30 @@ class DPLinearSVC(PrivateLinearClassifier):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularization acts on these, and its coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
+        Whether to fit an intercept, by a constant feature of value
+        ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularize
-        the intercept less and cost more noise in every weight.
+        Value of the constant feature relative to `data_norm`. Larger values regularize the
+        intercept less and increase the noise in all weights.
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included. The noise
-        on the minimizer grows with C. "auto" balances regularization against noise from public
-        quantities, and the intercept's distance from noisy class frequencies counts.
+        times C plus half the squared norm of all weights, the intercept's included. The noise on
+        the minimizer grows with C. "auto" balances regularization and noise by public quantities,
+        and penalizes the intercept by its distance from noisy class frequencies.
     huber_threshold : float, default=0.5
-        Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
-        and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
-        does not depend on it; small values take longer to fit.
+        Half the width h of the interval of margins over which the hinge's corner is rounded,
+        between 1e-4 and 1e4. The loss exceeds the hinge by at most h / 4 (several classes: h / 2).
+        The noise does not depend on it. Fits with small values take longer.
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimizer, "gradient" to the clipped gradients of the steps of an
-        accelerated descent. "auto" takes what is expected to lose less, by public quantities.
+        accelerated descent. "auto" uses the mechanism with the smaller expected loss, by public
+        quantities.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -78,9 +79,9 @@ class DPLinearSVC(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        The regularization used, from public quantities.
+        Regularization that was used; it follows from public quantities.
     data_norm_ : float
-        The given `data_norm`, or the released one.
+        The declared `data_norm`, or the released one.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -99,7 +100,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. With little noise and a small `huber_threshold` the answer is that of
+    ``docs/guarantees.md``. With little noise and a small `huber_threshold` the model agrees with
     scikit-learn's ``LinearSVC(loss="hinge")``, for several classes with
     ``multi_class="crammer_singer"``.
 
@@ -204,17 +205,24 @@ class DPLinearSVC(PrivateLinearClassifier):
             If `fit` would refuse a parameter.
         """
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
-        C = check_strength(self.C, "C")
-        k = len(self._planned_classes(shape))
-        loss = BinaryHuberizedHingeLoss(h) if k == 2 else MulticlassHuberizedHingeLoss(k, h)
-        expected = hinge_task(loss, loss.slope_bound, 1.0)
+        C = check_reg_strength(self.C, "C")
+        n_classes = len(self._planned_classes(shape))
+        if n_classes == 2:
+            loss = BinaryHuberizedHingeLoss(h)
+        else:
+            loss = MulticlassHuberizedHingeLoss(n_classes, h)
+        loss_spec = hinge_loss_spec(loss, loss.loss_lipschitz, 1.0)
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
-            rows = with_class_center(rows, shape.n_rows, [1.0] * k, largest=1.0)
-        rows = with_check(rows, shape)
+            # A hinge loss needs no scores beyond the margin 1.
+            class_weight = [1.0] * n_classes
+            rows = reserve_for_class_baseline(rows, shape.n_rows, class_weight, max_abs_score=1.0)
+        rows = reserve_for_shrinkage(rows, shape)
         mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
-        choice = choose_mechanism(mechanism, C, rows, shape, expected, rival="output")
-        return WeightsFit.of(choice, rows)
+        # Objective perturbation is not proved for the Huberized hinge.
+        candidate = choose_mechanism(mechanism, C, rows, shape, loss_spec, alternative="output")
+        return WeightsFit.from_candidate(candidate, rows)
 
     def _released(self, run, plan):
+        """Return the released attributes and C, which is public."""
         return run | {"C_": plan.weights.C}

@@ -1,12 +1,12 @@
-"""Checks of the contract that every private estimator keeps, beside scikit-learn's own.
+"""Checks of the contract of private estimators, in addition to scikit-learn's checks.
 
-Each check takes an unfitted estimator with parameters `epsilon`, `accountant` and
-`random_state`, makes releases with clones of it on small tables, and raises `AssertionError`
-where the contract is broken, or `unittest.SkipTest` with a reason where it needs what the
-estimator lacks. The release is `fit`, or `transform` where an estimator's tag says that its
-output is not deterministic (local differential privacy). Features are drawn from [-1, 1] and rows
-have norm at most 1, so that declared bounds of at least that range clip nothing; where categories
-are declared, features are drawn from 0, 1 and 2.
+Each check receives an unfitted estimator with parameters `epsilon`, `accountant` and
+`random_state`, and makes releases with clones of it on small tables. It raises `AssertionError` if
+the contract is broken, and `unittest.SkipTest` with a reason if the estimator lacks something that
+the check needs. The release is `fit`, or `transform` if the estimator's tags say that its output is
+not deterministic (local differential privacy). Features are drawn from [-1, 1] and rows have norm
+at most 1, so that declared bounds of at least that range clip nothing. If categories are declared,
+features are drawn from 0, 1 and 2.
 """
 
 import warnings
@@ -21,16 +21,16 @@ from skdp.utils._validation import check_choice
 
 
 def dp_checks(*, n_fits=100, reference=None):
-    """Return the checks, each a function of an unfitted estimator.
+    """Return the list of checks, which are functions of an unfitted estimator.
 
     Parameters
     ----------
     n_fits : int, default=100
-        How often `check_neighbors` fits each of two tables, at least 60: a hundred fits find
-        noise that is missing, thousands a noise scale that is half of what it should be.
+        Number of fits of `check_neighbors` to each of two tables, at least 60. A hundred fits
+        detect missing noise, thousands detect a noise scale that is half of the correct one.
     reference : estimator, default=None
-        The estimator without privacy, for `check_limit`: at epsilon = 1e10 fitted attributes of
-        the same name and shape must agree with its to 1e-3.
+        Estimator without privacy, for `check_limit`: at epsilon = 1e10, fitted attributes of the
+        same name and shape must agree with those of the reference to 1e-3.
 
     Returns
     -------
@@ -42,18 +42,23 @@ def dp_checks(*, n_fits=100, reference=None):
     >>> dp_checks()[0].__name__
     'check_refused_charge'
     """
-    options = {"check_limit": {"reference": reference}, "check_neighbors": {"n_fits": n_fits}}
-    options["check_persons"] = options["check_neighbors"]
-    return [
-        update_wrapper(partial(_state_rule, check, **options.get(name, {})), check)
-        for module in (_charges, _claims)
-        for name, check in vars(module).items()
-        if name.startswith("check_") and check.__module__ == module.__name__
-    ]
+    options = {
+        "check_limit": {"reference": reference},
+        "check_neighbors": {"n_fits": n_fits},
+        "check_persons": {"n_fits": n_fits},
+    }
+    checks = []
+    for module in (_charges, _claims):
+        for name, check in vars(module).items():
+            # Skip the functions that the module imports.
+            if name.startswith("check_") and check.__module__ == module.__name__:
+                function = partial(_run_check, check, **options.get(name, {}))
+                checks.append(update_wrapper(function, check))
+    return checks
 
 
-def _state_rule(check, estimator, **options):
-    """Run a check; a failure starts with the rule that is broken, the check's own summary."""
+def _run_check(check, estimator, **options):
+    """Run a check. The message of a failure starts with the summary of the check."""
     try:
         check(Case(estimator), **options)
     except AssertionError as error:
@@ -71,45 +76,46 @@ def check_dp_estimator(
     n_fits=100,
     callback=None,
 ):
-    """Check that an estimator keeps the contract of a private one.
+    """Check that an estimator keeps the contract of private estimators.
 
-    It is to differential privacy what `sklearn.utils.estimator_checks.check_estimator` is to
-    scikit-learn's contract, and has its options.
+    This is the counterpart of `sklearn.utils.estimator_checks.check_estimator` for differential
+    privacy, with the same options.
 
     Parameters
     ----------
     estimator : estimator
-        An instance, unfitted. Checks that need a parameter or a statement that it lacks are
-        skipped with a reason.
+        Unfitted instance. Checks that need a parameter or a statement that it lacks are skipped
+        with a reason.
     reference : estimator, default=None
-        The one without privacy, whose answer it should give as epsilon grows; see `dp_checks`.
+        Estimator without privacy, with which it should agree as epsilon grows; see `dp_checks`.
     on_fail : {"raise", "warn", None}, default="raise"
-        Raise at the first failure, or run every check and warn of failures, or only report them.
+        "raise" raises the first failure. "warn" runs all checks and warns of failures. None only
+        reports them.
     on_skip : {"warn", None}, default="warn"
-        Whether to warn of a check that is skipped.
+        Whether to warn of checks that are skipped.
     expected_failed_checks : dict of str to str, default=None
         Names of checks that may fail, each with a reason; their status is "xfail".
     n_fits : int, default=100
-        Of `check_neighbors`, see `dp_checks`.
+        Number of fits of `check_neighbors`, see `dp_checks`.
     callback : callable, default=None
         Called after each check with the items of its result as keyword arguments, to show
-        progress; with `on_fail="raise"` the first failure is the last.
+        progress. With `on_fail="raise"` the first failure is the last call.
 
     Returns
     -------
     list of dict
-        One a check: "estimator", "check_name", "exception", "status" ("passed", "failed",
+        One dict per check: "estimator", "check_name", "exception", "status" ("passed", "failed",
         "skipped" or "xfail"), "expected_to_fail" and "expected_to_fail_reason".
 
     Raises
     ------
     TypeError
-        If it is a class and not an instance.
+        If the estimator is a class and not an instance.
     ValueError
-        If an option is not as described.
+        If an option is invalid.
     Exception
-        What the first check that failed raised, with `on_fail="raise"`; where the contract is
-        broken this is an `AssertionError` whose message starts with the rule.
+        With `on_fail="raise"`, the exception of the first check that failed. If the contract is
+        broken it is an `AssertionError` whose message starts with the rule.
 
     Warns
     -----
@@ -120,18 +126,18 @@ def check_dp_estimator(
 
     Notes
     -----
-    What the checks ask of an estimator of one's own, and what each of them finds, is in
-    ``docs/own_estimators.md``. In short: parameters `epsilon` and `accountant`, and if there are
-    any `delta` and `random_state`; a `fit` that charges the accountant once, with
-    ``accountant.charge(event, epsilon=..., delta=..., seeded=...)``, between looking at the shape
-    and looking at the values of its input; and attributes that hold what was released, or nothing.
+    The requirements of the checks and the mistakes that each of them finds are documented in
+    ``docs/own_estimators.md``. In short, an estimator has parameters `epsilon` and `accountant`,
+    and `delta` and `random_state` if it uses them. Its `fit` charges the accountant once, with
+    ``accountant.charge(event, epsilon=..., delta=..., seeded=...)``, after reading the shape of its
+    input and before reading the values. Its attributes contain released values only.
     `skdp.base.PrivateFit` keeps that order and writes the statement `privacy_`.
 
-    An estimator that passes may still not be private: the checks find mistakes, they prove
-    nothing. A proof and an audit (`skdp.audit`) are what remains to do.
+    An estimator that passes may still not be private: the checks find mistakes, but prove nothing.
+    A proof and an audit (`skdp.audit`) are also needed.
 
-    The false-alarm rate of the checks that are statistical, `check_neighbors` and
-    `check_no_raw_statistic`, is 1e-6 an estimator.
+    The false-alarm rate of the statistical checks, `check_neighbors` and `check_no_raw_statistic`,
+    is 1e-6 per estimator.
 
     Examples
     --------
@@ -144,7 +150,7 @@ def check_dp_estimator(
     {'check_noise_of_classes'}
     """
     if isinstance(estimator, type):
-        raise TypeError("pass an instance, not a class")
+        raise TypeError(f"estimator must be an instance, got the class {estimator.__name__}")
     check_choice(on_fail, "on_fail", ("raise", "warn", None))
     check_choice(on_skip, "on_skip", ("warn", None))
     results = []
@@ -155,9 +161,11 @@ def check_dp_estimator(
         exception = None
         try:
             check(estimator)
+        except SkipTest as error:
+            status = "skipped"
+            exception = error
         except Exception as error:
-            failed = "xfail" if name in expected else "failed"
-            status = "skipped" if isinstance(error, SkipTest) else failed
+            status = "xfail" if name in expected else "failed"
             exception = error
         result = {
             "estimator": estimator,
@@ -182,28 +190,29 @@ def check_dp_estimator(
 def parametrize_with_dp_checks(
     estimators, *, references=None, expected_failed_checks=None, n_fits=100
 ):
-    """Return a pytest decorator that gives a test every pair of an estimator and a check.
+    """Return a pytest decorator that runs a test for each pair of an estimator and a check.
 
     Parameters
     ----------
     estimators : list of estimators
-        Instances, unfitted.
+        Unfitted instances.
     references : callable, default=None
-        Takes an estimator and returns the one without privacy, or None; see `dp_checks`.
+        Receives an estimator and returns the one without privacy, or None; see `dp_checks`.
     expected_failed_checks : callable, default=None
-        Takes an estimator and returns a dict as in `check_dp_estimator`; these are marked xfail.
+        Receives an estimator and returns a dict as in `check_dp_estimator`. These checks are marked
+        as xfail.
     n_fits : int, default=100
-        Of `check_neighbors`, see `dp_checks`.
+        Number of fits of `check_neighbors`, see `dp_checks`.
 
     Returns
     -------
     pytest.MarkDecorator
-        Of a test with parameters `estimator` and `check`.
+        Decorator of a test with parameters `estimator` and `check`.
 
     Raises
     ------
     TypeError
-        If there is a class among the estimators.
+        If one of the estimators is a class.
 
     Examples
     --------
@@ -216,7 +225,7 @@ def parametrize_with_dp_checks(
     import pytest
 
     if any(isinstance(estimator, type) for estimator in estimators):
-        raise TypeError("pass instances, not classes")
+        raise TypeError("estimators must be instances, got a class")
     pairs = []
     for estimator in estimators:
         expected = expected_failed_checks(estimator) if expected_failed_checks else {}

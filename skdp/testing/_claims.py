@@ -1,4 +1,4 @@
-"""Checks of what an estimator claims, and that the claim is neither false nor idle."""
+"""Checks of an estimator's claims: that they are true, and that the noise is not excessive."""
 
 import inspect
 from unittest import SkipTest
@@ -12,120 +12,144 @@ from skdp.audit._bounds import epsilon_from_rates
 from skdp.audit._distinguish import distinguish
 from skdp.audit._published import as_matrix, observe
 from skdp.ledger import PrivacyAccountant
-from skdp.testing._case import N_FEATURES, N_ROWS, Case, must_raise, quiet_seeds, takes_categories
+from skdp.testing._case import (
+    N_FEATURES,
+    N_ROWS,
+    Case,
+    ignore_seed_warnings,
+    must_raise,
+    needs_categories,
+)
 
+# False-alarm rate of the statistical checks.
 FALSE_ALARM = 1e-6
-# Fewer prove next to nothing at this false-alarm rate.
-LEAST_FITS = 60
+# Smallest number of fits: fewer prove hardly anything at this false-alarm rate.
+MIN_FITS = 60
+# A small and a large epsilon, and one at which the noise is negligible.
 EPSILONS = (0.01, 1e5)
 NO_NOISE = 1e10
-# Noise is small beside what sixty rows make of a release.
-TELLING = 100.0
+# An epsilon at which the noise is small relative to the effect of sixty rows.
+LOW_NOISE_EPSILON = 100.0
 SEEDS = range(3)
-PAIRS = 10
-# The length of short rows, as a part of the longest row's.
-SHORT = 1e-3
-# How far beyond what is declared a row is that must be clipped.
-BEYOND = 1e3
-# Of a person.
-MANY_ROWS = 1000
+N_PAIRS = 10
+# Norm of the short rows, relative to the bound.
+SHORT_NORM = 1e-3
+# Distance of a row that must be clipped from the declared bounds, relative to their width.
+OVERSHOOT = 1e3
+# Number of rows of the person that changes.
+N_PERSON_ROWS = 1000
 
 
 def check_statement(case):
-    """The statement is complete and repeats what was asked and charged."""
-    shown = case.stated(case.fit(accountant=PrivacyAccountant(1e3, 0.5, relation="replace_one")))
+    """The statement is complete and agrees with the parameters and the accountant."""
+    accountant = PrivacyAccountant(1e3, 0.5, relation="replace_one")
+    shown = case.statement_of(case.fit(accountant=accountant))
     statement = shown.to_dict()
-    expected = dict(zip(("epsilon", "delta"), case.price, strict=True))
+    expected = dict(zip(("epsilon", "delta"), case.privacy_cost, strict=True))
     for field, value in (expected | {"relation": "replace_one"}).items():
         stated = statement[field]
-        assert stated == value, f"{field} is stated to be {stated!r}, and {value!r} was asked"
+        assert stated == value, f"{field} is {stated!r} in the statement, expected {value!r}"
     for field in ("noise_scale", "sensitivity"):
-        assert statement[field] > 0, f"{field} is stated to be {statement[field]!r}"
+        assert statement[field] > 0, f"{field} is {statement[field]!r} in the statement"
     for field in ("mechanism", "composition", "sampler", "version", "unit", "trust_model"):
-        assert isinstance(statement[field], str) and statement[field], f"{field} is empty"
-    assert statement["public"], "nothing is said about what was taken to be public"
-    shows_itself = str(shown) and "<table" in shown._repr_html_()
-    assert shows_itself, "it does not show itself as text and as a table"
+        assert isinstance(statement[field], str) and statement[field], (
+            f"{field} is empty in the statement"
+        )
+    assert statement["public"], "the statement does not list what was assumed to be public"
+    is_printable = str(shown) and "<table" in shown._repr_html_()
+    assert is_printable, "the statement has no representation as text and as a table"
 
 
 def check_group_statement(case):
-    """Where groups of rows are protected the statement speaks of groups, as the ledger does."""
+    """If groups of rows are protected, the statement and the ledger have the cost of a group."""
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
     fitted = case.fit(accountant=accountant)
     case.published(fitted)
     assert accountant.charges, "a release was made and nothing was charged"
     charge = accountant.charges[0]
-    of_a_row = get_epsilon(charge.event, charge.delta)
-    assert charge.epsilon > of_a_row, "three rows cost no more than one"
-    statement = case.stated(fitted)
+    row_epsilon = get_epsilon(charge.event, charge.delta)
+    assert charge.epsilon > row_epsilon, "three rows cost no more than one"
+    statement = case.statement_of(fitted)
     stated = (statement.epsilon, statement.delta)
     charged = (charge.epsilon, charge.delta)
-    assert stated == charged, f"(epsilon, delta) is stated to be {stated}; {charged} was charged"
-    assert "3" in statement.unit, f"the unit of three rows is stated to be {statement.unit!r}"
+    assert stated == charged, f"the statement has (epsilon, delta) = {stated}, charged is {charged}"
+    assert "3" in statement.unit, f"the statement has the unit {statement.unit!r} for three rows"
 
 
 def check_relation(case):
-    """The relation comes from the accountant: under replace-one the sensitivity is larger.
+    """The relation is that of the accountant: under replace-one the sensitivity is larger.
 
-    By how much depends on what is released: a replaced row moves a sum by twice as much as a
-    removed one, and the rank of the quantile q by 1 instead of max(q, 1 - q), which may be nearly
-    the same. Reports of single rows are protected the same under both. Fits are at a large epsilon:
-    what an estimator regularizes more, where noise rules, moves less.
+    By how much depends on the release. A replaced row changes a sum by twice as much as a removed
+    one, but the rank of the quantile q by 1 instead of max(q, 1 - q), which may be nearly the same.
+    Randomized reports of single rows have the same sensitivity under both relations. Fits are made
+    at a large epsilon, since estimators that regularize more at high noise have a smaller
+    sensitivity there.
     """
     scales = {}
     for relation in ("add_remove", "replace_one"):
         accountant = PrivacyAccountant(2.0 * EPSILONS[1], 0.5, relation=relation)
         fitted = case.fit(accountant=accountant, epsilon=EPSILONS[1])
-        scales[relation] = case.stated(fitted).sensitivity
+        scales[relation] = case.statement_of(fitted).sensitivity
     replaced = scales["replace_one"]
     removed = scales["add_remove"]
-    enough = replaced >= removed if case.releases_in_transform else replaced > removed
-    assert enough, f"it is {removed:g} under add/remove and {replaced:g} under replace-one"
+    is_large_enough = replaced > removed
+    if case.releases_in_transform:
+        is_large_enough = replaced >= removed
+    assert is_large_enough, (
+        f"the sensitivity is {removed:g} under add/remove and {replaced:g} under replace-one"
+    )
 
 
 def check_accuracy_rises(case):
-    """Releases at a large epsilon are nearer the answer without noise than at a small one."""
+    """Releases at a large epsilon are closer to those without noise than at a small one."""
     errors = []
-    with quiet_seeds():
-        answers = [_parts(case, NO_NOISE, seed) for seed in SEEDS]
+    with ignore_seed_warnings():
+        answers = [_released_by_attribute(case, NO_NOISE, seed) for seed in SEEDS]
         for epsilon in EPSILONS:
-            released = [_parts(case, epsilon, seed) for seed in SEEDS]
-            errors.append(np.median([_gap(*pair) for pair in zip(released, answers, strict=True)]))
+            released = [_released_by_attribute(case, epsilon, seed) for seed in SEEDS]
+            errors.append(
+                np.median(
+                    [_relative_distance(*pair) for pair in zip(released, answers, strict=True)]
+                )
+            )
     low, high = errors
     assert high < low, f"errors are {low:g} at epsilon = {EPSILONS[0]}, {high:g} at {EPSILONS[1]}"
 
 
 def check_limit(case, reference=None):
-    """Without bound on epsilon noise vanishes, and what is left is the answer for the data.
+    """As epsilon grows the noise vanishes, and the release depends on the data alone.
 
     At epsilon = 1e10 two fits agree to 1e-3. If they do not, because batches or quantiles between
     two rows are drawn at random, ten pairs of fits to one table must all agree better than ten
-    pairs to two tables; where noise drowns the data this has a chance of 5e-6. A meta-estimator,
-    which may choose at random among models, is excused from that.
+    pairs of fits to two tables. If the noise dominates, the probability of this is 5e-6. A
+    meta-estimator is exempt, since it may choose at random among models.
 
     Parameters
     ----------
     case : Case
     reference : estimator, default=None
-        The one without privacy. Fitted attributes of the same name and shape then agree with its
-        to 1e-3.
+        Estimator without privacy. Fitted attributes of the same name and shape then agree with
+        those of the reference to 1e-3.
     """
-    # Another table of the same range and labels, with the relation turned round.
+    # Another table of the same range and labels, with the opposite relation of X and y.
     other = -0.5 * case.X, case.y
-    if takes_categories(case.estimator):
+    if needs_categories(case.estimator):
         other = np.where(case.X == 2.0, 0.0, case.X), case.y[::-1]
-    one = _parts(case, NO_NOISE)
+    one = _released_by_attribute(case, NO_NOISE)
 
     def gaps(released, table=()):
-        return [_gap(parts, _parts(case, NO_NOISE, table=table)) for parts in released]
+        return [
+            _relative_distance(parts, _released_by_attribute(case, NO_NOISE, table=table))
+            for parts in released
+        ]
 
     noise = gaps([one])
     signal = gaps([one], other)
     assert signal[0] > 0.0, "the release at epsilon = 1e10 is the same for other data"
     if noise[0] >= 1e-3:
-        again = [_parts(case, NO_NOISE) for _ in range(2 * PAIRS)]
-        noise = gaps(again[:PAIRS])
-        signal = gaps(again[PAIRS:], other)
+        again = [_released_by_attribute(case, NO_NOISE) for _ in range(2 * N_PAIRS)]
+        noise = gaps(again[:N_PAIRS])
+        signal = gaps(again[N_PAIRS:], other)
         if max(noise) >= min(signal) and "estimator" in case.params:
             raise SkipTest("a meta-estimator may choose at random among the models it fits")
         assert max(noise) < min(signal), (
@@ -134,31 +158,34 @@ def check_limit(case, reference=None):
         )
     if reference is not None:
         answer = Case(reference)
-        _check_agreement(one, answer.published_parts(answer.fit(case.X, case.y), case.X))
+        _check_agreement(one, answer.published_by_attribute(answer.fit(case.X, case.y), case.X))
 
 
 def _check_agreement(released, answer):
+    """Check that attributes of the same name and size agree."""
     both = answer.keys() & released.keys()
     shared = sorted(name for name in both if 0 < len(answer[name]) == len(released[name]))
-    assert shared, f"no attribute in common: {sorted(released)}, {sorted(answer)}"
+    assert shared, f"no attribute is in both {sorted(released)} and {sorted(answer)}"
     for name in shared:
-        gap = _distance(released[name], answer[name])
-        assert gap < 1e-3, f"{name} at epsilon = 1e10 differs by {gap:.2g} from the answer"
+        gap = _vector_distance(released[name], answer[name])
+        assert gap < 1e-3, f"{name} at epsilon = 1e10 differs by {gap:.2g} from the reference"
 
 
-def _parts(case, epsilon, seed=None, table=()):
-    return case.published_parts(case.fit(*table, epsilon=epsilon, **case.seeded(seed)), *table[:1])
+def _released_by_attribute(case, epsilon, seed=None, table=()):
+    """Return the released numbers of each attribute of a fit to the case's table or another."""
+    fitted = case.fit(*table, epsilon=epsilon, **case.seed_params(seed))
+    return case.published_by_attribute(fitted, *table[:1])
 
 
-def _gap(one, other):
-    """Return the relative distance of two releases, the mean over their attributes."""
+def _relative_distance(one, other):
+    """Return the mean over attributes of the relative distance of two releases."""
     names = sorted(one.keys() | other.keys())
     empty = np.empty(0)
-    return float(np.mean([_distance(one.get(n, empty), other.get(n, empty)) for n in names]))
+    return float(np.mean([_vector_distance(one.get(n, empty), other.get(n, empty)) for n in names]))
 
 
-def _distance(one, other):
-    """Return the relative distance of two vectors, between their distributions if sizes differ."""
+def _vector_distance(one, other):
+    """Return the relative distance of two vectors, or of their distributions if sizes differ."""
     if not (len(one) and len(other)):
         return float(len(one) != len(other))
     size = max(np.sqrt(np.mean(one**2)), np.sqrt(np.mean(other**2)), 1e-12)
@@ -168,26 +195,26 @@ def _distance(one, other):
 
 
 def check_neighbors(case, n_fits=100):
-    """No simple test tells two extreme neighbors apart better than the claim allows.
+    """No simple test distinguishes two extreme neighbors better than the claim allows.
 
-    The claim is the estimator's own, or half of what so many fits could prove if that is less.
-    The false-alarm rate is 1e-6.
+    The claim is that of the estimator, or half of what this number of fits can prove if that is
+    less. The false-alarm rate is 1e-6.
 
     Parameters
     ----------
     case : Case
     n_fits : int, default=100
-        In each of two worlds. A hundred fits find noise that is missing, and thousands noise
-        that is twice too small.
+        Number of fits to each of two neighboring tables. A hundred fits detect missing noise,
+        thousands detect noise that is half of the correct one.
     """
-    _check_untold(case, extreme_tables(case), n_fits)
+    _check_indistinguishable(case, extreme_tables(case), n_fits)
 
 
 def check_persons(case, n_fits=100):
-    """Where persons are protected a fit needs their ids, and tells of no one, of many rows or few.
+    """If persons are protected, a fit needs their ids, and protects persons of many rows.
 
-    No simple test tells extreme neighbors apart in which a person of a thousand rows changes. It
-    is skipped where the estimator refuses persons, which must cost nothing.
+    No simple test distinguishes extreme neighbors in which a person of a thousand rows changes. The
+    check is skipped if the estimator refuses persons, which must not be charged.
 
     Parameters
     ----------
@@ -196,36 +223,41 @@ def check_persons(case, n_fits=100):
         As in `check_neighbors`.
     """
     if "groups" not in inspect.signature(case.estimator.fit).parameters:
-        raise SkipTest(f"{type(case.estimator).__name__} takes no groups")
+        raise SkipTest(f"{type(case.estimator).__name__}.fit has no parameter groups")
     accountant = PrivacyAccountant(1e3, 0.5, unit="person")
     ids = np.arange(N_ROWS)
-    with must_raise(ValueError, "rows of persons who are not named were fitted"):
+    with must_raise(ValueError, "rows were fitted without the ids of their persons"):
         case.release(accountant=accountant)
     try:
         fitted = case.fit(groups=ids, accountant=accountant)
     except ValueError as error:
         assert not accountant.charges, "a refused fit was charged"
         raise SkipTest(str(error)) from error
-    case.check_booked(accountant.charges, 1)
-    stated = case.stated(fitted).unit
-    assert "person" in stated, f"the unit is stated to be {stated!r}"
-    places = np.append(ids, np.full(MANY_ROWS - 1, ids[-1]))
-    tables = tuple((X[places], y[places], places) for X, y in extreme_tables(case))
-    _check_untold(case, tables, n_fits, unit="person")
+    case.check_charges(accountant.charges, 1)
+    unit = case.statement_of(fitted).unit
+    assert "person" in unit, f"the statement has the unit {unit!r}"
+    # The last row, which differs between neighbors, belongs to a person of many rows.
+    indices = np.append(ids, np.full(N_PERSON_ROWS - 1, ids[-1]))
+    tables = tuple((X[indices], y[indices], indices) for X, y in extreme_tables(case))
+    _check_indistinguishable(case, tables, n_fits, unit="person")
 
 
-def _check_untold(case, tables, n_fits, **unit):
-    if n_fits < LEAST_FITS:
-        raise ValueError(f"n_fits must be at least {LEAST_FITS}, got {n_fits!r}")
-    judged = n_fits // 2
-    provable = epsilon_from_rates(judged, judged, 0, judged, confidence=1.0 - FALSE_ALARM)
-    epsilon, delta = case.price
+def _check_indistinguishable(case, tables, n_fits, **unit):
+    """Check that the first table is not distinguished from its neighbors, the other tables."""
+    if n_fits < MIN_FITS:
+        raise ValueError(f"n_fits must be at least {MIN_FITS}, got {n_fits!r}")
+    # Half of the fits choose a test, the other half evaluate it.
+    n_evaluated = n_fits // 2
+    provable = epsilon_from_rates(
+        n_evaluated, n_evaluated, 0, n_evaluated, confidence=1.0 - FALSE_ALARM
+    )
+    epsilon, delta = case.privacy_cost
     epsilon = min(epsilon, 0.5 * provable)
-    options = {"epsilon": epsilon} | case.seeded(None)
+    options = {"epsilon": epsilon} | case.seed_params(None)
     if "accountant" in case.params:
         options["accountant"] = PrivacyAccountant(1e9, 0.5, relation="replace_one", **unit)
     else:
-        # The tables differ by a replaced row; whose claim is for a removed one owes twice that.
+        # The tables differ by a replaced row. A claim without an accountant is for a removed row.
         epsilon, delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
     runs = [
         observe(fitted, table[0] if case.releases_in_transform else None)
@@ -235,44 +267,48 @@ def _check_untold(case, tables, n_fits, **unit):
     values, names = as_matrix(runs)
     base, *others = np.split(values, len(runs) // n_fits)
     for other in others:
-        terms = {"delta": delta, "confidence": 1.0 - FALSE_ALARM / len(others)}
-        verdict = distinguish(base, other, names=names, **terms)
-        assert verdict.epsilon <= epsilon, (
-            f"{verdict.test} tells neighbors apart: epsilon is at least {verdict.epsilon:.3g}, "
-            f"the claim is {epsilon:.3g}"
+        confidence = 1.0 - FALSE_ALARM / len(others)
+        result = distinguish(base, other, names=names, delta=delta, confidence=confidence)
+        assert result.epsilon <= epsilon, (
+            f"{result.test} distinguishes neighbors: epsilon is at least {result.epsilon:.3g}, the "
+            f"claim is {epsilon:.3g}"
         )
 
 
 def extreme_tables(case):
-    """Return a table (X, y) and neighbors of it, in which the last row is another.
+    """Return a table (X, y) and neighboring tables, which differ in the last row.
 
-    A crowd is at one end of the declared bounds and the last row far beyond the other, or back in
-    the crowd. Where row norms are bounded, the crowd is of short rows, which hardly curve a loss
-    or move its optimum, and the last row is longer than allowed. If there is a target the last row
-    may have the other label.
+    All rows but the last are at one end of the declared bounds. The last row is far beyond the
+    other end, or like the others. If row norms are bounded, all rows but the last are short, so
+    that they hardly affect the curvature of a loss or its optimum, and the last row is longer than
+    allowed. If there is a target, the last row may have the other label.
     """
     norm = case.params.get("data_norm")
-    crowd = np.zeros((N_ROWS, N_FEATURES))
+    common = np.zeros((N_ROWS, N_FEATURES))
     if norm is None:
         low, high, is_declared = _limits(case)
-        crowd[:] = low
-        row = np.full(N_FEATURES, high + BEYOND * (high - low) * is_declared)
+        common[:] = low
+        row = np.full(N_FEATURES, high + OVERSHOOT * (high - low) * is_declared)
     else:
         norm = float(norm) if isinstance(norm, float | int) else 1.0
-        crowd = crowd[:, :2]
-        crowd[:, 0] = SHORT * norm
-        row = np.array([BEYOND * norm, 0.0])
-    X, y = crowd.copy(), case.y.copy()
-    X[-1], y[-1] = row, y.min()
+        common = common[:, :2]
+        common[:, 0] = SHORT_NORM * norm
+        row = np.array([OVERSHOOT * norm, 0.0])
+    X = common.copy()
+    y = case.y.copy()
+    X[-1] = row
+    y[-1] = y.min()
     if not case.tags.target_tags.required:
-        return (X, y), (crowd, y)
-    other = np.append(y[:-1], y.max())
-    return ((X, y), (X, other), (crowd, other))[: 2 if norm is None else 3]
+        return (X, y), (common, y)
+    other_y = np.append(y[:-1], y.max())
+    if norm is None:
+        return (X, y), (X, other_y)
+    return (X, y), (X, other_y), (common, other_y)
 
 
 def _limits(case):
     """Return the ends of the features' range, and whether values beyond them are clipped."""
-    if takes_categories(case.estimator):
+    if needs_categories(case.estimator):
         return 0.0, 2.0, False
     bounds = case.params.get("bounds")
     if not (isinstance(bounds, tuple | list) and np.ndim(bounds) == 1 and len(bounds) == 2):
@@ -281,40 +317,39 @@ def _limits(case):
 
 
 def check_declared_bounds(case):
-    """Values beyond the bounds that are declared count as the bounds, and no others do.
+    """Values beyond the declared bounds are clipped to them, and no other values are.
 
-    With a seed a fit is then the same where such values are clipped before, and another one where
-    the bounds are wide enough for them. Where the bounds come from the data, or are fixed, it is
-    not.
+    With a seed a fit is then unchanged if such values are clipped before, and changed if the bounds
+    are wide enough for them. A fit whose bounds come from the data, or are fixed, is not.
     """
     low, high, is_declared = _limits(case)
     if not is_declared:
         raise SkipTest("no bounds are declared as a pair of numbers")
     width = high - low
-    # On either side, and not as many on each, so that a median moves too.
+    # On either side, and not equally many on both, so that a median changes, too.
     beyond = high + width * (0.5 + 5.0 * case.X)
     clipped = np.clip(beyond, low, high)
 
-    def are_alike(bounds):
-        params = {"bounds": bounds, "epsilon": TELLING, "random_state": 0}
+    def are_equal(bounds):
+        params = {"bounds": bounds, "epsilon": LOW_NOISE_EPSILON, "random_state": 0}
         values, _ = as_matrix([observe(case.fit(X, **params)) for X in (beyond, clipped)])
         return np.array_equal(*values)
 
-    with quiet_seeds():
-        alike = are_alike(case.params["bounds"])
-        assert alike, "rows beyond the declared bounds give another release than clipped ones"
-        alike = are_alike((low - 2.0 * width, high + 3.0 * width))
-        assert not alike, "with wider bounds rows are clipped all the same"
+    with ignore_seed_warnings():
+        is_clipped = are_equal(case.params["bounds"])
+        assert is_clipped, "rows beyond the declared bounds and clipped rows release other values"
+        is_clipped = are_equal((low - 2.0 * width, high + 3.0 * width))
+        assert not is_clipped, "rows are clipped although wider bounds are declared"
 
 
 def check_no_sample_weight(case):
-    """`fit` takes no sample weights: a weight would change a row's sensitivity."""
+    """`fit` has no parameter sample_weight: a weight would change a row's sensitivity."""
     names = list(inspect.signature(case.estimator.fit).parameters)
-    assert "sample_weight" not in names, f"its parameters are {names}"
+    assert "sample_weight" not in names, f"the parameters of fit are {names}"
 
 
 def check_sklearn_contract(case):
-    """scikit-learn's own checks pass, none excepted, with an accountant."""
+    """All of scikit-learn's checks pass with an accountant."""
     accountant = PrivacyAccountant(1e9, 0.5)
-    check_estimator(case.made(accountant=accountant))
-    assert accountant.epsilon_spent > 0, "they ran and nothing was charged"
+    check_estimator(case.clone_with(accountant=accountant))
+    assert accountant.epsilon_spent > 0, "fits were made and nothing was charged"

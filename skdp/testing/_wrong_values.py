@@ -1,4 +1,4 @@
-"""Values that parameters of private estimators must refuse, by the kind of the parameter."""
+"""Invalid values of the parameters of private estimators, by the type of the parameter."""
 
 import math
 
@@ -17,7 +17,7 @@ from skdp.preprocessing import (
     DPTargetEncoder,
 )
 
-# Values that no parameter of a kind accepts, whatever the table is.
+# Values that are invalid for all tables.
 BOOLEAN = ("yes", 2)
 CHOICE = ("no such choice", 7.5)
 COUNT = (0, -1, 1.5, "many")
@@ -26,7 +26,7 @@ POSITIVE = (-1.0, math.nan, "much")
 RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), "wide")
 FRACTION = (-0.5, 1.5, "half")
 
-#: By kind: the parameters of that kind, and the values that they must refuse.
+#: Mapping from a type of parameters to their names and the values that they must refuse.
 WRONG_VALUES = {
     "boolean": (
         (
@@ -37,7 +37,7 @@ WRONG_VALUES = {
     ),
     "choice": (
         (
-            "count encode learning_rate loss mechanism numbers optimizer output_distribution "
+            "count encode learning_rate loss mechanism numeric optimizer output_distribution "
             "penalty sampling strategy"
         ).split(),
         CHOICE,
@@ -64,19 +64,19 @@ WRONG_VALUES = {
 
 
 def wrong_values(estimator):
-    """Yield each parameter of an estimator that is of a known kind, with values it must refuse.
+    """Yield the parameters of an estimator that have a known type, with values they must refuse.
 
     Parameters
     ----------
     estimator : estimator
-        Unfitted.
+        Unfitted estimator.
 
     Yields
     ------
     name : str
-        A parameter of the estimator.
+        Parameter of the estimator.
     value : object
-        A value that a fit must refuse by a `ValueError` before its charge.
+        Value for which a fit must raise `ValueError` before its charge.
 
     Examples
     --------
@@ -89,13 +89,15 @@ def wrong_values(estimator):
     for names, values in WRONG_VALUES.values():
         for name in names:
             if name in params:
-                # A transformer that has no range of targets may read labels.
-                accepted = name == "target_bounds" and not hasattr(estimator, "predict")
-                yield from ((name, v) for v in values if v is not None or not accepted)
+                # A transformer without target_bounds expects labels.
+                accepts_none = name == "target_bounds" and not hasattr(estimator, "predict")
+                for value in values:
+                    if value is not None or not accepts_none:
+                        yield name, value
 
 
 def wrong_widths(n_columns):
-    """Yield steps whose parameters fit no table of some number of columns of numbers.
+    """Yield steps whose parameters do not fit a table of this number of numeric columns.
 
     Parameters
     ----------
@@ -105,9 +107,9 @@ def wrong_widths(n_columns):
     Yields
     ------
     step : estimator
-        Unfitted.
+        Unfitted estimator.
     parameter : str
-        The parameter that a fit must refuse by a `ValueError` before the charge.
+        Parameter for which a fit must raise `ValueError` before the charge.
 
     Examples
     --------

@@ -15,7 +15,7 @@ class WholeLoss(BoundedLoss):
     c: float
     target_bounds = (-1.0, 1.0)
     curvature_bound = 1.0
-    slope_bound = property(attrgetter("c"))
+    loss_lipschitz = property(attrgetter("c"))
 
     @property
     def residual_error(self):
@@ -89,14 +89,14 @@ class RoughLoss(WholeLoss):
 class SteepLoss(WholeLoss):
     """Has a slope of twice the bound."""
 
-    slope_bound = property(lambda self: 0.5 * self.c)
+    loss_lipschitz = property(lambda self: 0.5 * self.c)
 
 
 @dataclass(frozen=True)
 class LooseLoss(WholeLoss):
     """Has a bound of twice the slope."""
 
-    slope_bound = property(lambda self: 2.0 * self.c)
+    loss_lipschitz = property(lambda self: 2.0 * self.c)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def without(name):
     } | {"__annotations__": {"c": float}, "__module__": __name__}
 
 
-LEFT_OUT = "residual value curvature residual_error slope_bound curvature_bound target_bounds"
+LEFT_OUT = "residual value curvature residual_error loss_lipschitz curvature_bound target_bounds"
 UNFINISHED = {
     f"Without_{name}": type(f"Without_{name}", (BoundedLoss,), without(name))
     for name in LEFT_OUT.split()

@@ -33,7 +33,7 @@ def test_what_hinders_a_loss_is_named():
 def test_what_is_missing_is_named():
     @dataclass(frozen=True)
     class Unfinished(BoundedLoss):
-        slope_bound = 1.0
+        loss_lipschitz = 1.0
 
     with pytest.raises(TypeError, match="curvature_bound.*residual.*value"):
         Unfinished()
@@ -105,7 +105,7 @@ def test_curvatures_are_derivatives_of_the_residuals(loss):
 def test_slopes_and_curvatures_are_within_their_bounds(loss):
     scores, y = draw_far(loss)
     slopes = norms(loss.residual(scores, y))
-    assert 0.9 * loss.slope_bound <= slopes.max() <= loss.slope_bound * (1 + 1e-12)
+    assert 0.9 * loss.loss_lipschitz <= slopes.max() <= loss.loss_lipschitz * (1 + 1e-12)
     curvature = loss.curvature(scores, y)
     direction = np.random.default_rng(3).normal(size=scores.shape)
     stretch = norms(loss.curvature_product(curvature, direction)) / norms(direction)
@@ -126,7 +126,7 @@ def test_bounded_losses_are_convex(loss):
     other = scores + np.random.default_rng(4).standard_cauchy(size=scores.shape)
     turned = (loss.residual(other, y) - loss.residual(scores, y)) * (other - scores)
     rising = turned.reshape(len(y), -1).sum(axis=1)
-    assert np.all(rising >= -1e-12 * norms(other - scores) * loss.slope_bound)
+    assert np.all(rising >= -1e-12 * norms(other - scores) * loss.loss_lipschitz)
 
 
 @every_bounded_loss
@@ -142,7 +142,7 @@ def test_curvature_vanishes_at_vertices_where_a_loss_says_so(loss):
     if not loss.curvature_vanishes_at_vertices:
         return
     scores, y = draw_far(loss)
-    share = norms(loss.residual(scores, y)) / loss.slope_bound
+    share = norms(loss.residual(scores, y)) / loss.loss_lipschitz
     assert loss.n_vertices == 1
     trace = loss.curvature(scores, y)
     assert np.all(trace <= 4.0 * share * (1.0 - share) * loss.trace_bound + 1e-12)
@@ -164,7 +164,7 @@ def test_residuals_are_off_by_no_more_than_stated(loss, scale):
 def test_the_rounding_error_of_residuals_is_stated_with_measure(loss):
     """It is a few roundings of the slope and of the scores, which the curvature passes on."""
     roundings = 64.0 * np.finfo(np.float64).eps
-    assert loss.residual_error <= roundings * (loss.slope_bound + loss.curvature_bound)
+    assert loss.residual_error <= roundings * (loss.loss_lipschitz + loss.curvature_bound)
 
 
 SIZES = (1.0, 1e3, 1e8, 1e16, 1e100, 1e154, 1e200, 1e300)
@@ -189,7 +189,7 @@ def test_slopes_of_enormous_scores_do_not_fall_and_values_follow_them(loss):
         with np.errstate(all="ignore"):
             residual, value = loss.residual(far, y), loss.value(far, y)
         slope = (residual * scores).reshape(50, -1).sum(axis=1)
-        assert np.all(slope >= before - 1e-12 * loss.slope_bound * norms(scores))
+        assert np.all(slope >= before - 1e-12 * loss.loss_lipschitz * norms(scores))
         assert np.all(value <= (1 + 1e-12) * largest_values(loss, far))
         before = slope
 
@@ -197,7 +197,7 @@ def test_slopes_of_enormous_scores_do_not_fall_and_values_follow_them(loss):
 def largest_values(loss, scores):
     """Return what the slope lets the loss of each row be."""
     largest = np.abs(scores).max()
-    return loss.value_at_zero() + loss.slope_bound * largest * norms(scores / largest)
+    return loss.value_at_zero() + loss.loss_lipschitz * largest * norms(scores / largest)
 
 
 @pytest.mark.quick_cases(cover="values")

@@ -166,10 +166,10 @@ def test_all_rows():
 
 
 def test_what_a_plan_asks():
-    assert PoissonBatches(100, 0.25).largest == 100
+    assert PoissonBatches(100, 0.25).max_size == 100
     assert PoissonBatches(100, 0.25).expected_size == 25.0
-    assert FixedSizeBatches(100, 7).largest == FixedSizeBatches(100, 7).expected_size == 7
-    assert FullBatches(100).largest == FullBatches(100).expected_size == 100
+    assert FixedSizeBatches(100, 7).max_size == FixedSizeBatches(100, 7).expected_size == 7
+    assert FullBatches(100).max_size == FullBatches(100).expected_size == 100
 
 
 def test_different_streams_give_different_batches():

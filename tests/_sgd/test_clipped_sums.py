@@ -229,9 +229,9 @@ def test_gains_of_a_row(loss, reached, norm, small_tiles):
     (X, y), clip, batch = table(loss), 0.4, np.arange(0, N, 2)
     start, weights, units = weights_for(loss, 1.5), -2.0 * weights_for(loss, 1.5), (2.0, 0.3)
 
-    def gains(X, y, batch):
+    def loss_decreases(X, y, batch):
         engine = ClippedSums(X, y, loss, constant=1.5, clip=clip, norm=norm)
-        return engine.gains(start, weights, batch, units)
+        return engine.loss_decreases(start, weights, batch, units)
 
     rows = np.column_stack([X, np.full(N, 1.5)])[batch]
     moved = clipped_vectors(rows @ (weights - start).T, 2.0)
@@ -242,16 +242,16 @@ def test_gains_of_a_row(loss, reached, norm, small_tiles):
     products = -first * moved, last * moved, 0.25 * first**2
     expected.flat[:3] = [product.sum() for product in products]
     expected *= clip / {"l1": 2.5, "l2": 1.5}[norm]
-    np.testing.assert_allclose(gains(X, y, batch), expected, atol=N * 2e-6)
-    np.testing.assert_array_equal(gains(X, y, batch[:0]), np.zeros(start.shape))
+    np.testing.assert_allclose(loss_decreases(X, y, batch), expected, atol=N * 2e-6)
+    np.testing.assert_array_equal(loss_decreases(X, y, batch[:0]), np.zeros(start.shape))
 
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for changed, labels in neighbors(loss, np.random.default_rng(1)):
-            total = gains(changed, labels, np.arange(N))
+            total = loss_decreases(changed, labels, np.arange(N))
             assert np.isfinite(total).all()
-            seen.append(total - gains(changed, labels, np.delete(np.arange(N), 17)))
+            seen.append(total - loss_decreases(changed, labels, np.delete(np.arange(N), 17)))
     assert reached * clip < max(length(one, norm) for one in seen) <= clip
 
 
@@ -267,9 +267,9 @@ def test_a_person_gains_what_a_row_does(norm, small_tiles):
         X[alone:], y[alone:] = scale * np.sign(weights[:D]), 100.0
         engine = ClippedSums(X, y, loss, constant=1.5, clip=clip, norm=norm, persons=persons)
         batches = np.arange(alone + 1), np.arange(alone)
-        with_one, without = (engine.gains(start, weights, b, (2.0, 0.3)) for b in batches)
+        with_one, without = (engine.loss_decreases(start, weights, b, (2.0, 0.3)) for b in batches)
         lengths.append(length(with_one - without, norm))
-        everyone = engine.gains(start, weights, None, (2.0, 0.3))
+        everyone = engine.loss_decreases(start, weights, None, (2.0, 0.3))
         np.testing.assert_allclose(everyone, with_one, rtol=0, atol=1e-12)
     assert 0.85 * clip < max(lengths) <= clip
 
@@ -343,7 +343,10 @@ def inner_product(one, other):
 
 def tiles_of(engine, weights, indices):
     batch = engine._batch(indices)
-    return ((tile.block, tile.clipped(weights)) for tile in map(batch.__getitem__, batch.blocks()))
+    return (
+        (tile.block, tile.clipped_residuals(weights))
+        for tile in map(batch.__getitem__, batch.blocks())
+    )
 
 
 def error_of(sums, engine, weights, indices, constant):
@@ -461,10 +464,10 @@ def test_a_library_that_looks_at_places_is_not_asked(shape, monkeypatch):
 
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(50, 12)), rng.normal(size=(*shape, 12))
-    monkeypatch.setattr(_clipped_sums, "_by_the_library", unequal)
+    monkeypatch.setattr(_clipped_sums, "_scores_by_blas", unequal)
     found = _clipped_sums.row_scores_function(12, shape)(X, weights)
     np.testing.assert_allclose(found, X @ weights.T, atol=1e-12)
-    one_by_one = [_clipped_sums._by_sums(X[i : i + 1], weights)[0] for i in range(50)]
+    one_by_one = [_clipped_sums._scores_by_sums(X[i : i + 1], weights)[0] for i in range(50)]
     np.testing.assert_array_equal(found, one_by_one)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdp._sgd._plan import plan_sgd
-from skdp._sgd._updates import Check, Update, run_sgd
+from skdp._sgd._updates import ShrinkageRule, Update, run_sgd
 from skdp.noise import RandomSource
 from tests._guarantees import meet, of_rows
 from tests._private import BinaryLogisticLoss, HuberLoss
@@ -76,10 +76,12 @@ def run_checked(y, sampling, start, epsilon, seed):
     X, weights = make_table()[0], []
     for n_checked in (10, 0):
         plan = make_plan(epsilon, sampling, 50 + n_checked, clip=2.0)
-        check = Check(n_checked, norm=1.5, residual=0.5, chance=0.02, null_decrease_factor=2.0)
+        rule = ShrinkageRule(
+            n_checked, norm=1.5, residual=0.5, null_fraction=0.02, null_decrease_factor=2.0
+        )
         given = make_update(50, eta0=0.1), start, 0.0, RandomSource(seed)
         sums = plan.sums(X, y, HuberLoss())
-        weights.append(run_sgd(plan, sums, *given, check=check))
+        weights.append(run_sgd(plan, sums, *given, shrinkage=rule))
     return weights
 
 

@@ -17,7 +17,7 @@ from scipy.stats import kstest, norm
 
 from skdp._sgd._batches import FixedSizeBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp._sgd._plan import SGDPlan, plan_sgd, row_moves
+from skdp._sgd._plan import SGDPlan, plan_sgd, sum_sensitivity
 from skdp.accounting import (
     Gaussian,
     Laplace,
@@ -115,7 +115,7 @@ def test_a_sum_moves_by_clips_and_by_the_rounding_of_both_sums():
     rounding = sum_rounding(5, 1, 0.7, problem.n_rows)
     assert rounding > 1e-6
     for rows in (1, 2):
-        assert row_moves(problem, 0.7, rows, problem.n_rows) >= rows * 0.7 + 2.0 * rounding
+        assert sum_sensitivity(problem, 0.7, rows, problem.n_rows) >= rows * 0.7 + 2.0 * rounding
 
 
 def test_noise_of_the_full_batch_in_closed_form():
@@ -267,9 +267,9 @@ def assert_noise_has_the_scale(plan):
 
     About 3e4 values: 6 standard deviations of the estimates.
     """
-    n, shape = plan.problem.n_rows, (plan.problem.task.n_outputs, plan.problem.n_features)
+    n, shape = plan.problem.n_rows, (plan.problem.loss_spec.n_outputs, plan.problem.n_features)
     X, y = np.zeros((n, plan.problem.n_columns)), np.zeros(n, dtype=int)
-    means = noisy_means(plan, X, y, _ZeroLoss(plan.problem.task.n_outputs), np.zeros(shape))
+    means = noisy_means(plan, X, y, _ZeroLoss(plan.problem.loss_spec.n_outputs), np.zeros(shape))
     noise = means.reshape(len(means), -1) * plan.batches.expected_size / plan.scale
     if isinstance(plan.step, Laplace):
         noise /= math.sqrt(2.0)

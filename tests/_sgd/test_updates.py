@@ -26,10 +26,10 @@ def make_update(
 
 
 def descend(update, start=(0.0, 0.0)):
-    walk = update.begin(np.array(start))
+    state = update.begin(np.array(start))
     for _ in range(update.n_steps):
-        walk.step(CURVATURES * (walk.point - MINIMIZER))
-    return walk.average
+        state.step(CURVATURES * (state.lookahead - MINIMIZER))
+    return state.average
 
 
 @pytest.mark.quick_cases(cover="pairs")
@@ -61,58 +61,58 @@ def test_first_steps_by_hand():
     gradient = np.array([1.0, 2.0])
     heavy = make_update("sgd", momentum=0.5).begin(np.zeros(2))
     ahead = make_update("nesterov", momentum=0.5).begin(np.zeros(2))
-    for walk in (heavy, ahead):
-        walk.step(gradient)
-        walk.step(gradient)
+    for state in (heavy, ahead):
+        state.step(gradient)
+        state.step(gradient)
     # Velocities 1 and 1.5 times the gradient; Nesterov's look-ahead is half a step further.
     np.testing.assert_allclose(heavy.iterate, -0.5 * 2.5 * gradient)
     np.testing.assert_allclose(ahead.iterate, -0.5 * 2.5 * gradient)
-    np.testing.assert_allclose(ahead.point, ahead.iterate - 0.25 * 1.5 * gradient)
+    np.testing.assert_allclose(ahead.lookahead, ahead.iterate - 0.25 * 1.5 * gradient)
 
 
 def test_adam_by_its_definition():
     rng, beta1, beta2, eta = np.random.default_rng(0), 0.9, 0.999, 0.01
-    walk = make_update("adam", eta0=eta, momentum=beta1).begin(np.zeros(3))
+    state = make_update("adam", eta0=eta, momentum=beta1).begin(np.zeros(3))
     w, m, v = np.zeros(3), np.zeros(3), np.zeros(3)
     for t in range(1, 30):
         g = rng.normal(size=3)
-        walk.step(g)
+        state.step(g)
         m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
         w = w - eta * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + 1e-8)
-    np.testing.assert_allclose(walk.iterate, w, rtol=1e-10)
+    np.testing.assert_allclose(state.iterate, w, rtol=1e-10)
 
 
 @pytest.mark.parametrize("n_averaged", [1, 3, 10])
 def test_the_result_is_the_mean_of_the_last_iterates(n_averaged):
     update = make_update(n_steps=10, n_averaged=n_averaged)
-    walk, iterates = update.begin(np.zeros(2)), []
+    state, iterates = update.begin(np.zeros(2)), []
     for step in range(10):
-        walk.step(np.array([1.0, step]))
-        iterates.append(walk.iterate.copy())
-    np.testing.assert_allclose(walk.average, np.mean(iterates[-n_averaged:], axis=0))
+        state.step(np.array([1.0, step]))
+        iterates.append(state.iterate.copy())
+    np.testing.assert_allclose(state.average, np.mean(iterates[-n_averaged:], axis=0))
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_projection(optimizer):
     update = make_update(optimizer, radius=0.7, momentum=0.3)
-    walk = update.begin(np.array([5.0, 0.0]))
-    assert np.linalg.norm(walk.point) == pytest.approx(0.7)
+    state = update.begin(np.array([5.0, 0.0]))
+    assert np.linalg.norm(state.lookahead) == pytest.approx(0.7)
     for _ in range(20):
-        walk.step(np.array([-3.0, 4.0]))
-        assert np.linalg.norm(walk.point) <= 0.7 * (1 + 1e-12)
-        assert np.linalg.norm(walk.iterate) <= 0.7 * (1 + 1e-12)
-    assert np.linalg.norm(walk.average) <= 0.7 * (1 + 1e-12)
+        state.step(np.array([-3.0, 4.0]))
+        assert np.linalg.norm(state.lookahead) <= 0.7 * (1 + 1e-12)
+        assert np.linalg.norm(state.iterate) <= 0.7 * (1 + 1e-12)
+    assert np.linalg.norm(state.average) <= 0.7 * (1 + 1e-12)
     np.testing.assert_array_equal(update.bounded(np.array([0.1, 0.2])), [0.1, 0.2])
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.99])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_weights_stay_finite_whatever_happens(optimizer, momentum):
-    walk = make_update(optimizer, eta0=1e50, momentum=momentum, n_averaged=5, n_steps=50).begin(
+    state = make_update(optimizer, eta0=1e50, momentum=momentum, n_averaged=5, n_steps=50).begin(
         np.zeros(2)
     )
     rng = np.random.default_rng(0)
     for _ in range(50):
-        walk.step(rng.normal(size=2) * 1e200 + 1e50 * walk.point)
-        assert np.isfinite(walk.point).all()
-    assert np.isfinite(walk.average).all() and math.isfinite(np.linalg.norm(walk.average))
+        state.step(rng.normal(size=2) * 1e200 + 1e50 * state.lookahead)
+        assert np.isfinite(state.lookahead).all()
+    assert np.isfinite(state.average).all() and math.isfinite(np.linalg.norm(state.average))

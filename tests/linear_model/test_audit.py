@@ -100,7 +100,7 @@ def test_the_neighbors_move_the_minimizer_by_nine_tenths_of_the_bound():
         minimize(LinearObjective(LOSS, BoundedRows(X, 1.0, 0.0), y, C), 1e-9)
         for X, y in (one, other)
     ]
-    assert abs(weights[0] - weights[1])[0] >= 0.9 * C * LOSS.slope_bound
+    assert abs(weights[0] - weights[1])[0] >= 0.9 * C * LOSS.loss_lipschitz
 
 
 def test_the_neighbors_gradients_stay_nearly_as_far_apart_as_the_sensitivity():

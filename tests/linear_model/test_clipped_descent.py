@@ -16,7 +16,7 @@ from skdp import (
 from skdp.accounting import get_epsilon
 from skdp.base import TableShape
 from skdp.linear_model._clipped_descent import plan_run
-from skdp.linear_model._ridge import TASK
+from skdp.linear_model._ridge import LOSS_SPEC
 from skdp.noise import RandomSource
 from tests._guarantees import meet
 from tests._private import BoundedRows
@@ -31,14 +31,14 @@ def make_table(n=4000, d=4, seed=0):
 
 
 def test_the_loss_is_half_the_squared_error_up_to_its_bounds():
-    loss, rng = TASK.loss, np.random.default_rng(0)
+    loss, rng = LOSS_SPEC.loss, np.random.default_rng(0)
     scores, y = 3.0 * rng.normal(size=500), rng.uniform(-1, 1, 500)
     step = 1e-6
     for score, target in zip(scores, y, strict=True):
         ends = [loss.value(np.array([score + s]), np.array([target]))[0] for s in (step, -step)]
         slope = loss.residual(np.array([score]), np.array([target]))[0]
         assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-6)
-        assert abs(slope) <= TASK.slope
+        assert abs(slope) <= LOSS_SPEC.residual_norm
     near = np.abs(scores - y) <= 1
     np.testing.assert_allclose(loss.residual(scores, y)[near], (scores - y)[near])
 
@@ -68,10 +68,12 @@ def moved(regressor, relation, delta, seed):
     X[1], y[1] = -X[0], y[0]
     one = descent(regressor, 12, 2, relation, delta)
     fit = plan_run(one.problem, one.settings, rng.choice([1.0, 3.7]))
-    weights = rng.normal(size=(*fit.problem.task.loss.weights_shape, 3))
+    weights = rng.normal(size=(*fit.problem.loss_spec.loss.weights_shape, 3))
     weights *= rng.choice([0.0, 1.0, 50.0])
     kept = [np.arange(1, 12) if relation == "add_remove" else np.r_[1, 1:12], np.arange(12)]
-    one, other = (fit.sgd.sums(X[i], y[i], fit.problem.task.loss).sums(weights, None) for i in kept)
+    one, other = (
+        fit.sgd.sums(X[i], y[i], fit.problem.loss_spec.loss).sums(weights, None) for i in kept
+    )
     norm = np.linalg.norm((one - other).ravel(), 1 if delta == 0.0 else 2)
     return norm / fit.sgd.sensitivity
 
@@ -130,7 +132,7 @@ def test_no_norm_that_is_found_leads_out_of_what_the_engine_takes():
     for unit in (2.0**-100, 2.0**100):
         X, y = np.full((4, 3), 0.1 * unit), np.zeros(4)
         rows = BoundedRows(X, 1.0, fit.problem.constant, unit)
-        assert np.isfinite(fit.run(fit.problem.task.loss, rows, y, RandomSource(0))).all()
+        assert np.isfinite(fit.run(fit.problem.loss_spec.loss, rows, y, RandomSource(0))).all()
     with pytest.raises(ValueError, match="target_bounds"):
         descent(DPPoissonRegressor(target_bounds=(0, 1e30), **params), 100, 3)
 

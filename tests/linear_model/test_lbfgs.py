@@ -6,7 +6,7 @@ from scipy.sparse import random_array
 from scipy.special import expit
 
 from skdp.linear_model import _newton
-from skdp.linear_model._newton import MEMORY, SHORTENINGS, _inverse_product, lbfgs
+from skdp.linear_model._newton import MAX_BACKTRACKS, MEMORY, _inverse_product, lbfgs
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from tests._guarantees import meet, of_rows
@@ -43,9 +43,9 @@ def test_many_weights_take_few_gradients(C, loss):
 def test_accelerated_descent_finishes_what_too_few_steps_leave(d, monkeypatch):
     objective = make_objective(d=d)
     expected = _newton.minimize(objective, 1e-9)
-    for name in ("LBFGS_STEPS", "FACTORS"):
+    for name in ("LBFGS_STEPS", "MAX_FACTORS"):
         monkeypatch.setattr(_newton, name, 2)
-    monkeypatch.setattr(_newton, "STEPS_WITH_A_FACTOR", 1)
+    monkeypatch.setattr(_newton, "STEPS_PER_FACTOR", 1)
     np.testing.assert_allclose(_newton.minimize(objective, 1e-9), expected, atol=2e-9)
 
 
@@ -54,7 +54,7 @@ def test_the_work_is_bounded_where_the_norm_is_never_enough(most):
     objective = make_objective()
     seen = count_work(objective)
     lbfgs(objective, objective.at(np.zeros(objective.shape)), lambda *_: False, most)
-    assert len(seen) <= 2 + most * SHORTENINGS
+    assert len(seen) <= 2 + most * MAX_BACKTRACKS
 
 
 def test_it_ends_where_rounding_leaves_no_step():

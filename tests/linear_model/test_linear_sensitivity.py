@@ -107,7 +107,7 @@ def worst_for_least_squares(name, relation):
             return (np.array([[2.0]]), [99.0]), (np.array([[0.0]]), [1.0])
         X = np.append(np.full(300, -min(2.0, constant**2 / 2.0)), 2.0)[:, None]
         return removed(X, np.full(301, 99.0))
-    w_A, w_b, _ = _adassp.SHARES
+    w_A, w_b, _ = _adassp.SENSITIVITY_FRACTIONS
     cosine = w_b / (2 * w_A) * (4.0 + constant**2) - constant**2
     x, z = np.array([2.0, 0.0]), np.array([cosine, np.sqrt(max(16.0 - cosine**2, 0.0))]) / 2.0
     if not constant:
@@ -201,11 +201,11 @@ class TestMutations:
             assert caught(monkeypatch, name, "replace_one")
 
     def test_root_two_forgotten_for_many_classes(self, monkeypatch):
-        monkeypatch.setattr(MulticlassHuberizedHingeLoss, "slope_bound", 1.0)
+        monkeypatch.setattr(MulticlassHuberizedHingeLoss, "loss_lipschitz", 1.0)
         assert caught(monkeypatch, "svc of three", "add_remove")
 
     def test_range_of_targets_forgotten(self, monkeypatch):
-        monkeypatch.setattr(ClippedPoissonLoss, "slope_bound", 1.0)
+        monkeypatch.setattr(ClippedPoissonLoss, "loss_lipschitz", 1.0)
         assert caught(monkeypatch, "poisson", "add_remove")
 
     def test_slope_not_clipped(self, monkeypatch):
@@ -213,7 +213,7 @@ class TestMutations:
             ClippedPoissonLoss, "residual", lambda self, scores, y: np.exp(scores) - y
         )
         scores, loss = np.array([9.0]), ClippedPoissonLoss(HIGH)
-        assert abs(loss.residual(scores, np.zeros(1))[0]) > loss.slope_bound
+        assert abs(loss.residual(scores, np.zeros(1))[0]) > loss.loss_lipschitz
 
     def test_squared_hinge(self, monkeypatch):
         """A loss whose slope grows with the margin has no such sensitivity."""
@@ -225,7 +225,7 @@ class TestMutations:
     @pytest.mark.parametrize("name", ["least squares", "ridge"])
     def test_targets_not_clipped(self, name, monkeypatch):
         def targets(self, y):
-            return (y - self.middle) / self.half
+            return (y - self.offset) / self.half_range
 
         monkeypatch.setattr(TargetScale, "targets", targets)
         with pytest.raises(AssertionError):
@@ -236,9 +236,11 @@ class TestMutations:
         sensitivity = _adassp._weighted_sensitivity
 
         def less(relation):
-            shares = [0.0 if i == left_out else w for i, w in enumerate(_adassp.SHARES)]
+            shares = [
+                0.0 if i == left_out else w for i, w in enumerate(_adassp.SENSITIVITY_FRACTIONS)
+            ]
             with monkeypatch.context() as patch:
-                patch.setattr(_adassp, "SHARES", tuple(shares))
+                patch.setattr(_adassp, "SENSITIVITY_FRACTIONS", tuple(shares))
                 return sensitivity(relation)
 
         monkeypatch.setattr(_adassp, "_weighted_sensitivity", less)
@@ -259,18 +261,18 @@ class TestMutations:
         share = 1.5**4 / (1.0 + 1.5**2) ** 2
 
         def without_last_entry(relation):
-            return np.sqrt(sensitivity(relation) ** 2 - _adassp.SHARES[0] * share)
+            return np.sqrt(sensitivity(relation) ** 2 - _adassp.SENSITIVITY_FRACTIONS[0] * share)
 
         monkeypatch.setattr(_adassp, "_weighted_sensitivity", without_last_entry)
         assert caught(monkeypatch, "wide constant", "add_remove")
 
     def test_constant_left_out_of_the_norm(self, monkeypatch):
-        units = _adassp.AdaSSP._units.fget
+        units = _adassp.AdaSSP._scales.fget
 
         def narrow(self):
             return units(dataclasses.replace(self, constant=0.0))
 
-        monkeypatch.setattr(_adassp.AdaSSP, "_units", property(narrow))
+        monkeypatch.setattr(_adassp.AdaSSP, "_scales", property(narrow))
         assert caught(monkeypatch, "wide constant", "add_remove")
 
     @pytest.mark.parametrize("name", ["svc", "poisson", "ridge"])

@@ -5,7 +5,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp.linear_model._mechanism_choice import SAVED
+from skdp.linear_model._mechanism_choice import MIN_IMPROVEMENT
 
 NAMES = ("output", "objective", "gradient")
 
@@ -29,7 +29,7 @@ def test_auto_takes_gradients_where_they_are_expected_to_save_a_share(C, epsilon
     losses = {name: expected(name) for name in ("objective", "gradient")}
     X, y = make_table(n_classes=n_classes)
     fitted = DPLogisticRegression(epsilon, delta=delta, C=C).fit(X, y)
-    saves = losses["gradient"] + SAVED["objective"] < losses["objective"]
+    saves = losses["gradient"] + MIN_IMPROVEMENT["objective"] < losses["objective"]
     assert fitted.mechanism_ == ("gradient" if saves else "objective")
     assert expected("auto") == losses[fitted.mechanism_]
 
@@ -109,7 +109,7 @@ def test_the_sensitivity_is_that_of_the_largest_class_weight(mechanism):
         ({"mechanism": None}, "mechanism"),
         ({"penalty": "l1"}, "penalty"),
         ({"class_weight": "balanced"}, "balanced"),
-        ({"class_weight": {7: 1.0}}, "not among"),
+        ({"class_weight": {7: 1.0}}, "not one of the classes"),
         ({"class_weight": {0: 0.0}}, "class_weight"),
         ({"class_weight": {0: -1.0}}, "class_weight"),
         ({"class_weight": [1.0, 2.0]}, "dict"),

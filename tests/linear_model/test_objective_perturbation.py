@@ -113,7 +113,7 @@ def test_gradients_stay_in_the_hull(loss):
         gradient = loss_gradient(loss, BoundedRows(x, 2.0, 0.0), code, weights)
         hull = vertices(loss, x[0], code[0])
         assert len(hull) == loss.n_vertices
-        assert max(np.linalg.norm(v) for v in hull) <= 2.0 * loss.slope_bound * (1 + 1e-12)
+        assert max(np.linalg.norm(v) for v in hull) <= 2.0 * loss.loss_lipschitz * (1 + 1e-12)
         direction = rng.normal(size=gradient.shape)
         most = max(0.0, max(np.vdot(direction, v) for v in hull))
         assert np.vdot(direction, gradient) <= most + 1e-9
@@ -259,7 +259,7 @@ def test_divergence_of_softmax_by_simulation():
     gaps = -np.expm1(np.minimum(epsilon - losses, 0.0))
     assert gaps.mean() - 5 * gaps.std() / np.sqrt(len(gaps)) <= delta
     left = epsilon - log_jacobian(problem, plan.C / plan.quadratic)
-    mu = plan.C * loss.slope_bound / plan.noise.scale
+    mu = plan.C * loss.loss_lipschitz / plan.noise.scale
     assert 2 * gdp_to_delta(mu, left) <= delta
     assert 2 * gdp_to_delta(1.01 * mu, left) > delta
 
@@ -317,7 +317,9 @@ class TestMutations:
 
     def test_jacobian_taken_to_be_free_for_two_rows_as_for_one(self, monkeypatch):
         monkeypatch.setattr(
-            _objective_perturbation, "_free_tangent", lambda guarantee: 0.9 * guarantee.epsilon
+            _objective_perturbation,
+            "_free_jacobian_limit",
+            lambda guarantee: 0.9 * guarantee.epsilon,
         )
         assert exact_losses("replace_one", 0.5, 0.44).max() > 0.5
 
@@ -342,9 +344,9 @@ class TestMutations:
             test_the_noise_is_what_was_priced(delta)
 
     def test_replacement_priced_as_removal(self, monkeypatch):
-        moves = _objective_perturbation._moves
+        moves = _objective_perturbation._vertices
         monkeypatch.setattr(
-            _objective_perturbation, "_moves", lambda loss, relation: moves(loss, "add_remove")
+            _objective_perturbation, "_vertices", lambda loss, relation: moves(loss, "add_remove")
         )
         with pytest.raises(AssertionError):
             assert exact_deltas("replace_one", 1.0, 1e-3, 0.1).max() <= 1e-3

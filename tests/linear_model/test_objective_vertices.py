@@ -12,7 +12,7 @@ import pytest
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
 from skdp.linear_model._objective_perturbation import (
-    OUTPUT_SHARE,
+    OUTPUT_FRACTION,
     log_jacobian,
     plan_objective_perturbation,
 )
@@ -63,7 +63,7 @@ def documented_delta(loss, relation, free, epsilon, a, multiplier):
     total = 0.0
     for t1, t2 in VERTICES[relation]:
         reached = t1 == 1 or not free
-        mu = np.hypot(t1 + t2, OUTPUT_SHARE * longest) / multiplier
+        mu = np.hypot(t1 + t2, OUTPUT_FRACTION * longest) / multiplier
         count = loss.n_vertices ** (t1 + t2)
         total += count * gdp_to_delta(mu, epsilon if reached else epsilon - a)
     return total
@@ -72,7 +72,7 @@ def documented_delta(loss, relation, free, epsilon, a, multiplier):
 def check_price(loss, relation, C, epsilon, delta):
     problem = of_rows(loss, 1000, 3, 1.0)
     plan = plan_objective_perturbation(problem, C, meet(epsilon, delta, relation), 1.0)
-    multiplier = plan.noise.scale / (C * loss.slope_bound)
+    multiplier = plan.noise.scale / (C * loss.loss_lipschitz)
     paid = epsilon - log_jacobian(problem, C)
     a = 4.0 * C * loss.trace_bound
     choices = [(False, paid)]
@@ -117,10 +117,10 @@ MUTANTS = [
 
 @pytest.mark.parametrize(("relation", "mutation", "place"), MUTANTS)
 def test_a_vertex_forgotten_or_priced_as_another_is_caught(relation, mutation, place, monkeypatch):
-    moves = _objective_perturbation._moves
+    moves = _objective_perturbation._vertices
     monkeypatch.setattr(
         _objective_perturbation,
-        "_moves",
+        "_vertices",
         lambda loss, relation: mutation(moves(loss, relation), place),
     )
     with pytest.raises(AssertionError):

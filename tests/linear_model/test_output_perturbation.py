@@ -189,7 +189,7 @@ class TestMutations:
             test_brute_force_sensitivity("replace_one", 2, 0.0)
 
     def test_root_two_forgotten_for_many_classes(self, monkeypatch):
-        monkeypatch.setattr(MultinomialLogisticLoss, "slope_bound", 1.0)
+        monkeypatch.setattr(MultinomialLogisticLoss, "loss_lipschitz", 1.0)
         with pytest.raises(AssertionError):
             test_brute_force_sensitivity("add_remove", 3, 0.0)
 
@@ -295,7 +295,7 @@ def test_brute_force_sensitivity_with_class_weights(relation, n_classes):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_class_weights_forgotten_in_the_sensitivity_are_caught(relation, monkeypatch):
     monkeypatch.setattr(
-        ClassWeightedLoss, "slope_bound", property(lambda self: self.loss.slope_bound)
+        ClassWeightedLoss, "loss_lipschitz", property(lambda self: self.loss.loss_lipschitz)
     )
     assert max(weighted_ratios(relation)) > 1.0
 

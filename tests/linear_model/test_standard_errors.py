@@ -123,7 +123,7 @@ def test_random_neighbors_stay_within_the_sensitivity(name, relation):
 
 
 def test_replacement_priced_as_removal_is_caught(monkeypatch):
-    monkeypatch.setitem(_standard_errors.FROBENIUS_MOVED, "replace_one", 1.0)
+    monkeypatch.setitem(_standard_errors.FROBENIUS_SENSITIVITY, "replace_one", 1.0)
     tables, weights = worst_case("binary", "replace_one")
     assert moved("binary", tables, "replace_one", weights) > 1.0
 
@@ -298,14 +298,14 @@ def test_noisy_iterates_lengthen_the_weights_by_less_than_the_intervals_allow():
     y = np.random.default_rng(0).random(2000) < expit(X @ [2.0, -6.0, -2.0])
     rows, y = BoundedRows(X, 1.0, 0.0), y.astype(float)
     plan = plan_weights(
-        "gradient", of_rows(loss, 2000, 3, 1.0), 3.0, meet(1.0, 1e-5), least_clip=2.0
+        "gradient", of_rows(loss, 2000, 3, 1.0), 3.0, meet(1.0, 1e-5), min_clip_fraction=2.0
     )
     exact = minimize(LinearObjective(loss, rows, y, 3.0), 1e-6)
     along = [plan.run(loss, rows, y, RandomSource(seed)) @ exact for seed in range(200)]
     gram = summed_hessian(loss, rows, y, exact)
     values = np.linalg.eigvalsh(gram)
-    assert 0.04 < np.mean(along) / (exact @ exact) - 1.0 < plan.lengthening(values, 1.0) < 0.15
-    assert plan.lengthening(np.zeros(3), 1.0) == 0.0
+    assert 0.04 < np.mean(along) / (exact @ exact) - 1.0 < plan.averaging_bias(values, 1.0) < 0.15
+    assert plan.averaging_bias(np.zeros(3), 1.0) == 0.0
 
 
 def test_directions_that_the_hessian_cannot_tell_have_wide_intervals():

@@ -291,8 +291,8 @@ MUTATIONS = [
     Mutation(
         "class-weight-forgotten",
         "_losses._classes",
-        "_weighted",
-        rules.term_dropped("max(self.weights)"),
+        "ClassWeightedLoss.loss_lipschitz",
+        rules.term_dropped("self.max_weight"),
         (
             "linear_model/test_mechanism_choice.py"
             "::test_the_sensitivity_is_that_of_the_largest_class_weight",
@@ -310,7 +310,7 @@ MUTATIONS = [
     Mutation(
         "clip-without-margin",
         "_sgd._clipped_sums",
-        "_largest_residuals",
+        "_max_residuals",
         rules.put_for("margin", "1.0"),
         ("_sgd/test_clipped_sums.py::test_exact_norms_never_exceed_the_clip",),
         "rounding lets a gradient pass the clip",
@@ -326,7 +326,7 @@ MUTATIONS = [
     Mutation(
         "sum-rounding-unpaid",
         "_sgd._plan",
-        "row_moves",
+        "sum_sensitivity",
         rules.term_dropped("2.0 * rounding"),
         ("_sgd/test_plan.py::test_a_sum_moves_by_clips_and_by_the_rounding_of_both_sums",),
         "a sum in floating point moves further than the clip",
@@ -370,7 +370,7 @@ MUTATIONS = [
         "replaced-row-moves-weights-once",
         "linear_model._output_perturbation",
         "plan_output_perturbation",
-        rules.statement_dropped("moved *= guarantee.neighbors.sensitivity_factor"),
+        rules.statement_dropped("distance *= guarantee.neighbors.sensitivity_factor"),
         ("linear_model/test_output_perturbation.py::test_brute_force_sensitivity",),
         "relation ignored: 1 for 2",
     ),

@@ -94,7 +94,7 @@ def found(check_name, estimator, **options):
 
 def test_the_checks_find_the_curvature():
     failed, error = found("check_neighbors", curved(), n_fits=4000)
-    assert failed and "tells neighbors apart" in str(error)
+    assert failed and "distinguishes neighbors" in str(error)
 
 
 def test_the_checks_find_the_noise_that_classes_share():

@@ -10,7 +10,7 @@ from skdp.base import TableShape
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
-from tests._private import Check, read_persons
+from tests._private import ShrinkageRule, read_persons
 
 N, D = 60, 3
 CHECKED = {
@@ -28,13 +28,13 @@ EVERY = CHECKED | {
 @pytest.fixture
 def seen(monkeypatch):
     """What is kept of weights, fit by fit."""
-    kept, found = Check.kept, []
+    kept, found = ShrinkageRule.shrinkage_factor, []
 
     def told(self, *args):
         found.append(kept(self, *args))
         return found[-1]
 
-    monkeypatch.setattr(Check, "kept", told)
+    monkeypatch.setattr(ShrinkageRule, "shrinkage_factor", told)
     return found
 
 
@@ -49,7 +49,7 @@ def gains_of(plan, X, y, start, weights, monkeypatch, groups=None):
     monkeypatch.setattr(LaplaceMechanism, "release", lambda self, v, **_: values.append(v) or v)
     persons = None if groups is None else read_persons(groups, len(y))
     values, rows = [], plan.rows.run(X, RandomSource(0), persons)
-    plan._kept(rows, y, start, weights, RandomSource(0))
+    plan._shrinkage_factor(rows, y, start, weights, RandomSource(0))
     return values[0]
 
 
@@ -79,7 +79,11 @@ def test_brute_force_sensitivity(name, n_classes, relation, monkeypatch):
     else:
         others = found
     apart = max(np.abs(one - other).sum() for one in found for other in others)
-    assert 0.5 * plan.rows.checking.sensitivity < apart <= plan.rows.checking.sensitivity
+    assert (
+        0.5 * plan.rows.shrinkage_mechanism.sensitivity
+        < apart
+        <= plan.rows.shrinkage_mechanism.sensitivity
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -95,7 +99,7 @@ def test_a_person_moves_it_by_what_a_row_does(name, n_classes, monkeypatch):
         y[alone:] = label
         moved += [[np.abs(check(X, y, groups=g) - without).sum() for g in (ids, None)]]
     shared, counted = np.max(moved, axis=0)
-    assert shared <= plan.rows.checking.sensitivity < counted
+    assert shared <= plan.rows.shrinkage_mechanism.sensitivity < counted
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -103,9 +107,13 @@ def test_a_person_moves_it_by_what_a_row_does(name, n_classes, monkeypatch):
 @pytest.mark.parametrize("name", CHECKED)
 def test_it_is_paid_from_the_same_epsilon(name, delta, relation):
     plan = plan_of(CHECKED[name], 3, relation, delta)
-    paid = plan.rows.center.epsilon, plan.rows.checking.epsilon, plan.rows.left.epsilon
+    paid = (
+        plan.rows.baseline.epsilon,
+        plan.rows.shrinkage_mechanism.epsilon,
+        plan.rows.remaining.epsilon,
+    )
     assert sum(paid) <= 1.0 and sum(paid) == pytest.approx(1.0)
-    assert plan.rows.checking.epsilon == pytest.approx(0.05 * (1.0 - paid[0]))
+    assert plan.rows.shrinkage_mechanism.epsilon == pytest.approx(0.05 * (1.0 - paid[0]))
     assert plan.weights.mechanism.epsilon == pytest.approx(paid[2])
 
 
@@ -115,13 +123,15 @@ def test_what_is_not_checked():
     public = {"mechanism": "output"}, {"standard_errors": "total"}, {"fit_intercept": False}
     for make in (*given, *(partial(DPLogisticRegression, **one) for one in public)):
         plan = plan_of(make, 2)
-        assert plan.rows.checking is None
-        assert not hasattr(plan.weights, "check") or plan.weights.check.n_steps == 0
+        assert plan.rows.shrinkage_mechanism is None
+        assert not hasattr(plan.weights, "check") or plan.weights.shrinkage.n_steps == 0
     shape = TableShape(n_rows=N, n_columns=1, classes=[0, 1])
-    assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
+    assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.shrinkage_mechanism is None
     model, shape = DPSGDClassifier(classes=[0, 1]), TableShape(n_rows=1000, n_columns=D)
-    assert model.plan_fit(shape, meet(1.0, 1e-6)).weights.check.n_steps > 0
-    assert model._plan_call(shape, meet(1.0, 1e-6), centered=False).weights.check.n_steps == 0
+    assert model.plan_fit(shape, meet(1.0, 1e-6)).weights.shrinkage.n_steps > 0
+    assert (
+        model._plan_call(shape, meet(1.0, 1e-6), with_baseline=False).weights.shrinkage.n_steps == 0
+    )
 
 
 def nothing_to_learn(n=400, d=40):

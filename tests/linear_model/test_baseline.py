@@ -15,7 +15,7 @@ from skdp import (
 )
 from skdp.accounting import Neighbors, get_epsilon
 from skdp.base import TableShape
-from skdp.linear_model._center import LARGEST_SHARE
+from skdp.linear_model._baseline import MAX_BASELINE_FRACTION
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
@@ -42,7 +42,7 @@ TARGETS = {
 
 def center_of(model, classes, relation="add_remove", n_rows=9, epsilon=1.0):
     shape = TableShape(n_rows=n_rows, n_columns=3, classes=classes)
-    return model.plan_fit(shape, meet(epsilon, 1e-6, relation)).rows.center
+    return model.plan_fit(shape, meet(epsilon, 1e-6, relation)).rows.baseline
 
 
 def moved(name, relation, monkeypatch):
@@ -97,7 +97,7 @@ def test_its_share_falls_with_rows_and_epsilon():
         center_of(model, classes, n_rows=n, epsilon=e).epsilon / e
         for n, e in ((100, 0.1), (1000, 1.0), (10**6, 1.0), (100, 1e10))
     ]
-    assert shares[0] == pytest.approx(LARGEST_SHARE)
+    assert shares[0] == pytest.approx(MAX_BASELINE_FRACTION)
     assert shares[0] > shares[1] > shares[2] > shares[3]
 
 

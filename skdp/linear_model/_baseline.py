@@ -1,0 +1,282 @@
+r"""Baseline predictions: noisy class frequencies or a noisy mean, released before the weights.
+
+Weights shrink to the model that predicts the baseline, so that a fit without information ends there
+and not at noise. The cost is what is needed to know the baseline well, a fraction of epsilon that
+falls with the number of rows. The sensitivity and the fraction are derived in
+``docs/guarantees.md``.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._data._parts import Rows, row_blocks, slice_row_args, sum_over
+from skdp._data._persons import row_weights_of, weighted_bincount
+from skdp._sgd._clipped_sums import MAX_DECREASE_NORM
+from skdp.mechanisms import LaplaceMechanism
+from skdp.mechanisms._plan import MechanismPlan
+from skdp.utils._sums import exact_sum, split_epsilon
+
+# Fraction of epsilon of the baseline: the one for which the Laplace scale is n_rows over a
+# constant, bounded by the fractions below. Tuned on synthetic tables and Adult (train).
+MAX_BASELINE_FRACTION = 0.75
+ROWS_PER_SCALE = 40.0
+# The mean of targets gets at least this fraction. With less, its standard deviation stays at 1/57
+# of the range at every epsilon, which is more than that of amounts of a wide range.
+MIN_MEAN_FRACTION = 0.05
+# The same ratio for counts, which may be a small part of the largest and whose logarithm is used.
+ROWS_PER_SCALE_OF_COUNTS = 200.0
+# Fraction of epsilon of the shrinkage rule: at most this, for a Laplace scale of n_rows over a
+# constant.
+MAX_SHRINKAGE_FRACTION = 0.05
+ROWS_PER_SHRINKAGE_SCALE = 100.0
+# Grid on which targets are summed without rounding errors.
+TARGET_STEP = 2.0**-20
+# Number of class codes that are counted at once.
+COUNTED_ROWS = 1 << 16
+# Largest magnitude of a baseline score.
+MAX_SCORE = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassBaseline(MechanismPlan):
+    """The release of the logarithms of noisy class frequencies.
+
+    Parameters
+    ----------
+    n_rows : int
+    class_weight : tuple of float
+        Weights that multiply the noisy counts of the classes.
+    mechanism : LaplaceMechanism
+        Mechanism of the counts. Of two classes one is counted, since the number of rows is public.
+    max_abs_score : float
+        Scores are scaled down, all by one factor, to at most this magnitude.
+    """
+
+    n_rows: int
+    class_weight: tuple
+    mechanism: LaplaceMechanism
+    max_abs_score: float
+
+    released = "class frequencies"
+
+    def __post_init__(self):
+        self.check_size(len(self.class_weight))
+
+    @property
+    def norm(self):
+        """Upper bound on the norm of the scores."""
+        return self.max_abs_score * math.sqrt(len(self.class_weight))
+
+    @property
+    def score_std(self):
+        """Approximate standard deviation of a score, for a class with a fourth of the rows."""
+        return self.mechanism.deviation(len(self.class_weight)) / (0.1875 * self.n_rows)
+
+    def run(self, codes, source, persons=None):
+        """Return the score of the second of two classes, or those of all classes.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Class codes.
+        source : RandomSource
+        persons : Persons, default=None
+            Persons of the rows.
+
+        Returns
+        -------
+        float or ndarray of shape (n_classes,)
+        """
+        n_classes = len(self.class_weight)
+        is_binary = n_classes == 2
+        row_weights = row_weights_of(persons)
+        counts = np.zeros(n_classes)
+        # In blocks, since counting copies the codes as numbers of eight bytes.
+        for rows in row_blocks(codes, COUNTED_ROWS):
+            counts += weighted_bincount(codes[rows], slice_row_args(row_weights, rows), n_classes)
+        counts = counts[is_binary:]
+        counts = self.mechanism.release(counts, random_state=source)
+        if is_binary:
+            counts = np.append(self.n_rows - counts, counts)
+        logits = np.log(np.maximum(counts, 0.0) + max(1.0, self.mechanism.scale))
+        logits += np.log(self.class_weight)
+        scores = logits[1] - logits[0] if is_binary else logits - logits.mean()
+        return scores / max(1.0, np.abs(scores).max() / self.max_abs_score)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanBaseline(MechanismPlan):
+    """The release of the noisy mean of targets, or of its logarithm.
+
+    Parameters
+    ----------
+    n_rows : int
+    mechanism : LaplaceMechanism
+        Mechanism of the sum of targets in [-1, 1].
+    high : float, default=None
+        None for targets in [-1, 1]. Otherwise targets are counts in [0, high], and the score is a
+        logarithm.
+    """
+
+    n_rows: int
+    mechanism: LaplaceMechanism
+    high: float | None = None
+
+    released = "the mean of targets"
+
+    @property
+    def score_std(self):
+        """Approximate standard deviation of the score; for counts, where they are high / 10.
+
+        It does not vanish with the noise: the score at the mean of all columns, where a model's
+        intercept is, differs from the mean of the targets.
+        """
+        ratio = ROWS_PER_SCALE if self.high is None else ROWS_PER_SCALE_OF_COUNTS
+        # Slightly smaller than the noise wherever the noise follows from the ratio.
+        min_std = 0.999 * math.sqrt(2.0) / ratio
+        mean_std = max(self.mechanism.deviation(1) / self.n_rows, min_std)
+        return mean_std if self.high is None else 5.0 * mean_std
+
+    @property
+    def min_mean(self):
+        """Smallest mean in (0, 2] whose logarithm is used."""
+        return min(1.0, self.mechanism.scale / self.n_rows)
+
+    @property
+    def norm(self):
+        """Upper bound on the magnitude of the score."""
+        if self.high is None:
+            return 1.0
+        return max(abs(math.log(0.5 * self.high * mean)) for mean in (self.min_mean, 2.0))
+
+    def run(self, targets, source, persons=None):
+        """Return the score, which is the same for all rows.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_rows,)
+        source : RandomSource
+        persons : Persons, default=None
+            Persons of the rows.
+
+        Returns
+        -------
+        float
+        """
+        rows = Rows(targets[:, np.newaxis])
+        row_args = (row_weights_of(persons),)
+        total = sum_over(rows, _add_targets, np.zeros(1), self.high, self.n_rows, row_args=row_args)
+        mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
+        if self.high is None:
+            return float(np.clip(mean, -1.0, 1.0))
+        return math.log(0.5 * self.high * float(np.clip(1.0 + mean, self.min_mean, 2.0)))
+
+
+def _add_targets(total, targets, row_weights, high, n_rows):
+    if high is not None:
+        targets = 2.0 * (targets / high) - 1.0
+    steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP) * TARGET_STEP
+    total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, row_weights=row_weights)
+
+
+def _split_for_baseline(rows, budget_fraction, sensitivity):
+    """Return the mechanism of a baseline and the remaining guarantee of the weights."""
+    remaining = rows.remaining
+    epsilon, remaining_epsilon = split_epsilon(remaining.epsilon, budget_fraction)
+    mechanism = LaplaceMechanism(epsilon, sensitivity=float(sensitivity))
+    return mechanism, replace(remaining, epsilon=remaining_epsilon)
+
+
+def _baseline_fraction(rows, n_rows, ratio):
+    """Return the fraction of epsilon whose Laplace scale is n_rows over a ratio, bounded."""
+    return min(MAX_BASELINE_FRACTION, ratio / n_rows / rows.remaining.epsilon)
+
+
+def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCORE):
+    """Return the plan of rows with noisy class frequencies as the baseline.
+
+    Without an intercept there is no baseline and the plan is returned unchanged.
+
+    Parameters
+    ----------
+    rows : RowPlan
+    n_rows : int
+    class_weight : list of float
+        Weight of each class.
+    max_abs_score : float, default=8.0
+        Largest magnitude of a score.
+
+    Returns
+    -------
+    RowPlan
+    """
+    if not rows.constant:
+        return rows
+    fraction = _baseline_fraction(rows, n_rows, ROWS_PER_SCALE)
+    # One of two classes is counted. Under replace-one a row can change two of several counts.
+    is_binary = len(class_weight) == 2
+    sensitivity = 1 if is_binary else rows.remaining.neighbors.sensitivity_factor
+    mechanism, remaining = _split_for_baseline(rows, fraction, sensitivity)
+    baseline = ClassBaseline(
+        n_rows=n_rows,
+        mechanism=mechanism,
+        class_weight=tuple(class_weight),
+        max_abs_score=max_abs_score,
+    )
+    return replace(rows, baseline=baseline, remaining=remaining)
+
+
+def reserve_for_mean_baseline(rows, n_rows, high=None):
+    """Return the plan of rows with the noisy mean of targets, or its logarithm, as the baseline.
+
+    Without an intercept there is no baseline and the plan is returned unchanged.
+
+    Parameters
+    ----------
+    rows : RowPlan
+    n_rows : int
+    high : float, default=None
+        As in `MeanBaseline`.
+
+    Returns
+    -------
+    RowPlan
+    """
+    if not rows.constant:
+        return rows
+    ratio = ROWS_PER_SCALE if high is None else ROWS_PER_SCALE_OF_COUNTS
+    fraction = max(MIN_MEAN_FRACTION, _baseline_fraction(rows, n_rows, ratio))
+    sensitivity = rows.remaining.neighbors.sensitivity_factor
+    mechanism, remaining = _split_for_baseline(rows, fraction, sensitivity)
+    baseline = MeanBaseline(n_rows=n_rows, mechanism=mechanism, high=high)
+    return replace(rows, baseline=baseline, remaining=remaining)
+
+
+def reserve_for_shrinkage(rows, shape):
+    """Return the plan of rows with a fraction of epsilon for the shrinkage rule of the weights.
+
+    Weights are not shrunk if there is no baseline or only one column; the plan is then returned
+    unchanged.
+
+    Parameters
+    ----------
+    rows : RowPlan
+    shape : TableShape
+
+    Returns
+    -------
+    RowPlan
+    """
+    if rows.baseline is None or rows.n_features(shape.n_columns) <= 2:
+        return rows
+    remaining = rows.remaining
+    fraction = ROWS_PER_SHRINKAGE_SCALE / shape.n_rows / remaining.epsilon
+    fraction = min(MAX_SHRINKAGE_FRACTION, fraction)
+    epsilon, remaining_epsilon = split_epsilon(remaining.epsilon, fraction)
+    sensitivity = MAX_DECREASE_NORM["l1"] * remaining.neighbors.sensitivity_factor
+    mechanism = LaplaceMechanism(epsilon, sensitivity)
+    mechanism.check_size(3)
+    remaining = replace(remaining, epsilon=remaining_epsilon)
+    return replace(rows, shrinkage_mechanism=mechanism, remaining=remaining)
