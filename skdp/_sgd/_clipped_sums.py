@@ -243,7 +243,7 @@ class _Tile:
     """
 
     def __init__(self, table, rows):
-        y, caps, row_weights = table.along
+        y, caps, row_weights = table.row_args
         self.table = table
         self.block = table.read(rows)
         self.y = _take(y, rows)
