@@ -35,7 +35,6 @@ NOT_REWRITTEN = {
     "noise",
     "pipeline",
     "preprocessing",
-    "stats",
     "svm",
     "testing",
     "tree",

@@ -1,4 +1,4 @@
-"""Many quantiles of many columns by the exponential mechanism, in one release."""
+"""Plan of many quantiles of many columns, chosen by the exponential mechanism in one release."""
 
 import math
 from dataclasses import dataclass
@@ -17,19 +17,21 @@ from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_colu
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
-# Each grid point is a run of so many integers, its positions, of which a row takes a random one,
-# so that hardly any two rows are equal.
+# Number of integer positions of each grid point. Each row has a random one of its grid point, so
+# that hardly any two rows are equal.
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
+# Unit of fractions of rows.
 _UNIT = 1 << 30
-# Scores of persons' weights are rounded to as fine a grid as int64 holds for 2**26 persons.
+# Steps of scores per unit of weight, for persons: the most that int64 represents for 2**26 persons.
 _FINE = 1 << 15
-# Runs at which the probability has fallen by exp(-_FAR) are lumped together. So are rows that weigh
-# less than one unit together, where a unit changes a probability by exp(-_NEAR) at most.
+# Points whose probability is smaller by a factor of exp(-_FAR) are combined into one run. So are
+# rows of less than one unit of weight if a unit changes a probability by at most exp(-_NEAR).
 _FAR = 50
 _NEAR = 0.125
-# Beyond this epsilon a choice, composition saves next to nothing.
-_PLENTY = 100.0
+# Above this epsilon per choice, advanced composition has almost no advantage.
+_MAX_COMPOSED_EPSILON = 100.0
+# Number of positions that are drawn at a time.
 _BLOCK = 1 << 16
 
 
@@ -46,10 +48,16 @@ def _check_quantiles(quantiles, name):
 
 @dataclass(frozen=True)
 class _Node(FrozenValue):
-    """One choice: the quantile at `index` of the sorted ones, between two chosen before it.
+    """Choice of one quantile, between two quantiles that were chosen before.
 
-    `first` and `last` are the positions of these two, None for the ends of the range. `share` is
-    the fraction of the rows between them that should lie below, in units of 2**-30.
+    Parameters
+    ----------
+    index : int
+        Index among the sorted quantiles.
+    first, last : int or None
+        Indices of the two quantiles; None for the ends of the range.
+    share : int
+        Fraction of the rows between them that should be below, in units of 2**-30.
     """
 
     index: int
@@ -64,40 +72,37 @@ class _Node(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantilePlan(StatisticPlan):
-    """Quantiles of each of several columns, with one cost for all of them.
+    """Plan of quantiles of several columns, with one charge for all of them.
 
-    It is a mechanism: `event`, `epsilon`, `delta`, `name`, `scale` and `sensitivity` are what a
-    charge and a privacy statement ask for.
-
-    The quantile in the middle of the list is chosen first, among the points of a public grid,
-    with probability proportional to ``exp(-|rank - wanted rank| / scale)``; it splits the rows in
-    two parts, in which the next quantiles are chosen, and so on. A row is in one part of each
-    level, so that a level costs what one of its choices costs.
+    The middle quantile of the list is chosen first, among the points of a public grid, with
+    probability proportional to ``exp(-|rank - target rank| / scale)``. It splits the rows into two
+    parts, in which the next quantiles are chosen, and so on. A row is in one part of each level, so
+    that a level costs as much as one of its choices.
 
     Parameters
     ----------
     quantiles : array-like of shape (n_quantiles,)
-        Numbers in [0, 1], in any order, repeats allowed.
+        Probabilities in [0, 1], in any order. They may repeat.
     low, high : ndarray of shape (n_columns,)
-        Public bounds; values are clipped to them. ``low <= high``.
+        Public bounds with ``low <= high``. Values are clipped to them.
     guarantee : Guarantee
     n_rows : int, default=None
-        The public number of rows, where there is one: then a quantile q is wanted at the rank
-        ``q * (n_rows - 1) + 1/2``. So without noise it is the row that is nearest to where
-        `numpy.quantile` has it (or the next one, where it is chosen after others); 0 and 1 are
-        the smallest and the largest row.
+        The public number of rows, if there is one. The target rank of a quantile q is then
+        ``q * (n_rows - 1) + 1/2``. So without noise the result is the row nearest to the result of
+        `numpy.quantile` (or the next row, if it is chosen after others), and 0 and 1 are the
+        smallest and the largest row.
 
     Attributes
     ----------
     level_epsilon : float
-        What each level of each column costs.
+        Epsilon of each level of each column.
     event : skdp.accounting.Repeated
-        What all levels of all columns cost.
+        Privacy event of all levels of all columns.
     scale : float
-        The largest scale of the ranks' errors: that of the first level, or of the most uneven
+        The largest scale of the errors of ranks: that of the first level, or of the most uneven
         split.
     sensitivity : float
-        By how much the first choice's scores can differ between neighbors.
+        Maximum change of a score of the first choice between neighbors.
 
     Notes
     -----
@@ -139,14 +144,14 @@ class QuantilePlan(StatisticPlan):
 
     @cached_property
     def shares(self):
-        """The share of the rows that is wanted below each quantile."""
+        """Fraction of the rows that should be below each quantile."""
         if self.n_rows is None:
             return self.quantiles
         return (self.quantiles * (self.n_rows - 1) + 0.5) / self.n_rows
 
     @cached_property
     def levels(self):
-        """The choices, level by level: a tuple of tuples of nodes."""
+        """The choices of each level: a tuple of tuples of nodes."""
         return _levels(np.unique(self.shares))
 
     @cached_property
@@ -157,17 +162,18 @@ class QuantilePlan(StatisticPlan):
     def event(self):
         return Repeated(ExponentialMechanism(self.level_epsilon), len(self.levels) * self.n_columns)
 
-    # How many values are released together.
     @property
     def size(self):
+        """Number of values that are released together."""
         return self.n_columns * len(self.quantiles)
 
     def check_size(self, size):
-        """Any number of values can be released."""
+        """Accept every number of values."""
 
     @property
     def scale(self):
-        return float(1 / min(self._rate(level, node) for level in self.levels for node in level))
+        rates = [self._rate(level, node) for level in self.levels for node in level]
+        return float(1 / min(rates))
 
     @property
     def sensitivity(self):
@@ -176,10 +182,10 @@ class QuantilePlan(StatisticPlan):
         return float(self.levels[0][0].larger_share)
 
     def _rate(self, level, node):
-        """The factor of |rank - wanted rank| in the exponent, for the level to cost its epsilon."""
+        """Return the factor of |rank - target rank| with which a level costs its epsilon."""
         epsilon = Fraction(self.level_epsilon)
         if self.guarantee.neighbors.unit == "person":
-            # Scores of weights are rounded.
+            # Scores of weighted rows are rounded, which raises their sensitivity.
             epsilon /= 1 + Fraction(2, _FINE)
         if self.guarantee.relation == "add_remove":
             return epsilon / (2 * node.larger_share)
@@ -191,33 +197,33 @@ class QuantilePlan(StatisticPlan):
         Parameters
         ----------
         X : ndarray, ChunkedArray or Rows of shape (n_rows, n_columns)
-            Numbers; NaN counts nowhere. Rows in parts stay there, but for those whose ranks are
-            near the wanted ones.
+            Numbers. NaN has no rank. Rows of a table in partitions stay there, except for those
+            with ranks near the target ranks.
         source : RandomSource
-            What the charge returned.
+            The source that the charge returned.
         persons : Persons, default=None
-            Whose the rows are.
+            Person of each row.
 
         Returns
         -------
         ndarray of shape (n_quantiles, n_columns), float64
-            In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
+            Values in the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
         rows = Rows.of(X)
-        ranked = ranked_columns(rows, self.low, self.high, shares_of(persons))
-        chosen = np.hstack([self._choose(each, rows.shape[0], source) for each in ranked])
+        column_groups = ranked_columns(rows, self.low, self.high, shares_of(persons))
+        chosen = np.hstack([self._choose(ranks, rows.shape[0], source) for ranks in column_groups])
         values = cell_values(chosen // POSITIONS, self.low, self.high)
-        # Between bounds that are a few doubles apart, rounding can put the values of increasing
-        # grid points out of order. Sorting released values is post-processing.
+        # If the bounds are only a few floats apart, rounding can make the values of increasing grid
+        # points decrease. Sorting released values is post-processing.
         values[np.argsort(self.quantiles, kind="stable")] = np.sort(values, axis=0)
         return values
 
     def _choose(self, ranks, n_rows, source):
         """Return the chosen positions in each of some columns."""
         columns = range(len(ranks.starts) - 1)
-        places = [_Places(source.stream()) for _ in columns]
-        wanted, inverse = np.unique(self.shares, return_inverse=True)
-        chosen = np.zeros((len(wanted), len(columns)), dtype=np.int64)
+        positions = [_Positions(source.stream()) for _ in columns]
+        targets, inverse = np.unique(self.shares, return_inverse=True)
+        chosen = np.zeros((len(targets), len(columns)), dtype=np.int64)
         below = np.zeros_like(chosen)
         for level in self.levels:
             parts = [
@@ -225,9 +231,11 @@ class QuantilePlan(StatisticPlan):
                 for j in columns
                 for node in level
             ]
-            for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
-                place = part.node.index, part.column
-                chosen[place], below[place] = _choose(part, window, places[part.column].stream)
+            for part, window in zip(parts, _windows(parts, ranks, positions), strict=True):
+                index = part.node.index, part.column
+                point, weight_below = _choose(part, window, positions[part.column].stream)
+                chosen[index] = point
+                below[index] = weight_below
         return chosen[inverse]
 
     def _part(self, level, node, column, n_rows, chosen, below, starts):
@@ -248,23 +256,23 @@ class QuantilePlan(StatisticPlan):
 
 
 def epsilon_of_each(guarantee, count):
-    """The epsilon of each of `count` exponential mechanisms that together meet a guarantee."""
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    # One step down, so that the sum of the parts is no more than the whole.
-    even = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon
-    if delta == 0.0 or count == 1 or even >= _PLENTY:
-        return even
-    found = calibrate(
-        lambda each: Repeated(ExponentialMechanism(each), count),
-        epsilon,
-        delta,
-        bounds=(even, max(epsilon, 2 * even)),
-    )
-    return max(even, found)
+    """Return the epsilon with which `count` exponential mechanisms together meet a guarantee."""
+    epsilon = guarantee.epsilon
+    delta = guarantee.delta
+    # Rounded down, so that the sum does not exceed epsilon.
+    basic = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon
+    if delta == 0.0 or count == 1 or basic >= _MAX_COMPOSED_EPSILON:
+        return basic
+
+    def repeated(choice_epsilon):
+        return Repeated(ExponentialMechanism(choice_epsilon), count)
+
+    composed = calibrate(repeated, epsilon, delta, bounds=(basic, max(epsilon, 2 * basic)))
+    return max(basic, composed)
 
 
 def _levels(shares):
-    """The binary tree over sorted shares, level by level."""
+    """Return the binary tree over sorted fractions, level by level."""
     spans = [(0, len(shares), None, None)]
     levels = []
     while spans:
@@ -276,8 +284,10 @@ def _levels(shares):
             right = 1.0 if last is None else shares[last]
             share = round(float((shares[index] - left) / (right - left)) * _UNIT)
             nodes.append(_Node(index, first, last, share))
-            below += [(start, index, first, index)] if start < index else []
-            below += [(index + 1, stop, index, last)] if index + 1 < stop else []
+            if start < index:
+                below.append((start, index, first, index))
+            if index + 1 < stop:
+                below.append((index + 1, stop, index, last))
         levels.append(tuple(nodes))
         spans = below
     return tuple(levels)
@@ -291,23 +301,24 @@ def cell_values(cells, low, high):
 
 @dataclass(frozen=True)
 class _Part(FrozenValue):
-    """A part of a column's rows, in which one quantile is chosen, and how.
+    """Rows of a column among which one quantile is chosen.
 
     Parameters
     ----------
     node : _Node
         The choice.
     column : int
+        Index of the column.
     rate : Fraction
-        Of the distance in the exponent.
+        Factor of the distance of ranks in the exponent.
     by_person : bool
-        Whether rows have weights of persons, of which `WHOLE` is one.
+        True if rows have weights that sum to at most `WHOLE` for each person.
     n_rows : int
-        Of the table.
+        Number of rows of the table.
     first, last : int
-        The least and the largest point that can be chosen.
+        The smallest and the largest point that can be chosen.
     start, end : int
-        The weight of the rows below the part's, and that with the part's.
+        Cumulative weight before the part, and including it.
     """
 
     node: _Node
@@ -320,52 +331,56 @@ class _Part(FrozenValue):
     start: int
     end: int
 
-    # The fraction of the weight `total` that should lie below, in units of 2**-30.
     @property
     def share(self):
+        """Fraction of the weight `total` that should be below, in units of 2**-30."""
         return self.node.share
 
     @property
     def total(self):
+        """Weight of the rows of the part."""
         return self.end - self.start
 
-    # The position after those of the part's rows: a row at a chosen point belongs to the part
-    # above it, at the end of the range as well.
     @property
     def stop(self):
+        """Position after those of the part's rows.
+
+        A row at a chosen point belongs to the part above it, also at the end of the range.
+        """
         return self.last + (self.node.last is None)
 
-    # The weight of one unit, and how many steps of a score a weight of 1 has.
     @property
     def whole(self):
+        """Weight of one privacy unit."""
         return WHOLE if self.by_person else 1
 
     @property
     def fine(self):
+        """Number of steps of a score per weight of 1."""
         return _FINE if self.by_person else _UNIT
 
-    # The least key of the column.
     @property
     def first_key(self):
+        """The smallest key of the column."""
         return self.column << COLUMN_SHIFT
 
     @cached_property
     def near(self):
-        """The least and the largest weight below which points are looked at one by one.
+        """The range of cumulative weights within which runs of points are distinguished.
 
-        Far enough for what is beyond to be hopeless, and for some point to be within.
+        Points outside of it have negligible probability. It is wide enough to contain some point.
         """
-        wanted = self.start + self.share * self.total // _UNIT
-        reach = int(min(_FAR / self.rate, self.total // self.whole))
-        reach = (reach + 2 * (self.n_rows // POSITIONS) + 64) * self.whole
-        return wanted - reach, wanted + reach
+        target = self.start + self.share * self.total // _UNIT
+        distance = int(min(_FAR / self.rate, self.total // self.whole))
+        distance = (distance + 2 * (self.n_rows // POSITIONS) + 64) * self.whole
+        return target - distance, target + distance
 
     def reaches(self, weight):
-        """Say whether a weight is that of a row of the part."""
+        """Return True if a cumulative weight is within the part."""
         return self.start <= weight < self.end
 
     def run_of(self, first, end):
-        """Return the run of keys that a run of cells of the column has."""
+        """Return the range of keys of a range of cells of the column."""
         return tuple(self.first_key + (cell << CODE_BITS) for cell in (first, end))
 
     def scores(self, below):
@@ -373,8 +388,8 @@ class _Part(FrozenValue):
         return (below - self.start) * self.fine - self.share * self.total * self.fine // _UNIT
 
 
-class _Places:
-    """The positions of a column's rows, drawn when rows of their cell are first asked for.
+class _Positions:
+    """Random positions of a column's rows, drawn when rows of their cell are first needed.
 
     Parameters
     ----------
@@ -383,125 +398,133 @@ class _Places:
     Attributes
     ----------
     rows : ndarray of shape (n,), dtype int64
-        The positions that were drawn, in order, with the codes of the rows' weights behind them.
+        The drawn positions, sorted, each followed by the code of the row's weight in its low bits.
     sums : ndarray of shape (n + 1,), dtype int64
-        What these weigh before each of them and, last, together.
+        Cumulative weight before each of them, and their total weight.
     """
 
     def __init__(self, stream):
-        self.stream, self.rows, self.sums = stream, np.empty(0, dtype=np.int64), np.zeros(1, int)
+        self.stream = stream
+        self.rows = np.empty(0, dtype=np.int64)
+        self.sums = np.zeros(1, int)
 
     def draw(self, keys, cells):
-        """Draw positions for the rows of a run of cells, unless that was done.
+        """Draw positions for the rows of a range of cells, unless they were drawn before.
 
         Parameters
         ----------
         keys : ndarray of int
-            Of all rows in these cells, sorted, less the least key of the column.
+            Sorted keys of all rows in these cells, minus the smallest key of the column.
         cells : tuple of (int, int)
-            The first and the one after the last.
+            The first cell, and the one after the last.
         """
         start, stop = self.find(np.array(cells) * POSITIONS)
         if stop - start == len(keys):
             return
-        # All rows of a cell are placed at once.
-        known = self.rows[start:stop]
-        new = keys[~np.isin(keys >> CODE_BITS, known // (POSITIONS << CODE_BITS))]
+        # The positions of all rows of a cell are drawn at once.
+        earlier = self.rows[start:stop]
+        new = keys[~np.isin(keys >> CODE_BITS, earlier // (POSITIONS << CODE_BITS))]
         drawn = (new >> CODE_BITS) * POSITIONS
         for first in range(0, len(drawn), _BLOCK):
             block = drawn[first : first + _BLOCK]
             words = self.stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
             block += words & np.uint32(POSITIONS - 1)
         drawn = (drawn << CODE_BITS) | (new & ((1 << CODE_BITS) - 1))
-        known = np.sort(np.append(known, drawn))
-        self.rows = np.concatenate([self.rows[:start], known, self.rows[stop:]])
+        merged = np.sort(np.append(earlier, drawn))
+        self.rows = np.concatenate([self.rows[:start], merged, self.rows[stop:]])
         self.sums = np.append(0, np.cumsum(weights_of(self.rows)))
 
     def find(self, positions):
-        """Return how many of the rows are at lower positions than each."""
+        """Return the number of rows below each of some positions."""
         return np.searchsorted(self.rows, positions << CODE_BITS)
 
 
 class _Window:
-    """Rows of a part in the order of their positions: all whose weights are near, or more.
+    """Rows of a part near the target rank, in the order of their positions.
 
     Parameters
     ----------
     part : _Part
     ranks : SortedColumns or CountedColumns
-    places : _Places
-        Of the column's rows.
+    drawn : _Positions
+        Positions of the column's rows.
     cells : tuple of (int, int)
-        The first cell whose rows are looked at, and the one after the last.
+        The first cell of the window, and the one after the last.
     anchor : tuple of (int, int)
         A position, and the weight of the rows below it.
     keys : ndarray of int
-        Of the rows in these cells.
+        Keys of the rows in these cells.
 
     Attributes
     ----------
     positions : ndarray of shape (n,), dtype int64
-        Of weights, rows at one position are one.
+        Positions of the rows. Weighted rows at the same position are combined.
     below : ndarray of shape (n + 1,), dtype int64
-        The weight before each row and, last, after all.
+        Cumulative weight before each row, and after the last one.
     """
 
-    def __init__(self, part, ranks, places, cells, anchor, keys):
+    def __init__(self, part, ranks, drawn, cells, anchor, keys):
         self._part = part
         self._ranks = ranks
-        self._places = places
+        self._drawn = drawn
         self._cells = cells
         self._anchor = anchor
-        places.draw(keys - part.first_key, cells)
+        drawn.draw(keys - part.first_key, cells)
         ends = np.clip([part.first, part.stop], *np.array(cells) * POSITIONS)
-        start, stop, at_anchor = places.find(np.append(ends, anchor[0]))
-        positions = places.rows[start:stop] >> CODE_BITS
-        below = places.sums[start : stop + 1] + (anchor[1] - places.sums[at_anchor])
+        start, stop, at_anchor = drawn.find(np.append(ends, anchor[0]))
+        positions = drawn.rows[start:stop] >> CODE_BITS
+        below = drawn.sums[start : stop + 1] + (anchor[1] - drawn.sums[at_anchor])
         if part.by_person and len(positions):
-            last = np.append(positions[1:] != positions[:-1], True)
-            positions = positions[last]
-            below = below[np.append(True, last)]
+            is_last = np.append(positions[1:] != positions[:-1], True)
+            positions = positions[is_last]
+            below = below[np.append(True, is_last)]
         self.positions = positions
         self.below = below
 
     def with_point(self, point):
-        """Return a window in which the rows at a point and at the one before it are, or this."""
+        """Return this window, extended if it does not contain a point and the one before it."""
         first, end = self._cells
         cells = min(first, max(point - 1, 0) // POSITIONS), max(end, point // POSITIONS + 1)
         if cells == self._cells:
             return self
         (keys,) = self._ranks.rows([self._part.run_of(*cells)])
-        return _Window(self._part, self._ranks, self._places, cells, self._anchor, keys)
+        return _Window(self._part, self._ranks, self._drawn, cells, self._anchor, keys)
 
 
-def _windows(parts, ranks, places):
-    """Yield the window of each of some parts."""
-    ends = [(part.near[0] - 1, part.near[1]) for part in parts]
-    asked = [w for part, own in zip(parts, ends, strict=True) for w in own if part.reaches(w)]
-    found = dict(zip(asked, ranks.find(asked) if asked else (), strict=True))
-    looked = []
-    for part, (lowest, highest) in zip(parts, ends, strict=True):
+def _windows(parts, ranks, positions):
+    """Yield the window of each of some parts.
+
+    The rows of all windows are found and read together, since each search over a table in
+    partitions is a pass over the data.
+    """
+    ranges = [(part.near[0] - 1, part.near[1]) for part in parts]
+    weights = []
+    for part, weight_range in zip(parts, ranges, strict=True):
+        weights += [weight for weight in weight_range if part.reaches(weight)]
+    cells_at = dict(zip(weights, ranks.find(weights) if weights else (), strict=True))
+    bounds = []
+    for part, (lowest, highest) in zip(parts, ranges, strict=True):
         first = part.first // POSITIONS
         end = (part.stop - 1) // POSITIONS + 1
         anchor = part.first, part.start
         if part.reaches(lowest):
-            key, below = found[lowest]
+            key, below = cells_at[lowest]
             first = (key - part.first_key) >> CODE_BITS
             anchor = first * POSITIONS, below
         if part.reaches(highest):
-            end = ((found[highest][0] - part.first_key) >> CODE_BITS) + 1
-        looked.append(((first, end), anchor))
-    runs = [part.run_of(*cells) for part, (cells, _) in zip(parts, looked, strict=True)]
-    for part, (cells, anchor), keys in zip(parts, looked, ranks.rows(runs), strict=True):
-        yield _Window(part, ranks, places[part.column], cells, anchor, keys)
+            end = ((cells_at[highest][0] - part.first_key) >> CODE_BITS) + 1
+        bounds.append(((first, end), anchor))
+    runs = [part.run_of(*cells) for part, (cells, _) in zip(parts, bounds, strict=True)]
+    for part, (cells, anchor), keys in zip(parts, bounds, ranks.rows(runs), strict=True):
+        yield _Window(part, ranks, positions[part.column], cells, anchor, keys)
 
 
 def _choose(part, rows, stream):
-    """Choose a point c of a part, by the weights of the rows below c and from c on.
+    """Choose a point of a part; return it and the weight of the column's rows below it.
 
-    With f(c) = (1 - q) below - q above for q = share / 2**30, its distance is |f(c)|, but for the
-    point behind a row of weight w that of 0 from [f(c) - w, f(c)]. Returned are the point and the
-    weight of the column's rows below it.
+    The score of a point c is f(c) = (1 - q) below - q above, with the weights of the rows below c
+    and from c on, and q = share / 2**30. Its distance is |f(c)|. The distance of the point after a
+    row of weight w is that of 0 from the interval [f(c) - w, f(c)].
     """
     edges, distances = _intervals(part, rows)
     weights = np.diff(edges)
@@ -509,16 +532,16 @@ def _choose(part, rows, stream):
     while True:
         j = choose_by_distance(weights, distances, step, stream)
         point = int(edges[j]) + int(uniform_integers(int(weights[j]), 1, stream)[0])
-        around = rows.with_point(point)
-        if _accepted(part, around, point, distances[j], step, stream):
-            return point, around.below[np.searchsorted(around.positions, point)]
+        window = rows.with_point(point)
+        if _accepted(part, window, point, distances[j], step, stream):
+            return point, window.below[np.searchsorted(window.positions, point)]
 
 
 def _intervals(part, rows):
-    """Edges of runs of points, and the distance of each run: no point in it is nearer.
+    """Return the edges of runs of points, and a lower bound on the distances in each run.
 
-    Runs near the wanted rank hold points of one distance, or of distances that a unit's weight or
-    less lies between. The first and the last run are all points below and above these.
+    The points of a run near the target rank have the same distance, or distances that differ by at
+    most the weight of one unit. The first and the last run have all points below and above these.
     """
     n = len(rows.positions)
     low = int(np.searchsorted(rows.below, part.near[0]))
@@ -527,7 +550,7 @@ def _intervals(part, rows):
     if part.by_person and part.rate <= _NEAR:
         units = (rows.below[low : high + 1] - part.start) // part.whole
         ranks = ranks[np.diff(units, prepend=-1, append=-1) != 0]
-    # Points of rank k start behind row k - 1 and end with row k.
+    # Points of rank k start after row k - 1 and end with row k.
     starts = np.empty(len(ranks), dtype=np.int64)
     starts[0] = part.first if low == 0 else rows.positions[low - 1] + 1
     starts[1:-1] = rows.positions[ranks[1:-1] - 1] + 1
@@ -547,16 +570,17 @@ def _intervals(part, rows):
 
 
 def _distance(low, high):
-    """The distance of 0 from [low, high]."""
+    """Return the distance of 0 from [low, high]."""
     return np.maximum(np.maximum(low, -high), 0)
 
 
 def _accepted(part, rows, point, distance, step, stream):
-    """Accept a point of a run by how much farther it is than the run's distance."""
-    place = int(np.searchsorted(rows.positions, point))
-    behind = place > 0 and rows.positions[place - 1] == point - 1
-    own = _distance(*part.scores(rows.below[[place - int(behind), place]]))
-    excess = step * (int(own) - int(distance))
+    """Return True with probability exp(-excess), where a point exceeds the distance of its run."""
+    index = int(np.searchsorted(rows.positions, point))
+    is_after_row = index > 0 and rows.positions[index - 1] == point - 1
+    weights_below = rows.below[[index - int(is_after_row), index]]
+    point_distance = _distance(*part.scores(weights_below))
+    excess = step * (int(point_distance) - int(distance))
     exponents = np.array([float(min(excess, 10_000))])
 
     def exact(index):

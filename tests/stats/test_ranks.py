@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
-from skdp.stats._quantiles import POSITIONS, _Places, _windows
+from skdp.stats._quantiles import POSITIONS, _Positions, _windows
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, ranked_columns
 from skdp.utils import ChunkedArray
 from tests._private import Rows, read_persons
@@ -81,7 +81,7 @@ def test_the_same_is_released_of_rows_in_memory_and_in_parts(
     quantiles, epsilon, by_person, monkeypatch
 ):
     # Two columns at a time, where all are counted together.
-    monkeypatch.setattr("skdp.stats._ranks._MOST_KEYS", 6000)
+    monkeypatch.setattr("skdp.stats._ranks._MAX_KEYS", 6000)
     X, options = made(), {"unit": "person"} if by_person else {}
     persons = of_persons(len(X)) if by_person else None
     plan = make_plan(quantiles, 4, epsilon=epsilon, n_rows=len(X), **options)
@@ -98,7 +98,7 @@ def test_a_window_has_the_rows_that_all_rows_have_there(by_person):
     plan = make_plan([0.3], 4, epsilon=50.0, n_rows=len(X), **options)
     (level,) = plan.levels
     for ranks in both(X, shares):
-        places = [_Places(RandomSource(0).stream()) for _ in LOW]
+        places = [_Positions(RandomSource(0).stream()) for _ in LOW]
         parts = [plan._part(level, level[0], j, len(X), (), (), ranks.starts) for j in range(4)]
         for part, window in zip(parts, _windows(parts, ranks, places), strict=True):
             whole = window.with_point(0).with_point((CELLS + 1) * POSITIONS - 1)
@@ -129,7 +129,7 @@ def test_far_points_have_the_law_of_the_definition(in_parts, monkeypatch):
 
 
 def test_rows_of_a_cell_keep_their_places():
-    places = _Places(RandomSource(0).stream())
+    places = _Positions(RandomSource(0).stream())
     keys = (np.array([3, 3, 3, 5, 8]) << CODE_BITS) | 1
     places.draw(keys[:3], (3, 4))
     some = places.rows
