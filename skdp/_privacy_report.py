@@ -372,7 +372,7 @@ class _ReportContents:
             self._add_statement(source.privacy_, outer_charges)
             outer_charges = (*outer_charges, *source.privacy_.charges)
         elif "epsilon" in parameters:
-            raise ValueError(f"{name} has no privacy statement: fit it first")
+            raise ValueError(f"{name} is not fitted: it has no privacy statement")
         elif not nested_estimators or _wrapped_estimators(source):
             # A search without a statement chose its best model by raw scores of the same rows, and
             # other wrappers may have learned from the rows, too.

@@ -155,6 +155,7 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
         # The norms are in decreasing order.
         return sensitivity
     root = math.isqrt(d)
+    factor: float
     if source_index - target_index == 2:
         factor = d
     elif root**2 == d:

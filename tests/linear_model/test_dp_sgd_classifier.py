@@ -324,7 +324,9 @@ def test_interrupt_midway(sampling, monkeypatch):
         if taken == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("skdp.linear_model._clipped_descent.progress_callback", lambda *of: interrupt)
+    monkeypatch.setattr(
+        "skdp.linear_model._clipped_descent.progress_callback", lambda *of: interrupt
+    )
     before = weights_of(model)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, y)
