@@ -310,7 +310,8 @@ def check_noise_of_classes(case):
         raise SkipTest("the estimator is not a classifier of several classes")
     if case.params.get("classes") is not None:
         raise SkipTest("the classes are declared")
-    X, y = np.tile(case.X[:12], (N_CLASSES, 1)), np.repeat(np.arange(N_CLASSES), 12)
+    X = np.tile(case.X[:12], (N_CLASSES, 1))
+    y = np.repeat(np.arange(N_CLASSES), 12)
     workers = [{"n_jobs": n} for n in (None, 2)] if "n_jobs" in case.params else [{}]
     for options in workers:
         for seeds in ((None,) * 3, range(3)):
