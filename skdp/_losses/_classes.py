@@ -60,7 +60,7 @@ class MultinomialLogisticLoss(LossOfClasses):
 
     @property
     def n_vertices(self):
-        r"""The number of vectors :math:`(e_j - e_y) x^T`, in whose hull with 0 the gradient is."""
+        r"""The number of vectors :math:`(e_j - e_y) x^T`; the gradient is in their hull with 0."""
         return self.n_classes - 1
 
     @property

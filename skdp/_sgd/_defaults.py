@@ -22,7 +22,7 @@ LAPLACE_STEPS_PER_ROOT = 2.5
 MIN_STEPS = 4
 MIN_STEPS_OF_LARGE_TABLES = 25
 MAX_STEPS = 20_000
-# An automatic penalty is at least the one that so many steps can minimize.
+# An automatic penalty is large enough that this number of steps minimizes the objective.
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
 # Typical curvature of the loss at the end of a run, relative to its bound: rows whose gradient is
 # clipped have none.

@@ -190,7 +190,7 @@ def _split_for_baseline(rows, budget_fraction, sensitivity):
 
 
 def _baseline_fraction(rows, n_rows, ratio):
-    """Return the fraction of epsilon whose Laplace scale is n_rows over a ratio, bounded."""
+    """Return the fraction of epsilon for a Laplace scale of n_rows over a ratio, bounded."""
     return min(MAX_BASELINE_FRACTION, ratio / n_rows / rows.remaining.epsilon)
 
 

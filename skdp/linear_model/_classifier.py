@@ -39,7 +39,7 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse matrix or ChunkedArray of shape (n_samples, n_features)
             Samples.
 
         Returns
@@ -91,7 +91,7 @@ class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse matrix or ChunkedArray of shape (n_samples, n_features)
             Samples, not scaled to `data_norm`.
 
         Returns

@@ -286,7 +286,7 @@ class DPSGDClassifier(
 
         Parameters
         ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse matrix or ChunkedArray of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
             Labels; rows of one class are accepted.

@@ -255,7 +255,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse matrix or ChunkedArray of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
             Targets; clipped to `target_bounds`.

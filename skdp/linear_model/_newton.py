@@ -151,10 +151,11 @@ def _inverse_product(pairs, solve, vector):
 
 
 def _backtrack(objective, point, step):
-    """Return a point along a step whose directional derivative is at most a fifth of -initial.
+    """Return a point along a step that the line search accepts, or None if there is none.
 
-    The line search uses derivatives only: near the minimum the values agree to the last digit.
-    None if no step length is accepted.
+    It accepts a point if the directional derivative is still negative, or positive with at most a
+    fifth of its initial magnitude. It does not compare values of the objective, since near the
+    minimum these agree to the last digit.
     """
     derivative = np.vdot(point.gradient, step)
     length = 1.0

@@ -320,7 +320,7 @@ def _noise_multiplier(problem, C, guarantee):
 
 
 def _multiplier(loss, guarantee, reduced_epsilon):
-    """Return the scale of b in the same units, with the output noise paid from epsilon, too.
+    """Return the scale of b in the same units, for an epsilon that includes the output noise.
 
     `reduced_epsilon` is the epsilon of the vertices to whose cost the Jacobian can add.
     """

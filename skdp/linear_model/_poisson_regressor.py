@@ -113,9 +113,10 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. A row whose predicted mean exceeds its target by more than high counts
-    with the slope high; where no row does and noise is little, the answer is that of
-    scikit-learn's ``PoissonRegressor`` on the clipped rows with the constant feature.
+    ``docs/guarantees.md``. The derivative of the loss is at most `high`, which is its value for
+    rows whose predicted mean exceeds the target by `high` or more. Without such rows and with
+    little noise the model agrees with scikit-learn's ``PoissonRegressor`` on the clipped rows with
+    the constant feature.
 
     References
     ----------
@@ -266,7 +267,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse matrix or ChunkedArray of shape (n_samples, n_features)
             Samples.
         y : array-like of shape (n_samples,)
             Targets, at least 0.

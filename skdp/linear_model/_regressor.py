@@ -131,7 +131,7 @@ class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, sparse matrix or ChunkedArray of shape (n_samples, n_features)
             Samples, not scaled to `data_norm`.
 
         Returns

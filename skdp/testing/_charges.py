@@ -311,7 +311,8 @@ def check_noise_of_classes(case):
         raise SkipTest("the estimator is not a classifier of several classes")
     if case.params.get("classes") is not None:
         raise SkipTest("the classes are declared")
-    X, y = np.tile(case.X[:12], (N_CLASSES, 1)), np.repeat(np.arange(N_CLASSES), 12)
+    X = np.tile(case.X[:12], (N_CLASSES, 1))
+    y = np.repeat(np.arange(N_CLASSES), 12)
     # Found bounds are the same noise for all classes: where noise leaves nothing of the rows, all
     # classes have the middle of the same bounds.
     bounds = {"bounds": (-10.0, 10.0)} if is_auto(case.params.get("bounds")) else {}
