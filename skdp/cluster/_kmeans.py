@@ -265,25 +265,26 @@ MOST_CLUSTERS = 4096
 
 
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
-    """K-means by noisy counts of a grid's cells and a few of Lloyd's steps with noisy sums.
+    """K-means by noisy counts of a grid and a few noisy steps of Lloyd's algorithm.
 
-    Values are clipped to `bounds`, in `fit` only. The steps start at the centers of a sample with
-    the noisy counts of a grid. Each moves a center to the noisy mean of its rows, of which those
-    far away count as if they were nearer.
+    Values are clipped to `bounds`, in `fit` only. The initial centers are computed from a synthetic
+    sample that is drawn from the noisy counts of a grid. Each step moves a center to the noisy mean
+    of its rows; the distance of rows from their center is clipped.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive.
+        Epsilon of a fit, positive.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive one takes Gaussian noise for the steps, of which
-        there can be more then.
+        Delta of a fit, in [0, 1). With a positive delta the steps use Gaussian noise, which allows
+        more of them.
     n_clusters : int, default=8
-        The number of centers, at most 4096.
+        Number of centers, at most 4096.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place. It must not be computed from the data. "auto" spends a fifth
-        of epsilon, and at most of delta, on `skdp.stats.estimate_bounds`, in the same charge.
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. It must not be computed from the data. "auto" spends a fifth
+        of epsilon, and at most a fifth of delta, on `skdp.stats.estimate_bounds`, in the same
+        charge.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -294,12 +295,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centers, within the bounds.
+        Centers of the clusters, within the bounds.
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
-        The given bounds, or the released ones.
+        Bounds of each feature, declared or found privately.
     n_iter_ : int
-        The number of steps, from 1 to 4: as many as their noise makes worth while, by the table's
-        shape and the budget alone.
+        Number of steps, from 1 to 4. It depends only on the table's shape and the budget.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -316,12 +316,12 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. There are no `labels_` and no `inertia_`:
-    these would be computed from the raw rows. So scikit-learn's ``ClusterMixin``, whose checks
-    demand labels, is not inherited. What `fit_predict` returns is one label for each raw row: it is
-    for whoever may see the rows. Euclidean distances depend on the features' units: scale them
-    first. The proof is in ``docs/clustering.md``.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. `labels_` and `inertia_` do not exist, because
+    they would be computed from the raw rows; for the same reason scikit-learn's ``ClusterMixin``,
+    whose checks need labels, is not inherited. `fit_predict` returns one label per raw row, which
+    is for those who may see the rows. Euclidean distances depend on the features' units: scale the
+    features first. The proof is in ``docs/clustering.md``.
 
     References
     ----------
@@ -362,15 +362,15 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -392,26 +392,28 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         k = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
         return plan_columns(self, KMeansPlan, shape, guarantee, n_clusters=k)
@@ -426,22 +428,22 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped.
+            Samples. They are not clipped.
 
         Returns
         -------
         ndarray of shape (n_samples, n_clusters), float64
-            What overflows is the largest double.
+            Distances; those that overflow become the largest double.
         """
         return self._distances(X)
 
     @row_wise_answer
     def predict(self, X):
-        """Return the number of the nearest center of each sample.
+        """Return the index of the nearest center of each sample.
 
         Parameters
         ----------
-        X : array-like, or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, or source of ChunkedArray, of shape (n_samples, n_features)
             Samples.
 
         Returns
@@ -451,14 +453,15 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self._distances(X).argmin(axis=1)
 
     def fit_predict(self, X, y=None, *, groups=None):
-        """Fit, and return the number of the nearest center of each row.
+        """Fit the model and return the index of the nearest center of each row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. The labels say of each where it lies; they are for whoever may see the rows.
+            Rows. The returned labels reveal the cluster of each row, so they are for those who may
+            see the rows.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -471,11 +474,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.fit(X, y, groups=groups).predict(X)
 
     def score(self, X, y=None):
-        """Return minus the sum of the samples' squared distances to their centers.
+        """Return the negative sum of the samples' squared distances to their centers.
 
         Parameters
         ----------
-        X : array-like, or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, or source of ChunkedArray, of shape (n_samples, n_features)
             Samples. The score of private rows is not private.
         y : None
             Ignored.

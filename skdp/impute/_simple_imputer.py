@@ -28,33 +28,36 @@ from skdp.utils._validation import check_boolean, check_choice, has_auto
 class DPSimpleImputer(PlannedTransformer):
     """Fill in missing values with a private statistic of each column.
 
-    Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
-    missing is as private as the values.
+    Missing values are NaN and, in columns of objects, None and pandas' NA. The positions of missing
+    values are as private as the values.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all columns together.
+        Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
-        many columns, and allows ``categories=None``.
+        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
+        ``categories=None`` needs a positive delta.
     strategy : {"mean", "median", "most_frequent", "constant"}, default="mean"
-        What missing values are replaced with. "mean" and "median" are for numbers. "constant"
-        takes `fill_value`; nothing is computed from the data then, and nothing is charged.
+        Statistic that replaces missing values. "mean" and "median" are for numeric columns.
+        "constant" uses `fill_value`; then nothing is computed from the data and nothing is charged.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        For "mean" and "median": the range of each column, numbers or arrays of shape (n_features,),
-        or one pair for each column by its name or place; with low < high, within -1e150 and 1e150
-        and at least 1e-150 apart; it must not be computed from the data. "auto" finds it privately,
-        for a fifth of epsilon and at most of delta. Values are clipped to it in `fit`.
+        For "mean" and "median": range of each column, numbers or arrays of shape (n_features,), or
+        a dict from a column's name or position to its pair. low < high, both within -1e150 and
+        1e150 and at least 1e-150 apart. It must not be computed from the data. "auto" finds it
+        privately for a fifth of epsilon and at most a fifth of delta. Values are clipped to it in
+        `fit`.
     categories : list, dict of column to list or "auto", or "auto", default=None
-        For "most_frequent": one list of categories a column, in their order or by name or place, or
-        one flat list for every column; declared, never read off the data. None or "auto" discovers
-        numbers and strings that many rows hold, "auto" instead of a column's list those of this
-        column; it needs a positive delta.
+        For "most_frequent": declared categories, which must not be read off the data: a list with
+        one list per column, a dict from a column's name or position to its list, or one flat list
+        for every column. None or "auto" finds the numbers and strings that many rows contain.
+        "auto" instead of a column's list finds those of this column. Finding categories needs a
+        positive delta.
     fill_value : label, default=None
-        For "constant", and for "most_frequent" where no category was discovered; None is 0.
+        Value for "constant", and for "most_frequent" in columns where no category was found. None
+        is 0.
     add_indicator : bool, default=False
-        Whether `transform` appends, for every column, whether its value was missing.
+        If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -65,17 +68,17 @@ class DPSimpleImputer(PlannedTransformer):
     Attributes
     ----------
     statistics_ : ndarray of shape (n_features,)
-        What missing values of each column are replaced with. Of a column without a value it is
-        noise: a mean is the middle of the bounds unless noise feigns a value, a median is
-        anywhere within them, and the most frequent category is any.
+        Replacement of the missing values of each column. In a column without values it is noise: a
+        mean is the midpoint of the bounds, unless the noise exceeds its threshold; a median is
+        anywhere within the bounds; the most frequent category is arbitrary.
     counts_ : list of ndarray or None
-        For "most_frequent": noisy counts of each column's declared or discovered categories.
+        For "most_frequent": noisy counts of each column's declared or found categories.
     bounds_ : tuple of ndarray of shape (n_features,) or None
-        For "mean" and "median": the bounds, declared or found.
+        For "mean" and "median": bounds of each column, declared or found privately.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
         The guarantee of the fit and its assumptions.
 
@@ -139,15 +142,15 @@ class DPSimpleImputer(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -172,26 +175,28 @@ class DPSimpleImputer(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
@@ -244,7 +249,7 @@ class DPSimpleImputer(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, 2 n_features)
-            Of float64 where X and what is filled in are numbers, else of objects.
+            Array of float64 if X and the replacements are numbers, else of objects.
         """
         table = self._table(X)
         if not isinstance(table, ColumnTable):

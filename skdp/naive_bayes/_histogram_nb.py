@@ -335,35 +335,38 @@ def _shrunk(counts, parents, strength):
 
 
 class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsModel):
-    """Naive Bayes on private histograms of raw tables.
+    """Naive Bayes classifier from private histograms of raw tables.
 
-    Each column of numbers is halved again and again, each column of labels has its categories, and
-    one release counts the rows of each class in all of these cells (with delta = 0, where noise
-    grows with their number, in the finest ones). A cell's evidence is how much more frequent each
-    class is in it than in the table; a row's score adds up the evidence of its cells. Where noise
-    or chance hides what is in a cell, its evidence is that of the cell that it is half of. Tables
-    are taken as they are: numbers, strings, dates and gaps.
+    Each numeric column is cut into dyadic bins, and each categorical column has its categories. One
+    release counts the rows of each class in all bins of all levels (with delta = 0, where noise
+    grows with their number, in the finest ones only). The evidence of a bin is the log-ratio of
+    each class's frequency in the bin to its frequency in the table; the score of a row is the sum
+    of the evidence of its bins. A bin whose count is hidden by noise or chance has the evidence of
+    its parent bin. Tables need no preprocessing: numbers, strings, dates and missing values are
+    accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        Possible class labels. None takes the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -374,13 +377,14 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        What each column's cells add to a score, as in `DPAdditiveClassifier`.
+        Values that each column's bins or categories add to a score, as in `DPAdditiveClassifier`.
     intercept_ : float or ndarray of shape (n_classes,)
-        What is added to the sum of the shapes.
+        Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+        Mean absolute value of each column's shape function, weighted by the noisy counts and
+        normalized to sum 1.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -397,17 +401,17 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     See Also
     --------
-    DPAdditiveClassifier : Fits the values of all columns together, in many steps.
-    DPGaussianNB : For columns of numbers whose classes are bell-shaped.
+    DPAdditiveClassifier : Fits the values of all columns together, iteratively.
+    DPGaussianNB : For numeric columns that are normally distributed within classes.
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    Columns are seldom independent, and naive Bayes counts what they share twice. So all evidence
-    is scaled. With two classes a tenth of the budget is spent on a histogram of the evidence, by
-    which the scale is found, and a shift with which the mean probability is the released
-    frequency of the class. With more classes a twentieth is spent on a temperature. The proof is in
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    Columns are seldom independent, and naive Bayes counts shared information twice, so all evidence
+    is rescaled. With two classes a tenth of the budget is spent on a histogram of the evidence,
+    which determines the scale and a shift with which the mean probability equals the released class
+    frequency. With more classes a twentieth is spent on a temperature. The proof is in
     ``docs/naive_bayes.md``.
 
     References
@@ -456,14 +460,15 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -485,26 +490,28 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         n_classes = len(self._planned_classes(shape))
         return self._plan_of(HistogramNBPlan, shape, guarantee, n_classes=n_classes)

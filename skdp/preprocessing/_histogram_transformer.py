@@ -67,58 +67,58 @@ class HistogramPlan(BinningPlan):
 class DPHistogramTransformer(PlannedTransformer):
     """Encode features by the bins of noisy histograms.
 
-    Each numeric column is cut into bins, whose edges are declared or found privately; each
-    categorical column has its declared categories for bins. The counts of all bins are released
-    with noise. `transform` replaces each value by its bin.
+    Each numeric column is cut into bins whose edges are declared or found privately. The bins of a
+    categorical column are its declared categories. The counts of all bins are released with noise.
+    `transform` replaces each value by its bin.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: bounds, edges and counts together.
+        Epsilon of a fit, positive, for bounds, edges and counts together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
-        columns.
+        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numeric columns whose edges are not declared: numbers or arrays of shape
-        (n_features,), or one pair for each column. It must not be computed from the data.
-        "auto" finds it privately for a fifth of epsilon and at most of delta.
+        Range of the numeric columns without declared edges: numbers or arrays of shape
+        (n_features,), or one pair per column. It must not be computed from the data. "auto" finds
+        it privately for a fifth of epsilon and at most a fifth of delta.
     edges : {"quantile", "uniform"}, array, list or dict, default="quantile"
-        "quantile": edges between which there are about as many rows, found privately.
-        "uniform": bins of equal width. An array: declared edges for every numeric column. A list
-        of one entry a column, or a dict of column to entry, may give each column its own.
-        Declared edges are within -1e150 and 1e150 and at least 1e-150 apart. Values beyond the
-        outermost edges belong to the outermost bins.
+        "quantile": bins with about equal numbers of rows, found privately. "uniform": bins of equal
+        width. An array: declared edges for every numeric column. A list with one entry per column,
+        or a dict of column to entry, can set the entry of each column. Declared edges are within
+        -1e150 and 1e150 and at least 1e-150 apart. Values beyond the outermost edges belong to the
+        outermost bins.
     n_bins : int or "auto", default=32
-        The number of bins of columns without declared edges, at least 2. Columns in which a few
-        values are common get fewer. "auto" is 32 for "uniform"; for "quantile" as many, from 8 to
-        32, as leave each bin 2.5 times as many rows as the scale of the noise in a quantile's
-        rank: few for few rows, many columns or a small epsilon.
+        Number of bins of columns without declared edges, at least 2. Columns in which a few values
+        are common have fewer bins. "auto" is 32 for "uniform". For "quantile" it is the largest
+        number from 8 to 32 with which a bin has at least 2.5 times as many rows as the noise scale
+        of a quantile's rank: small for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
-        The categories of categorical columns, declared, never read off the data: a dict, a list
-        of one entry a column (None for a numeric one), or one flat list for every column. None
-        takes every column as numeric. In a dict, columns are named by their position or name.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. With None every column is numeric.
     other : label, default=None
-        The category that takes the values that are not among a column's categories, in columns
-        that have it. Elsewhere such a value is in no bin.
+        Category that represents all values that are not declared, in columns whose list contains
+        it. In other columns such a value is in no bin.
     encode : {"onehot", "ordinal", "density", "cumulative"}, default="onehot"
-        "onehot": a column for each bin. "ordinal": the number of the bin, from 0. "density": the
-        share of the rows in the bin, by its width if the column is numeric. "cumulative": the
-        share of the rows below the value, linear within the bin; for a category half of its own
-        rows count. A value in no bin is all zeros, -1, 0 and 0.5.
+        "onehot": one column per bin. "ordinal": the index of the bin, from 0. "density": the
+        fraction of rows in the bin, divided by its width if the column is numeric. "cumulative":
+        the fraction of rows below the value, linear within the bin; a category counts half of its
+        rows. A value in no bin becomes zeros, -1, 0 and 0.5 respectively.
     interactions : list of pairs of columns, default=None
-        For "onehot": a column for each bin of one feature and each bin of another, for models
-        that only add up what features say. Columns are named by their position or name. These
-        cells are products of the released bins, so that they cost no privacy.
+        For "onehot": pairs of columns, named by position or name. Each pair adds one column per
+        combination of a bin of one feature and a bin of the other, for linear models. The
+        combinations are products of the released bins, so they are post-processing.
     unit_norm : bool or "auto", default="auto"
-        Whether to divide the output by the bound on its rows' Euclidean norm, so that it is at
-        most 1, the `data_norm` that linear models take by default. "auto" does so for "onehot":
-        an entry is then ``1 / sqrt(n_features + n_pairs)``.
+        If True, divide the output by the bound on its rows' Euclidean norm, so that the norm is at
+        most 1, the default `data_norm` of linear models. "auto" does so for "onehot", where an
+        entry is then ``1 / sqrt(n_features + n_pairs)``.
     edges_fraction : float or "auto", default="auto"
-        What "quantile" edges take of the epsilon that the bounds leave, in (0, 1]. With 1 no counts
-        are released and `counts_` is None. "auto" is 0.9 for "onehot" and "ordinal", which do not
-        read the counts, and 0.5 for the others. Without "quantile" columns it must be "auto".
+        Fraction of epsilon, after that of the bounds, that is spent on "quantile" edges, in (0, 1].
+        With 1 no counts are released and `counts_` is None. "auto" is 0.9 for "onehot" and
+        "ordinal", which do not read the counts, and 0.5 for the others. Without "quantile" columns
+        it must be "auto".
     sparse_output : bool, default=False
-        Whether `transform` returns a CSR array, for "onehot" only.
+        If True, `transform` returns a CSR array; for "onehot" only.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -129,15 +129,16 @@ class DPHistogramTransformer(PlannedTransformer):
     Attributes
     ----------
     bin_edges_ : ndarray of shape (n_features,), of ndarray
-        The edges of each numeric column; the categories of each categorical one.
+        Bin edges of each numeric column and categories of each categorical column.
     counts_ : ndarray of shape (n_features,), of ndarray, or None
-        Noisy counts of each column's bins: not negative, not whole, and of sum n (at most n where a
-        value may be in no bin).
+        Noisy counts of each column's bins. They are non-negative, not integers, and sum to n (at
+        most n in columns where a value may be in no bin).
     n_bins_ : ndarray of shape (n_features,)
-        The number of bins of each column.
+        Number of bins of each column.
     output_norm_ : float
-        A bound on the Euclidean norm of every row that `transform` returns, from the parameters
-        and released values alone: a `data_norm` for the model that follows.
+        Bound on the Euclidean norm of every row that `transform` returns, computed from the
+        parameters and released values alone. It is a valid `data_norm` for a model that is fitted
+        to the output.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -154,7 +155,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
     See Also
     --------
-    DPKBinsDiscretizer : Finds edges only.
+    DPKBinsDiscretizer : Releases edges only.
 
     Notes
     -----
@@ -224,15 +225,15 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -272,26 +273,28 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_choice(self.encode, "encode", tuple(EDGES_FRACTION))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
@@ -326,22 +329,22 @@ class DPHistogramTransformer(PlannedTransformer):
         )
 
     def expected_error(self, n_features):
-        """Return how far the noisy counts will be from those of the released bins.
+        """Return the expected error of the noisy counts of the released bins.
 
         Parameters
         ----------
         n_features : int
-            The number of columns. The error does not depend on the number of rows.
+            Number of columns. The error does not depend on the number of rows.
 
         Returns
         -------
         float
-            The root mean square of each count's error, before counts are made consistent.
+            Root mean square error of each count, before counts are made consistent.
 
         Raises
         ------
         ValueError
-            If a parameter is not as described, or no counts are released.
+            If a parameter is invalid or no counts are released.
 
         Examples
         --------
@@ -368,8 +371,8 @@ class DPHistogramTransformer(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_outputs), float64, or csr_array
-            As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_` and of
-            the products of pairs.
+            Encoded values, as described for `encode`. `n_outputs` is `n_features`; for "onehot" it
+            is the sum of `n_bins_` plus the products of the pairs' numbers of bins.
         """
         table = self._table(X)
         self._check_values(table, self._bins)

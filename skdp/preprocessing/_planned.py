@@ -37,15 +37,15 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -209,8 +209,8 @@ class CenteringTransformer(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what is beyond the bounds counts as the bound, and what overflows becomes the
-            largest double.
+            Samples. Values are clipped to the bounds; results that overflow become the largest
+            double.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class CenteringTransformer(BoundedColumnsTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Undo `transform`, but for clipping.
+        """Undo `transform`, except for clipping.
 
         Parameters
         ----------

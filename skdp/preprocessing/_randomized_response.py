@@ -94,7 +94,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
         What each `transform` guarantees, and under which assumptions.
 
@@ -159,7 +159,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         X : array-like of shape (n_samples, n_features)
             Rows; their values are not used.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -261,7 +261,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Parameters
         ----------
         reports : array-like of shape (n_samples, n_features)
-            What `transform` returned.
+            Output of `transform`.
 
         Returns
         -------
@@ -276,7 +276,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Parameters
         ----------
         reports : array-like of shape (n_samples, n_features)
-            What `transform` returned.
+            Output of `transform`.
         confidence : float, default=0.95
             The probability with which each interval covers its share, inside (0, 1).
 

@@ -33,32 +33,32 @@ DISCOVERY_SHARE = 0.5
 
 
 class DPTargetEncoder(PlannedTransformer):
-    """Encode each category by a private mean of the target, shrunk towards the overall mean.
+    """Encode each category by a private mean of the target, shrunk to the overall mean.
 
-    One joint release holds, for each category of each column, noisy sums from which the number of
-    its rows and the mean of their targets follow. Of classes, the mean is the share of the second
-    of two, or the shares of each of more.
+    Noisy sums of all categories of all columns are released jointly. They determine the number of
+    rows and the mean target of each category. The mean of a binary target is the fraction of the
+    second class; with more classes there is one fraction per class.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all columns together.
+        Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a
-        positive delta Gaussian noise. Discovery needs a positive one, and spends it.
+        Delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a positive
+        delta adds Gaussian noise. Finding categories needs a positive delta and spends it.
     categories : list, dict of column to list or "auto", or "auto", default=None
-        One list of categories a column, in their order or by name or place, or one flat list for
-        every column; declared, never read off the data. None or "auto" discovers numbers and
-        strings that many rows hold, for half of epsilon; "auto" instead of a column's list those
-        of this column.
+        Declared categories, which must not be read off the data: a list with one list per column, a
+        dict from a column's name or position to its list, or one flat list for every column. None
+        or "auto" finds the numbers and strings that many rows contain, for half of epsilon. "auto"
+        instead of a column's list finds those of this column.
     target_bounds : tuple of (low, high), default=None
-        The range of a continuous target, which is clipped to it in `fit`; it must not be computed
-        from the data. None takes y to be classes.
+        Range of a continuous target, which is clipped to it in `fit`. It must not be computed from
+        the data. With None y contains classes.
     classes : array-like, default=None
-        The class labels. None takes those of y, as public.
+        Possible class labels. None takes the labels of y and thereby declares them public.
     smooth : float, default=10.0
-        By how many rows of the overall mean each category's mean is shrunk, at least 0, as in
-        scikit-learn. Noise shrinks it further, as much as its known variance calls for.
+        Number of pseudo-rows with the overall mean that are added to each category, at least 0, as
+        in scikit-learn. Noise shrinks the mean further, according to its known variance.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -69,20 +69,21 @@ class DPTargetEncoder(PlannedTransformer):
     Attributes
     ----------
     encodings_ : list of ndarray
-        The encodings of each column's categories; of more than two classes, n_classes arrays a
-        column, one after another.
+        Encodings of each column's categories. With more than two classes there are n_classes arrays
+        per column, one after another.
     categories_ : list of ndarray
-        The categories of each column, declared or discovered.
+        Categories of each column, declared or found privately.
     target_mean_ : float or ndarray of shape (n_classes,)
-        The noisy overall mean, over values that are categories. It encodes all others.
+        Noisy overall mean of the rows whose values are known categories. It encodes all other
+        values.
     classes_ : ndarray or None
-        The class labels, None of a continuous target.
+        Class labels; None with a continuous target.
     target_type_ : {"continuous", "binary", "multiclass"}
-        What y was taken to be.
+        Type of the target.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
         The guarantee of the fit and its assumptions.
 
@@ -99,8 +100,8 @@ class DPTargetEncoder(PlannedTransformer):
     row, its target included, as the unit. The proof is in ``docs/encoders.md``.
 
     ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder cross-fits there,
-    so that no row is encoded by its own target; here epsilon bounds what an encoding can tell of
-    one row's target, and cross-fitting would have to be charged for every fold.
+    so that no row is encoded by its own target. Here epsilon bounds the information that an
+    encoding reveals about one row's target, and cross-fitting would be charged for every fold.
 
     References
     ----------
@@ -149,12 +150,12 @@ class DPTargetEncoder(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Release noisy sums of each category and charge the accountant.
+        """Charge the accountant and release the noisy sums of all categories.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, of numbers, strings or other labels.
+            Rows of numbers, strings or other category labels.
         y : array-like of shape (n_samples,)
             Targets: numbers with `target_bounds`, else class labels.
         groups : array-like of shape (n_samples,), default=None
@@ -183,26 +184,28 @@ class DPTargetEncoder(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
@@ -253,7 +256,7 @@ class DPTargetEncoder(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_features * n_classes), float64
-            The latter of more than two classes.
+            The second shape with more than two classes.
         """
         table = self._table(X)
         check_encoded(self, table)

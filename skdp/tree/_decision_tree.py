@@ -216,38 +216,41 @@ class PrivateTrees(RawTableModel):
 
 
 class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
-    """Classifier by one tree, grown on private curves.
+    """Decision tree classifier that is grown from private shape functions.
 
-    Noisy gradients find a curve for each column, as in `DPAdditiveClassifier`. A tree is cut where
-    these curves say that rows differ most, which costs nothing more. Then noisy gradients find the
-    values of all its leaves together. Tables are taken as they are: numbers, strings, dates and
-    gaps.
+    A shape function is fitted to each column by noisy gradients, as in `DPAdditiveClassifier`. The
+    tree splits where rows differ most by these functions, which is post-processing. Then the values
+    of all leaves are fitted together by noisy gradients. Tables need no preprocessing: numbers,
+    strings, dates and missing values are accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     max_depth : int, default=6
-        How many tests lead to a leaf, from 1 to 12.
+        Maximum number of tests on the path to a leaf, from 1 to 12.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        Possible class labels. None takes the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+        Public positive weights of the classes. The loss of a row is multiplied by the weight of its
+        class. A class that is not named has weight 1. "balanced" would be computed from the data
+        and is refused.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -262,16 +265,18 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     Attributes
     ----------
     trees_ : list of Tree
-        The tree.
+        The fitted tree, in a list of one.
     intercept_ : float or ndarray of shape (n_classes,)
-        What is added to the value of a leaf.
+        Constant that is added to the value of a leaf.
     shape_functions_ : list of ShapeFunction
-        Of each column its cells. Their values are 0: the tree alone makes scores.
+        Bins or categories of each column. Their values are 0, because scores come from the tree
+        only.
     noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -292,10 +297,10 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    Columns that tell nothing alone are not chosen: where classes depend on a product of columns,
-    take a forest. The proof is in ``docs/forests.md``.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    Columns without an effect of their own are not chosen: if classes depend on a product of
+    columns, use a forest. The proof is in ``docs/forests.md``.
 
     References
     ----------
@@ -341,14 +346,15 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
