@@ -21,17 +21,19 @@ from skdp.utils._validation import as_doubles, check_integer, public_inputs
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PCAPlan(TransformerPlan):
-    """A bound on the rows' norm, unless it is declared, then their second moment.
+    """Plan of a fit: the search for a bound on the rows' norm, then their second moment.
 
     Parameters
     ----------
     search : NormPlan or None
+        None if the norm is declared.
     moment : SecondMoment
-        Of the declared norm, or of another in its place.
+        Release of the second moment for the declared norm. If the norm is searched for, the
+        released norm replaces the placeholder.
     mechanism : plan
-        What is charged.
+        Plan that is charged.
     n_components : int
-        How many are kept.
+        Number of components.
     """
 
     search: NormPlan | None
@@ -43,7 +45,7 @@ class PCAPlan(TransformerPlan):
     def run(self, X, source, **shared):
         """Return the released attributes."""
         moment = self.moment
-        kept = self.n_components
+        n_components = self.n_components
         if self.search is not None:
             data_norm = self.search.run(X, source, center=moment.center, **shared)
             moment = replace(moment, data_norm=data_norm)
@@ -51,11 +53,11 @@ class PCAPlan(TransformerPlan):
         variances, components = _principal_axes(covariance)
         total = variances.sum()
         return {
-            "components_": components[:kept],
-            "explained_variance_": variances[:kept],
-            "explained_variance_ratio_": variances[:kept] / (total if total > 0 else 1.0),
+            "components_": components[:n_components],
+            "explained_variance_": variances[:n_components],
+            "explained_variance_ratio_": variances[:n_components] / (total if total > 0 else 1.0),
             "mean_": moment.center + mean,
-            "n_components_": kept,
+            "n_components_": n_components,
             "data_norm_": moment.data_norm,
         }
 
@@ -231,8 +233,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
         constant, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
-        table = {"n_rows": shape.n_rows, "n_columns": shape.n_columns, "data_norm": data_norm}
-        moment = SecondMoment(guarantee=rest, center=center, constant=constant, **table)
+        moment = SecondMoment(
+            guarantee=rest,
+            center=center,
+            constant=constant,
+            n_rows=shape.n_rows,
+            n_columns=shape.n_columns,
+            data_norm=data_norm,
+        )
         return PCAPlan(
             search=search,
             moment=moment,
@@ -282,14 +290,19 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             if None in (form.n_rows, form.n_columns):
                 return None
             n_components = min(form.n_rows, form.n_columns)
-        most = math.inf if form.n_columns is None else form.n_columns
-        return prefixed_names(self, check_integer(n_components, "n_components", 1, most))
+        max_components = math.inf if form.n_columns is None else form.n_columns
+        return prefixed_names(self, check_integer(n_components, "n_components", 1, max_components))
 
 
 def _check_center(center, n_features):
-    """Return the constant feature with which the mean is released, or 0; and what is subtracted."""
-    if center is None or (isinstance(center, str) and center == "mean"):
-        return 0.0 if center is None else MEAN_WEIGHT, np.zeros(n_features)
+    """Return the constant feature that releases the mean, and the vector that is subtracted.
+
+    The constant is 0 unless `center` is "mean".
+    """
+    if center is None:
+        return 0.0, np.zeros(n_features)
+    if isinstance(center, str) and center == "mean":
+        return MEAN_WEIGHT, np.zeros(n_features)
     array = as_doubles(center)
     if array.ndim > 1 or not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e150:
         raise ValueError(
@@ -301,7 +314,7 @@ def _check_center(center, n_features):
 
 
 def _principal_axes(covariance):
-    """Return the eigenvalues, from the largest down and at least 0, and eigenvectors as rows."""
+    """Return the eigenvalues in decreasing order, at least 0, and the eigenvectors as rows."""
     values, vectors = eigh(covariance, check_finite=False)
     components = vectors.T[::-1].copy()
     largest = np.abs(components).argmax(axis=1)

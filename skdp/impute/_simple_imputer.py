@@ -1,4 +1,4 @@
-"""Filling in missing values with private statistics."""
+"""Imputation of missing values with private statistics."""
 
 import math
 from dataclasses import dataclass
@@ -202,7 +202,8 @@ class DPSimpleImputer(PlannedTransformer):
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
 
-        def location(low, high, guarantee):
+        def plan_location(low, high, guarantee):
+            """Return the plan of the medians or means within bounds."""
             if self.strategy == "median":
                 return QuantilePlan(quantiles=[0.5], low=low, high=high, guarantee=guarantee)
             noise = plan_cell_weights(shape.n_columns, guarantee, whole=False)
@@ -213,7 +214,7 @@ class DPSimpleImputer(PlannedTransformer):
         elif self.strategy == "most_frequent":
             mechanism = plan_counts(self.categories, None, shape, guarantee)
         else:
-            mechanism = plan_within_bounds(location, self.bounds, shape, guarantee)
+            mechanism = plan_within_bounds(plan_location, self.bounds, shape, guarantee)
         return TransformerPlan(mechanism=mechanism)
 
     def _check_rows(self, rows, plan):
@@ -225,16 +226,20 @@ class DPSimpleImputer(PlannedTransformer):
         return 0 if self.fill_value is None else self.fill_value
 
     def _released(self, run, plan):
+        counts = None
+        bounds = None
         if self.strategy in ("mean", "median"):
             statistics = np.ravel(run.released)
-            counts = None
             bounds = run.bounds
         else:
-            (statistics, counts), bounds = run, None
+            statistics, counts = run
         if self.strategy == "most_frequent":
-            columns = zip(statistics, counts, strict=True)
-            found = (labels.tolist()[n.argmax()] if len(n) else self._fill for labels, n in columns)
-            statistics = _statistics([*found])
+            modes = []
+            for labels, label_counts in zip(statistics, counts, strict=True):
+                # A column in which no category was found has no counts.
+                mode = labels.tolist()[label_counts.argmax()] if len(label_counts) else self._fill
+                modes.append(mode)
+            statistics = _statistics(modes)
         return {"statistics_": statistics, "counts_": counts, "bounds_": bounds}
 
     @row_wise_answer
@@ -264,7 +269,7 @@ class DPSimpleImputer(PlannedTransformer):
             for j, statistic in enumerate(self.statistics_):
                 column = table.whole_column(j)
                 missing[:, j] = are_missing(column)
-                # On the way to objects numpy turns dates of nanoseconds into integers.
+                # NumPy would convert dates in nanoseconds to integers when it makes objects.
                 filled[:, j] = as_cells(column) if column.dtype.kind in TIMES else column
                 filled[missing[:, j], j] = statistic
         if not self.add_indicator:
@@ -279,18 +284,18 @@ class DPSimpleImputer(PlannedTransformer):
         return self._fills_numbers(form) is True
 
     def _planned_kinds(self, form, n_columns):
-        # A frame takes its types from its cells.
+        # A data frame infers its dtypes from its cells, so they are not known before the fit.
         if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
             return None
         kinds = ["cells"] * form.n_columns
         if self.strategy == "most_frequent":
-            # Values of another kind than the declared ones are refused.
+            # `fit` and `transform` refuse values of another kind than the declared categories.
             lists = category_lists(self.categories, form)
-            kinds = ["text" if _are_words(own) else "cells" for own in lists]
+            kinds = ["text" if _is_nonnumeric_text(labels) else "cells" for labels in lists]
         return (*kinds, *["cells"] * (n_columns - form.n_columns))
 
     def _fills_numbers(self, form):
-        """Return whether `transform` makes an array of numbers or of objects, None if unknown."""
+        """Return True if `transform` returns numbers, False if objects, None if unknown."""
         if self.strategy in ("mean", "median"):
             return True
         if form.kinds is None:
@@ -300,16 +305,18 @@ class DPSimpleImputer(PlannedTransformer):
         lists = [None] * form.n_columns
         if self.strategy == "most_frequent":
             lists = category_lists(self.categories, form)
-        # A column of numbers in which no category is found is filled with `fill_value`.
-        fills = [[self._fill] if own is None else own.tolist() for own in lists]
-        if all(isinstance(fill, Real) for own in fills for fill in own):
+        # A numeric column in which no category is found is filled with `fill_value`.
+        replacements = []
+        for labels in lists:
+            replacements.extend([self._fill] if labels is None else labels.tolist())
+        if all(isinstance(replacement, Real) for replacement in replacements):
             return True
         return False if self.strategy == "constant" else None
 
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
             return read_table(self, X, reset=reset, allow_nan=True)
-        # What comes out is numbers or objects: one row of a list has no say in which.
+        # The dtype of the output must not depend on the values of single rows of a list.
         X = indexable_table(X) if is_sequence(X) else X
         table = read_columns(self, X, reset=reset, allow_nan=True)
         table.check(dict.fromkeys(range(table.shape[1]), check_not_infinite))
@@ -317,13 +324,22 @@ class DPSimpleImputer(PlannedTransformer):
 
     @property
     def _accepts(self):
-        takes_any = self.strategy in ("most_frequent", "constant")
-        return ("allow_nan", "string", "categorical") if takes_any else ("allow_nan",)
+        if self.strategy in ("most_frequent", "constant"):
+            return ("allow_nan", "string", "categorical")
+        return ("allow_nan",)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeansOfPresent(MechanismPlan):
-    """The means of the values that are present, within bounds."""
+    """Plan of the means of the values that are not missing, within bounds.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_columns,)
+        Bounds of the columns.
+    mechanism : mechanism
+        Noise of the sums.
+    """
 
     low: np.ndarray
     high: np.ndarray
@@ -337,42 +353,47 @@ class MeansOfPresent(MechanismPlan):
         return 2 * len(self.low)
 
     def run(self, X, source, persons=None):
-        """Release the mean of each column's values, clipped to bounds.
+        """Release the mean of each column's values, clipped to the bounds.
 
-        Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one
-        adds nothing. So one release holds the sum of the values and their number.
+        A value is a weighted mean of the two bounds. The two weights, which add up to 1, are added
+        to two sums; a missing value adds nothing. So one release determines the sum of the values
+        and their number.
 
         Parameters
         ----------
         X : array or ChunkedArray of shape (n_rows, n_columns)
         source : RandomSource
         persons : Persons, default=None
-            By whose shares values count.
+            Persons of the rows, whose row weights are applied.
 
         Returns
         -------
         ndarray of shape (n_columns,)
-            The middle of the bounds where the noisy number of values is below its own noise.
+            Means. A mean is the midpoint of the bounds if the noisy number of values is below the
+            standard deviation of its noise.
         """
         low = self.low
         high = self.high
         sums = np.zeros((2, X.shape[1]))
-        small = low, high, n_units(X, persons)
-        sum_over(Rows(X), _add_shares, sums, *small, along=(shares_of(persons),))
-        below, above = self.mechanism.release(sums, random_state=source)
-        count = below + above
-        enough = count > math.sqrt(2.0) * self.mechanism.deviation(self.size)
-        share = np.where(enough, above / np.where(enough, count, 1.0), 0.5)
-        return low + np.clip(share, 0.0, 1.0) * (high - low)
+        args = (low, high, n_units(X, persons))
+        sum_over(Rows(X), _add_bound_weights, sums, *args, along=(shares_of(persons),))
+        low_weights, high_weights = self.mechanism.release(sums, random_state=source)
+        counts = low_weights + high_weights
+        # The count is a sum of two noisy values.
+        is_significant = counts > math.sqrt(2.0) * self.mechanism.deviation(self.size)
+        positions = np.where(
+            is_significant, high_weights / np.where(is_significant, counts, 1.0), 0.5
+        )
+        return low + np.clip(positions, 0.0, 1.0) * (high - low)
 
 
 def _check_fill_value(fill_value):
     if np.ndim(fill_value) != 0 or is_missing(fill_value):
-        raise ValueError(f"fill_value must be one value that is not missing, got {fill_value!r}")
+        raise ValueError(f"fill_value must be a single non-missing value, got {fill_value!r}")
 
 
-def _are_words(labels):
-    """Return True for labels that are text, not all of which can be read as numbers."""
+def _is_nonnumeric_text(labels):
+    """Return True if labels are text and some of them cannot be parsed as numbers."""
     if labels is None or label_kinds(labels) != {"text"}:
         return False
     try:
@@ -383,13 +404,13 @@ def _are_words(labels):
 
 
 def _statistics(values):
-    """Return values as floats if all are numbers, else as objects."""
+    """Return an array of floats if all values are numbers, else of objects."""
     if all(isinstance(value, Real) for value in values):
         return np.array(values, dtype=np.float64)
     return objects(values)
 
 
-def _add_shares(sums, block, shares, low, high, n_rows):
+def _add_bound_weights(sums, block, shares, low, high, n_rows):
     present = ~np.isnan(block)
     weights = range_shares(block, low, high, n_rows, 1.0 if shares is None else shares[:, None])
-    sums += [(part * present).sum(axis=0) for part in weights]
+    sums += [(bound_weights * present).sum(axis=0) for bound_weights in weights]
