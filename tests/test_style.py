@@ -23,7 +23,6 @@ NOT_REWRITTEN = {
     "base.py",
     "datasets",
     "display",
-    "ensemble",
     "export",
     "gam",
     "ledger",
@@ -39,7 +38,6 @@ NOT_REWRITTEN = {
     "svm",
     "testing",
     "top",
-    "tree",
     "utils",
 }
 

@@ -102,7 +102,9 @@ class AdditiveDisplay(Display):
         model = model.steps[-1][1] if hasattr(model, "steps") else model
         check_is_fitted(model)
         shapes = model.shape_functions_
-        chosen = range(len(shapes)) if terms is None else [words.place_of(shapes, t) for t in terms]
+        chosen = (
+            range(len(shapes)) if terms is None else [words.term_index(shapes, t) for t in terms]
+        )
         outputs = words.output_names(model)
         known = outputs[:N_COLORS] if classes is None else [str(label) for label in classes]
         if not (chosen and known and set(known) <= set(outputs)):

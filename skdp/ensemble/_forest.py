@@ -1,6 +1,6 @@
-"""Random forests: public random tests over private bins, and all leaves in one fit.
+"""Random forests: public random tests over private bins, and all leaves fitted together.
 
-Derived in ``docs/forests.md``.
+The derivation is in ``docs/forests.md``.
 """
 
 from dataclasses import dataclass
@@ -11,77 +11,98 @@ from sklearn.utils import check_random_state
 from skdp.base import private_fit_method
 from skdp.gam._models import RawTableClassifier, RawTableRegressor
 from skdp.ledger import PrivacyAccountant
-from skdp.tree._decision_tree import PrivateTrees, TreePlan, tree_of
+from skdp.tree._decision_tree import PrivateTrees, TreePlan, make_tree
 from skdp.utils._validation import check_integer, is_auto
 
-# What the cells of single columns have of the squares of a row's weights, beside the trees. This
-# and the numbers of trees were chosen on training rows, see docs/forests.md.
-MAIN_SHARE = 0.2
-PURE_MAIN_SHARE = 0.5
-# With delta = 0 noise grows with the number of trees: one for so many n epsilon, at least five.
+# The tuned constants were chosen on training rows, see docs/forests.md.
+# Part of the squared norm of a row that single columns have, besides the trees: with delta > 0 and
+# with delta = 0.
+MAIN_FRACTION = 0.2
+PURE_MAIN_FRACTION = 0.5
+# Default number of trees. With delta = 0 the noise grows with the number of trees, and there is one
+# tree per PURE_ROWS_PER_TREE / epsilon rows, at least MIN_TREES.
 N_TREES = 300
-PURE_ROWS = 500
-FEWEST_TREES = 5
-# And few rows are left in a leaf: a number is cut where its noisy counts have such a part below.
-PURE_CUTS = 0.25, 0.75
-MOST_TREES = 4000
+PURE_ROWS_PER_TREE = 500
+MIN_TREES = 5
+# Largest n_estimators.
+MAX_TREES = 4000
+# Range of the fraction of rows below the cut of a numeric column with delta = 0, by noisy counts.
+# With few trees a leaf must not have too few rows.
+PURE_CUTS = (0.25, 0.75)
 
 
-def random_tree(terms, depth, draws, cuts=None):
-    """Return a tree of random columns; bins are cut at random, labels and gaps thrown.
+def random_tree(terms, depth, rng, cuts=None):
+    """Return a tree of random tests.
 
-    With `cuts`, two numbers, a part of the rows between them is below a cut, by noisy counts.
+    Each test chooses a column. The bins of a numeric column are cut at a random bin; missing values
+    and the categories of a categorical column are assigned to random branches.
+
+    Parameters
+    ----------
+    terms : list of Term
+        Terms of single columns, with noisy counts.
+    depth : int
+    rng : RandomState
+        Public generator.
+    cuts : (float, float), default=None
+        Range of the fraction of rows below the cut, by noisy counts. With None all bins are equally
+        likely.
     """
-    columns = draws.randint(len(terms), size=(1 << depth) - 1)
+    columns = rng.randint(len(terms), size=(1 << depth) - 1)
     sides = []
     for j in columns:
         n_bins = len(terms[j].counts) - 1
-        sides.append(draws.randint(2, size=n_bins + 1))
+        branches = rng.randint(2, size=n_bins + 1)
         if "label" not in terms[j].kinds:
-            first = draws.randint(1, max(n_bins, 2))
+            cut = rng.randint(1, max(n_bins, 2))
             if cuts and n_bins > 1:
                 below = np.cumsum(terms[j].counts[:-1])
-                first = 1 + np.abs(below[:-1] - draws.uniform(*cuts) * below[-1]).argmin()
-            sides[-1][:n_bins] = np.arange(n_bins) >= first
-    return tree_of(terms, columns, sides)
+                cut = 1 + np.abs(below[:-1] - rng.uniform(*cuts) * below[-1]).argmin()
+            branches[:n_bins] = np.arange(n_bins) >= cut
+        sides.append(branches)
+    return make_tree(terms, columns, sides)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForestPlan(TreePlan):
-    """A fit's plan; the trees' tests follow from a public seed and the released bins.
+    """Plan of a fit of a forest, whose tests follow from a public seed and the released bins.
 
     Parameters
     ----------
     n_trees : int
     seed : int
-        Noise never comes from it.
+        Public seed of the tests. Noise is never drawn from it.
     """
 
     n_trees: int
     seed: int
 
+    _extra_fractions = {}
+
     @property
-    def main_share(self):
-        return PURE_MAIN_SHARE if self.budget.pure else MAIN_SHARE
+    def main_fraction(self):
+        return PURE_MAIN_FRACTION if self.budget.is_pure else MAIN_FRACTION
 
-    _choice_shares = {}
-
-    def _joined(self, terms, *fit):
-        draws = check_random_state(self.seed)
-        cuts = PURE_CUTS if self.budget.pure else None
-        return None, [random_tree(terms, self.depth, draws, cuts) for _ in range(self.n_trees)]
+    def _joint_terms(self, terms, cells, design, residuals, source):
+        rng = check_random_state(self.seed)
+        cuts = PURE_CUTS if self.budget.is_pure else None
+        return None, [random_tree(terms, self.depth, rng, cuts) for _ in range(self.n_trees)]
 
 
 class PrivateForest(PrivateTrees):
-    """The parameters of forests, and their plan."""
+    """Base of forests: their parameters and their plan."""
 
     _public = (*PrivateTrees._public, "structure_seed")
 
     def _plan(self, task, shape, guarantee):
-        most = shape.n_rows * guarantee.epsilon / PURE_ROWS if guarantee.delta == 0.0 else N_TREES
-        n_trees = int(np.clip(most, FEWEST_TREES, N_TREES))
+        """Return the plan of a task on a table of this shape."""
         if not is_auto(self.n_estimators):
-            n_trees = check_integer(self.n_estimators, "n_estimators", 1, MOST_TREES)
+            n_trees = check_integer(self.n_estimators, "n_estimators", 1, MAX_TREES)
+        elif guarantee.delta == 0.0:
+            n_affordable = shape.n_rows * guarantee.epsilon / PURE_ROWS_PER_TREE
+            n_trees = int(np.clip(n_affordable, MIN_TREES, N_TREES))
+        else:
+            n_trees = N_TREES
         seed = check_integer(self.structure_seed, "structure_seed", 0, 2**32 - 1)
         return super()._plan(task, shape, guarantee, ForestPlan, n_trees=n_trees, seed=seed)
 

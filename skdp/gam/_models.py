@@ -1,4 +1,4 @@
-"""The additive classifier and the additive regressor on private bins."""
+"""Additive classifier and regressor on private bins."""
 
 import numpy as np
 
@@ -10,15 +10,15 @@ from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.linear_model._regressor import PrivateRegressorMixin
 
 
-def _task_of_classes(weights, delta):
-    """Return the task of as many classes; with delta = 0 vectors are not clipped."""
+def _class_task(weights, delta):
+    """Return the task for the weights of classes; with delta = 0 vectors are not clipped."""
     if len(weights) == 2:
         return BinaryTask(weights=weights)
     return MultinomialTask(weights=weights, clipped=delta > 0.0)
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
-    """A classifier by the scores of an `AdditivePlan`; it has `classes` and `class_weight`."""
+    """Base of classifiers with an `AdditivePlan` and the parameters `classes`, `class_weight`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -47,11 +47,11 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         """
         weights = np.array(self._class_weights(shape))
         weights = tuple((weights / weights.max()).tolist())
-        return self._plan(_task_of_classes(weights, guarantee.delta), shape, guarantee)
+        return self._plan(_class_task(weights, guarantee.delta), shape, guarantee)
 
     @row_wise_answer
     def decision_function(self, X):
-        """Return the scores of samples: the sums of their cells' values.
+        """Return the scores of samples: the sums of the values of their bins and categories.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of the second.
+            Scores; for two classes that of the second.
         """
         return self._scores(X)
 
@@ -77,16 +77,16 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
+            Values in the order of `classes_`.
         """
         scores = self._scores(X)
         weights = (1.0,) * len(self.classes_)
-        task = _task_of_classes(weights, self.privacy_.delta)
+        task = _class_task(weights, self.privacy_.delta)
         return task.probabilities(scores.reshape(len(scores), -1))
 
     @row_wise_answer
     def predict_log_proba(self, X):
-        """Return the logarithms of the classes' probabilities.
+        """Return the log-probabilities of the classes.
 
         Parameters
         ----------
@@ -96,13 +96,13 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
+            Values in the order of `classes_`.
         """
         return np.log(self.predict_proba(X))
 
 
 class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
-    """A regressor by the scores of an `AdditivePlan`."""
+    """Base of regressors with an `AdditivePlan`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -133,7 +133,8 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
 
     def _released(self, run, plan):
         (terms, values, constant), units = run, self._units
-        run = terms, [units.half * own for own in values], units.middle + units.half * constant
+        values = [units.half * term_values for term_values in values]
+        run = (terms, values, units.middle + units.half * constant)
         return super()._released(run, plan) | {"target_bounds_": (units.low, units.high)}
 
     @row_wise_answer
@@ -148,7 +149,7 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Clipped to `target_bounds`.
+            Predictions, clipped to `target_bounds`.
         """
         return np.clip(self._scores(X), *self.target_bounds_)
 

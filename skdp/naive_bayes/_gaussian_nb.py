@@ -1,4 +1,4 @@
-"""Gaussian naive Bayes from noisy sums by class."""
+"""Gaussian naive Bayes from the noisy sums of each class."""
 
 import math
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from skdp.utils._validation import as_doubles
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassMomentsPlan(MomentsPlan):
-    """The number of rows of each class, and the means and variances of its columns.
+    """Plan of the number of rows of each class, and the means and variances of its columns.
 
-    A row adds u and u^2 - 1/2 of each column, in [-1, 1], to the sums of its class, and 1 to its
-    count. Derived in ``docs/naive_bayes.md``.
+    With u a value scaled to [-1, 1], a row adds u and u^2 - 1/2 of each column to the sums of its
+    class, and 1 to its count. The derivation is in ``docs/naive_bayes.md``.
 
     Parameters
     ----------
     n_classes : int
     prior : ndarray of shape (n_classes,) or None
-        Declared.
+        Declared class probabilities.
     """
 
     n_classes: int
@@ -42,7 +42,7 @@ class ClassMomentsPlan(MomentsPlan):
     def moved(self):
         d = len(self.low)
         rows = self.guarantee.neighbors.sensitivity_factor
-        # A row in place of another is of another class, or of the same.
+        # A row that replaces another one belongs to another class, or to the same.
         squares = max(rows * (1.25 * d + 1.0), (rows - 1) * 4.0 * d)
         return rows * (1.5 * d + 1.0), math.sqrt(squares)
 
@@ -239,8 +239,9 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         """
         n_classes = len(self._planned_classes(shape))
         prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
-        classes = {"n_classes": n_classes, "prior": prior}
-        return plan_columns(self, ClassMomentsPlan, shape, guarantee, **classes)
+        return plan_columns(
+            self, ClassMomentsPlan, shape, guarantee, n_classes=n_classes, prior=prior
+        )
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}
@@ -261,20 +262,20 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         """
         X = self._table(X)
         with np.errstate(divide="ignore"):
-            start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
+            constants = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
         rows = Rows(X, block_size(self.theta_.size))
-        known = (self.theta_, self.var_, self.bounds_)
-        scores = map_over(rows, _log_likelihoods, start, *known, shape=start.shape)
-        return scores[:, 1] - scores[:, 0] if len(start) == 2 else scores
+        params = (self.theta_, self.var_, self.bounds_)
+        scores = map_over(rows, _log_likelihoods, constants, *params, shape=constants.shape)
+        return scores[:, 1] - scores[:, 0] if len(constants) == 2 else scores
 
 
-def _log_likelihoods(block, start, means, variances, bounds):
-    # In C order once, so that no class has to copy its terms before they are added.
+def _log_likelihoods(block, constants, means, variances, bounds):
+    # `row_sums` needs C order; converting once avoids a copy for each class.
     clipped = np.clip(block, *bounds, order="C")
     scores = []
-    for of_class, mean, variance in zip(start, means, variances, strict=True):
-        apart = clipped - mean
-        scores.append(of_class - 0.5 * row_sums(apart * apart / variance))
+    for constant, mean, variance in zip(constants, means, variances, strict=True):
+        difference = clipped - mean
+        scores.append(constant - 0.5 * row_sums(difference * difference / variance))
     return np.stack(scores, axis=1)
 
 
@@ -283,5 +284,5 @@ def _checked_priors(priors, n_classes):
     if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
         return prior
     raise ValueError(
-        f"priors must be {n_classes} probabilities of sum 1, one of each class, got {priors!r}"
+        f"priors must be {n_classes} probabilities of sum 1, one per class, got {priors!r}"
     )
