@@ -33,7 +33,6 @@ NOT_REWRITTEN = {
     "noise",
     "pipeline",
     "planning",
-    "preprocessing",
     "stats",
     "svm",
     "testing",

@@ -274,7 +274,7 @@ def _one_hot(model):
     if model.other is not None:
         raise refusal(model, "no plain encoder gives undeclared values the column of other=")
     options = {"handle_unknown": "ignore", "sparse_output": model.sparse_output}
-    return _of_categories(preprocessing.OneHotEncoder(**options), model, model._kept())
+    return _of_categories(preprocessing.OneHotEncoder(**options), model, model._encoded_labels())
 
 
 def _target_means(model):

@@ -1,4 +1,4 @@
-"""Histograms of features with differential privacy, and features encoded by their bins."""
+"""Private histograms of features, and features encoded by their bins."""
 
 import math
 from dataclasses import dataclass
@@ -20,22 +20,23 @@ from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
-# What the edges get of epsilon where the output is made of them alone, and where counts are read.
+# Default fraction of epsilon for the edges: large if the output depends on them alone, smaller if
+# it also depends on the counts.
 EDGES_FRACTION = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramPlan(BinningPlan):
-    """The edges that have to be found, and the counts of all columns.
+    """Plan of a fit: the edges that are not declared, and the counts of all columns.
 
     Parameters
     ----------
     edges : EdgesPlan
     counts : mechanism or None
-        Adds noise to all counts together; None releases none.
+        Mechanism of all counts together; None if no counts are released.
     mechanism : plan
-        What is charged.
+        Plan that is charged.
     pairs : list of (int, int)
     sparse_output : bool
     """
@@ -53,8 +54,12 @@ class HistogramPlan(BinningPlan):
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, shares_of(persons))
-            pairs = zip(noisy, (each.is_numeric or each.other >= 0 for each in bins), strict=True)
-            counts = objects([consistent_counts(own, total, exactly) for own, exactly in pairs])
+            column_counts = []
+            for column, noisy_column in zip(bins, noisy, strict=True):
+                # Every value is in a bin, unless it may be an undeclared category.
+                is_complete = column.is_numeric or column.other >= 0
+                column_counts.append(consistent_counts(noisy_column, total, is_complete))
+            counts = objects(column_counts)
         return released | {"counts_": counts, "_pairs": self.pairs}
 
     def noisy_counts(self, table, bins, source, shares=None):
@@ -254,11 +259,14 @@ class DPHistogramTransformer(PlannedTransformer):
         return self._fit(X, y, groups)
 
     def _statement(self, plan):
-        kinds = {each.kind for each in plan.edges.bins}
-        said = {"categories": "categories", "declared": "edges"}
-        words = [word for kind, word in said.items() if kind in kinds]
+        kinds = {column.kind for column in plan.edges.bins}
+        parameters = []
+        if "categories" in kinds:
+            parameters.append("categories")
+        if "declared" in kinds:
+            parameters.append("edges")
         sizes, *bounds = super()._statement(plan)["public"]
-        return {"public": (sizes, *words, *bounds)}
+        return {"public": (sizes, *parameters, *bounds)}
 
     def _check_rows(self, rows, plan):
         self._check_values(rows, plan.edges.bins, is_fit=True)
@@ -267,7 +275,7 @@ class DPHistogramTransformer(PlannedTransformer):
         norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
         if not self._divides():
             return run | {"output_norm_": norm, "_factor": 1.0}
-        # Rounded down, so that no row's norm exceeds 1.
+        # Rounded down, so that the norm of a row is at most 1.
         factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
         return run | {"output_norm_": 1.0, "_factor": factor}
 
@@ -299,7 +307,7 @@ class DPHistogramTransformer(PlannedTransformer):
         check_choice(self.encode, "encode", tuple(EDGES_FRACTION))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
-        self._divides()  # It refuses what is neither true nor false.
+        self._divides()  # Raises `ValueError` if `unit_norm` is invalid.
         n_features = shape.n_columns
         names = shape.names
         pairs = self._planned_pairs(shape)
@@ -403,7 +411,7 @@ class DPHistogramTransformer(PlannedTransformer):
         if parts is None:
             return made
         pairs = self._pairs if form is None else self._planned_pairs(form)
-        cells = np.split(made, np.cumsum([len(own) for own in parts]))
+        cells = np.split(made, np.cumsum([len(column_parts) for column_parts in parts]))
         return made + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):
@@ -435,12 +443,19 @@ class DPHistogramTransformer(PlannedTransformer):
 
     def _check_values(self, table, bins, *, is_fit=False):
         if self.categories is not None:
-            checks = _columns.check_labels, _columns.check_numbers
-            labels = {j: each.limits for j, each in enumerate(bins) if not each.is_numeric}
-            # The category of other values is not one of the column's own.
-            expected = {j: own[np.arange(len(own)) != bins[j].other] for j, own in labels.items()}
-            of_values = {j: checks[each.is_numeric] for j, each in enumerate(bins)}
-            table.check(of_values, labels, expected=expected if is_fit else None)
+            checks = {}
+            labels = {}
+            expected = {}
+            for j, column in enumerate(bins):
+                if column.is_numeric:
+                    checks[j] = _columns.check_numbers
+                else:
+                    checks[j] = _columns.check_labels
+                    labels[j] = column.limits
+                    # The category of other values is not expected to occur in the column.
+                    is_expected = np.arange(len(column.limits)) != column.other
+                    expected[j] = column.limits[is_expected]
+            table.check(checks, labels, expected=expected if is_fit else None)
 
     def _divides(self):
         if is_auto(self.unit_norm):
@@ -453,7 +468,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
 
 def _parts_of(each, size):
-    """Return the numbers of a column's bins or its categories; None where `size` is None."""
+    """Return the indices of a column's bins, or its categories; None if `size` is None."""
     if size is None:
         return None
     return range(size) if each.is_numeric else each.limits.tolist()
@@ -462,23 +477,23 @@ def _parts_of(each, size):
 def counts_mechanism(n_features, size, guarantee):
     """Return the mechanism for the counts of all features' bins together.
 
-    A row is in one bin of each feature; one that replaces another can change two.
+    A row is in one bin of each feature. A row that replaces another one can change two.
     """
-    moved = guarantee.neighbors.sensitivity_factor * n_features
-    # An epsilon too small for so many counts is refused here.
-    return counting_mechanism(moved, guarantee, error=lambda noise: noise.deviation(size))
+    sensitivity = guarantee.neighbors.sensitivity_factor * n_features
+    # An epsilon that is too small for this number of counts is refused here.
+    return counting_mechanism(sensitivity, guarantee, error=lambda noise: noise.deviation(size))
 
 
 def consistent_counts(noisy, total, exactly=True):
-    """Return the nearest counts, by least squares, that are not negative and sum to a total.
+    """Return the least squares estimate of non-negative counts with a known total.
 
     Parameters
     ----------
     noisy : ndarray of shape (n_bins,)
     total : float
-        Public.
+        Public total.
     exactly : bool, default=True
-        Whether the sum must be the total, or may be less.
+        True if the sum must equal the total; otherwise it may be smaller.
     """
     positive = np.maximum(noisy, 0.0)
     fits = not exactly and positive.sum() <= total
@@ -486,13 +501,13 @@ def consistent_counts(noisy, total, exactly=True):
 
 
 def densities(each, counts):
-    """Return the share of the rows in each bin of a column, by its width if it is of numbers."""
-    shares = counts / max(counts.sum(), 1.0)
-    return shares / np.diff(each.limits) if each.is_numeric else shares
+    """Return the fraction of rows in each bin, divided by its width if the column is numeric."""
+    frequencies = counts / max(counts.sum(), 1.0)
+    return frequencies / np.diff(each.limits) if each.is_numeric else frequencies
 
 
 def _norm_bound(encode, bins, counts, pairs):
-    """Return a bound on the norm of an encoded row, from released values alone."""
+    """Return a bound on the norm of an encoded row, from released values only."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))
         return root if root.is_integer() else math.nextafter(root, math.inf)
@@ -500,10 +515,10 @@ def _norm_bound(encode, bins, counts, pairs):
         largest = [max(each.size - 1, 1) for each in bins]
     else:
         largest = [densities(*column).max() for column in zip(bins, counts, strict=True)]
-    # Where no count is positive all densities are 0, and any bound is one.
+    # If no count is positive, all densities are 0 and every bound is valid.
     return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 
 def _largest_size(edges):
-    """An upper bound on the number of counts, known before any edges are."""
+    """Return an upper bound on the number of counts that does not depend on released edges."""
     return sum(edges.n_bins if each.limits is None else len(each.limits) for each in edges.bins)

@@ -245,7 +245,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
             raise ValueError(f"X must have {width} columns, got shape {X.shape}")
         codes = X.T
         if self.encode != "ordinal":
-            codes = [own.argmax(axis=1) for own in np.split(X, np.cumsum(sizes)[:-1], axis=1)]
+            indicators = np.split(X, np.cumsum(sizes)[:-1], axis=1)
+            codes = [column_indicators.argmax(axis=1) for column_indicators in indicators]
         values = np.empty((len(X), len(sizes)))
         for j, edges in enumerate(self.bin_edges_):
             middles = edges[:-1] + 0.5 * np.diff(edges)

@@ -65,9 +65,9 @@ class MeanPlan(MechanismPlan):
     def mechanism(self):
         # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
         # square root is rounded; one step up is not below it.
-        moved = float(self.guarantee.neighbors.sensitivity_factor)
-        l1 = moved * self.size
-        l2 = math.nextafter(moved * math.sqrt(self.size), math.inf)
+        sensitivity = float(self.guarantee.neighbors.sensitivity_factor)
+        l1 = sensitivity * self.size
+        l2 = math.nextafter(sensitivity * math.sqrt(self.size), math.inf)
         pure = replace(self.guarantee, delta=0.0)
         met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}
         choices = [bounded_noise(each, l1, l2) for each in met[self.noise]]
@@ -309,8 +309,11 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         """
         n_samples = check_integer(n_samples, "n_samples", low=1)
         if n_features is None:
-            own = self.bounds if np.iterable(self.bounds) else ()
-            n_features = len(own) if isinstance(own, Mapping) else max(map(np.size, own), default=1)
+            bounds = self.bounds if np.iterable(self.bounds) else ()
+            if isinstance(bounds, Mapping):
+                n_features = len(bounds)
+            else:
+                n_features = max(map(np.size, bounds), default=1)
         n_features = check_integer(n_features, "n_features", low=1)
         if has_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")

@@ -222,7 +222,7 @@ class DPOneHotEncoder(PlannedTransformer):
         categories = category_lists(self.categories, shape)
         if least is not None:
             mechanism = plan_counts(self.categories, self.other, shape, guarantee)
-        elif any(own is None for own in categories):
+        elif any(labels is None for labels in categories):
             mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
             mechanism = Declared(categories)
@@ -254,9 +254,11 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         table = self._table(X)
         check_encoded(self, table)
-        pairs = [(kept, position_of(self.other, kept)) for kept in self._kept()]
-        bins = [ColumnBins("categories", *pair) for pair in pairs]
-        widths = np.array([each.size for each in bins])
+        bins = [
+            ColumnBins("categories", labels, position_of(self.other, labels))
+            for labels in self._encoded_labels()
+        ]
+        widths = np.array([column.size for column in bins])
         encoded = one_hot(bin_codes(table, bins), widths, 1.0, self.sparse_output)
         return csr_matrix(encoded) if self.sparse_output else encoded
 
@@ -276,7 +278,11 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         check_is_fitted(self)
         X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-        indicators = [(j, c) for j, kept in enumerate(self._kept()) for c in kept.tolist()]
+        indicators = [
+            (j, label)
+            for j, labels in enumerate(self._encoded_labels())
+            for label in labels.tolist()
+        ]
         if X.ndim != 2 or X.shape[1] != len(indicators):
             raise ValueError("X must have one column for each encoded feature")
         decoded = np.empty((len(X), self.n_features_in_), dtype=object)
@@ -288,19 +294,22 @@ class DPOneHotEncoder(PlannedTransformer):
         return first_labels(encoded_categories(self))
 
     def _parts_of_columns(self):
-        return [kept.tolist() for kept in self._kept()]
+        return [labels.tolist() for labels in self._encoded_labels()]
 
     def _planned_parts(self, form):
         if self.min_frequency is not None:
             return [None] * form.n_columns
         declared = category_lists(self.categories, form)
-        return [own if own is None else _with_other(own, self.other).tolist() for own in declared]
+        return [
+            None if labels is None else _with_other(labels, self.other).tolist()
+            for labels in declared
+        ]
 
     @property
     def _makes_sparse(self):
         return bool(self.sparse_output)
 
-    def _kept(self):
+    def _encoded_labels(self):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
         return [

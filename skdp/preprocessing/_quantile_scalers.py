@@ -650,7 +650,7 @@ def tail_of_noise(plan):
 
 
 def flat_ranges(ranges, low, high):
-    """Return the ranges, the bounds' own in the place of those too small to divide by.
+    """Return the ranges, with those of the bounds instead of ranges that are too small.
 
     So values within the bounds are no further apart than ``1 / LEAST_RANGE`` after the division,
     in any unit.

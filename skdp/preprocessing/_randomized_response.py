@@ -181,15 +181,15 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         public = SIZES, "categories"
         return {"public": public, "sampler": plan.sampler, "trust_model": LOCAL}
 
-    def _run(self, fit, progress, table, plan, said):
+    def _run(self, fit, progress, table, plan, statement):
         # The statement speaks of `transform`, which charges.
         fit.charge(NoRelease())
-        fit.publish(plan, **said, categories_=plan.categories)
+        fit.publish(plan, **statement, categories_=plan.categories)
         self._plan, self._fitted_with = plan, self._statement_depends_on()
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return what one `transform` of a table of that shape will release.
+        """Return the plan of one `transform` of a table of this shape.
 
         Parameters
         ----------
@@ -249,8 +249,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
                 "old one; fit again"
             )
         check_output_setting(self)
-        own = {"accountant": self.accountant, "random_state": self.random_state}
-        with PrivateRelease(label=type(self).__name__, **own) as release:
+        with PrivateRelease(
+            label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
+        ) as release:
             release.guaranteed(self.epsilon, 0.0)
             table.check_readable()
             return self._plan.run(table, release.charge(self._plan))

@@ -1,4 +1,4 @@
-"""Encoding categories by private means of the target."""
+"""Encoding of categories by private means of the target."""
 
 from dataclasses import dataclass, replace
 
@@ -28,8 +28,8 @@ from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_shares, split_epsilon
 from skdp.utils._validation import check_classes, check_target_bounds, check_within
 
-# What part of epsilon goes to the discovery of categories.
-DISCOVERY_SHARE = 0.5
+# Fraction of epsilon for finding categories.
+KEY_SELECTION_FRACTION = 0.5
 
 
 class DPTargetEncoder(PlannedTransformer):
@@ -209,24 +209,25 @@ class DPTargetEncoder(PlannedTransformer):
         """
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
-        found = None
-        rest = guarantee
         categories = category_lists(self.categories, shape)
-        # Each discovered category has a row at least.
-        n_cells = sum(shape.n_rows if own is None else len(own) for own in categories)
-        if any(own is None for own in categories):
-            first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
-            own = replace(guarantee, epsilon=first)
-            discovery = found = plan_discovery(categories, None, own, is_counted=False)
+        # A found category has at least one row, so there are at most n_rows of them per column.
+        n_cells = sum(shape.n_rows if labels is None else len(labels) for labels in categories)
+        if any(labels is None for labels in categories):
+            first, second = split_epsilon(guarantee.epsilon, KEY_SELECTION_FRACTION)
+            selection_guarantee = replace(guarantee, epsilon=first)
+            discovery = plan_discovery(categories, None, selection_guarantee, is_counted=False)
             rest = replace(guarantee, epsilon=second, delta=0.0)
+            charged_discovery = discovery
         else:
             discovery = Declared(categories)
+            rest = guarantee
+            charged_discovery = None
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.number * n_cells)
         return TargetPlan(
             discovery=discovery,
             noise=noise,
-            mechanism=one_charge((found, noise), guarantee),
+            mechanism=one_charge((charged_discovery, noise), guarantee),
             outcomes=outcomes,
             smooth=smooth,
         )
@@ -237,7 +238,7 @@ class DPTargetEncoder(PlannedTransformer):
     _planned_classes = PrivateClassifierMixin._planned_classes
 
     def _outcomes(self, shape):
-        """Return what a target's weights are of, from the parameters and y's label set."""
+        """Return the `Outcomes` of the target, from the parameters and the label set of y."""
         if self.target_bounds is None:
             return Outcomes(0.0, 1.0, self._planned_classes(shape))
         if self.classes is not None:
@@ -266,9 +267,9 @@ class DPTargetEncoder(PlannedTransformer):
         others = [UNDECLARED] * len(self.categories_)
         for j, codes in enumerate(table.codes(columns, self.categories_, others).T):
             for k, mean in enumerate(means):
-                place = j * len(means) + k
-                # What is no category has the code -1, which finds the end.
-                encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
+                i = j * len(means) + k
+                # Unknown categories have the code -1, which selects the overall mean at the end.
+                encoded[:, i] = np.append(self.encodings_[i], mean)[codes]
         return encoded
 
     def _example_labels(self):
@@ -293,7 +294,7 @@ class DPTargetEncoder(PlannedTransformer):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What a target's weights, which sum to 1, are of: the ends of its range, or classes."""
+    """Outcomes to which a target's weights, which sum to 1, belong: ends of a range, or classes."""
 
     low: float
     high: float
@@ -314,11 +315,11 @@ class Outcomes:
         return [1] if self.number == 2 else list(range(self.number))
 
     def scaled(self, shares):
-        """Return shares of the upper end as numbers of the target's range."""
+        """Return values of the target's range from the weights of its upper end."""
         return self.low + shares * (self.high - self.low)
 
     def weights(self, target, n_rows, shares):
-        """Yield the weights of each outcome, of the targets of some of the rows."""
+        """Yield the weights of each outcome for the targets of a block of rows."""
         if self.classes is None:
             yield from range_shares(target, self.low, self.high, n_rows, shares)
         else:
@@ -327,7 +328,7 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetPlan(TransformerPlan):
-    """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
+    """Plan of a fit: the categories, unless declared, then noisy sums of outcomes' weights."""
 
     discovery: StabilityThreshold | MixedCategories | Declared
     noise: object
@@ -354,32 +355,32 @@ class TargetPlan(TransformerPlan):
         }
 
     def noisy_sums(self, table, categories, source, persons=None):
-        """Return the noisy sums of all columns, one row for each category."""
+        """Return the noisy sums of all columns, with one row per category."""
         rows = table.X.several(range(len(categories)))
         along = (table.y, shares_of(persons))
-        small = categories, self.outcomes, n_units(table.X, persons)
+        args = (categories, self.outcomes, n_units(table.X, persons))
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
-        sum_over(rows, _add_weights, exact, *small, along=along)
+        sum_over(rows, _add_weights, exact, *args, along=along)
         return self.noise.release(exact, random_state=source) if exact.size else exact
 
 
 def _add_weights(sums, columns, target, shares, categories, outcomes, n_rows):
     codes = [*map(category_codes, columns, categories)]
-    # What belongs to a column is a view.
+    # The sums of each column are views, which are updated in place.
     totals = split_by_column(sums, categories)
     for k, weight in enumerate(outcomes.weights(target, n_rows, 1.0 if shares is None else shares)):
-        for total, places in zip(totals, codes, strict=True):
-            known = places >= 0
-            total[:, k] += np.bincount(places[known], weight[known], len(total))
+        for total, column_codes in zip(totals, codes, strict=True):
+            is_known = column_codes >= 0
+            total[:, k] += np.bincount(column_codes[is_known], weight[is_known], len(total))
 
 
 def _shrunk_means(sums, variance, smooth):
-    """Return the shrunk shares of outcomes of each category, and the overall ones.
+    """Return the shrunk means of outcomes of each category, and the overall means.
 
     With N the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
-    overall share and V the variance of the noise in S - N p, the share is
-    ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``: scikit-learn's where there is no
-    noise.
+    overall mean and V the variance of the noise in S - N p, the mean is
+    ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``. Without noise it is that of
+    scikit-learn.
     """
     n_outcomes = sums.shape[1]
     total = sums.sum(axis=0)
@@ -387,8 +388,8 @@ def _shrunk_means(sums, variance, smooth):
     if total.sum() > np.sqrt(variance * sums.size):
         clipped = np.clip(total, 0.0, None)
         prior = clipped / clipped.sum()
-    spread = variance * ((1.0 - prior) ** 2 + (n_outcomes - 1) * prior**2)
+    noise_variance = variance * ((1.0 - prior) ** 2 + (n_outcomes - 1) * prior**2)
     count = np.maximum(sums.sum(axis=1, keepdims=True), 0.0)
-    denominator = count**2 + smooth * count + 4.0 * max(smooth, 1.0) * spread
-    moved = count * (sums - count * prior) / denominator
-    return np.clip(prior + moved, 0.0, 1.0), prior
+    denominator = count**2 + smooth * count + 4.0 * max(smooth, 1.0) * noise_variance
+    shift = count * (sums - count * prior) / denominator
+    return np.clip(prior + shift, 0.0, 1.0), prior
