@@ -28,7 +28,7 @@ from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
 from skdp.cluster._kmeans import Cells
-from skdp.gam._blocks import extended, joint_layout, main_layout
+from skdp.gam._blocks import append_pairs, joint_design, main_design
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._shapes import importance
@@ -47,7 +47,7 @@ from skdp.stats._ranks import CELLS, CODE_BITS
 from skdp.stats._refinement import REFINEMENT_FRACTION
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
-from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
+from skdp.tree._decision_tree import TreePlan, best_split, grow_tree
 from skdp.utils._chunked import as_chunked
 from skdp.utils._dask import Run
 from skdp.utils._documents import STYLE
@@ -109,6 +109,7 @@ __all__ = [
     "_plan",
     "_second_moment",
     "_value_counts",
+    "append_pairs",
     "array_of_columns",
     "as_chunked",
     "best_split",
@@ -120,18 +121,17 @@ __all__ = [
     "collect_findings",
     "column_values",
     "declared_columns",
-    "extended",
     "gradient_rounding",
     "group_delta",
-    "grown_tree",
+    "grow_tree",
     "importance",
     "in_digits",
     "in_memory",
-    "joint_layout",
+    "joint_design",
     "label_codes",
     "leaves",
     "loss_gradient",
-    "main_layout",
+    "main_design",
     "make_table",
     "max_additions",
     "max_bounded_additions",

@@ -569,7 +569,7 @@ def test_the_number_of_rows_does_not_say_how_an_additive_model_rounds_the_scores
     monkeypatch.setattr(
         "skdp.gam._descent.residual_sums",
         lambda cells, layout, residuals, weights, step: (
-            packs.append(list(cells._packs)) or np.zeros(weights.shape)
+            packs.append(list(cells._groups)) or np.zeros(weights.shape)
         ),
     )
     labels = list(range(8))

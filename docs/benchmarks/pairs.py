@@ -20,7 +20,7 @@ from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.gam._plan import LEAST_ROWS_MU
+from skdp.gam._plan import MIN_SIGNAL_FOR_PAIRS
 
 EPSILONS = (0.1, 1.0, 2.0, 4.0)
 N_ROWS, N_TESTED = 20_000, 10_000
@@ -97,7 +97,7 @@ def main():
                 means.append(own.mean())
                 errors.append(own.std(ddof=1) / np.sqrt(fits))
             n_mu = len(train[1]) / gaussian_noise_multiplier(epsilon, DELTA)
-            auto = "5" if target is not None and n_mu >= LEAST_ROWS_MU else "0"
+            auto = "5" if target is not None and n_mu >= MIN_SIGNAL_FOR_PAIRS else "0"
             cells = [f"{m:.4f} ± {e:.4f}" for m, e in zip(means, errors, strict=True)]
             words = " | ".join(cells)
             print(f"| {name} | {epsilon:g} | {n_mu:.0f} | {words} | {auto} |", flush=True)

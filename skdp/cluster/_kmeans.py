@@ -1,7 +1,7 @@
-"""K-means: noisy counts of a grid, where it starts, then Lloyd's steps with noisy sums.
+"""K-means: initial centers from the noisy counts of a grid, then noisy steps of Lloyd's algorithm.
 
-Derived in ``docs/clustering.md``. Rows are divided by one number, half the widest range, so that
-distances keep their proportions.
+The derivation is in ``docs/clustering.md``. All columns are divided by the same number, half the
+widest range, so that ratios of distances do not change.
 """
 
 import math
@@ -32,43 +32,50 @@ from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# Of epsilon and delta for the moments, and of the rest for the cells. These and the numbers below
-# were chosen with the tables of docs/benchmarks/incumbent.py in view.
-MOMENTS_SHARE = 0.1
-CELLS_SHARE = 0.4
-SLACK = 1e-9
-# There are so many cells that their mean count is at least so many deviations of its noise.
-MOST_BITS = 10
-LEAST_COUNT = 2.0
-POINTS = 4 << MOST_BITS
+# The tuned constants were chosen on the tables of docs/benchmarks/incumbent.py.
+# Fraction of epsilon and delta for the moments.
+MOMENTS_FRACTION = 0.1
+# Fraction of the remaining epsilon and delta for the counts of the grid's cells.
+COUNTS_FRACTION = 0.4
+# Largest base-2 logarithm of the number of cells.
+MAX_BITS = 10
+# Smallest mean count of a cell, in standard deviations of the noise of a count.
+MIN_MEAN_COUNT = 2.0
+# Number of points of the synthetic sample that is clustered: at least, and per cluster.
+MIN_POINTS = 4 << MAX_BITS
 POINTS_PER_CLUSTER = 16
-# What is left of a normal distribution's variance on one side of its median: 1 - 2 / pi.
-HALF_VARIANCE = 0.3634
-SMALLEST_DEVIATION = 1e-9
-# How far off its center a row counts, over the root mean square of the sample's distances, and at
-# least over the deviation of all rows.
+# Radius to which a row's offset from its center is clipped: relative to the root mean square
+# distance in the sample, and at least relative to the standard deviation of all rows.
 RADIUS = 1.2
-LEAST_RADIUS = 0.1
-# A further step is made if noise then moves a center of mean count by at most this, over the
-# radius. A noisy count is taken to be at least so many deviations of its noise.
-MOST_STEPS = 4
-LARGEST_ERROR = 0.4
-LEAST_DEVIATIONS = 2.0
+MIN_RADIUS = 0.1
+# Maximum number of steps. Another step is added if the expected error that noise causes in a
+# center of average count is then at most MAX_NOISE_ERROR, relative to the radius.
+MAX_STEPS = 4
+MAX_NOISE_ERROR = 0.4
+# Lower bound on the noisy count of a cluster, in standard deviations of its noise.
+MIN_COUNT_STDS = 2.0
+
+# Variance of a standard normal distribution restricted to one side of its median: 1 - 2 / pi.
+HALF_VARIANCE = 0.3634
+# Lower bound on the standard deviation of a column, relative to half the widest range.
+MIN_STD = 1e-9
+# Relative margin for rounding.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KMeansPlan(_moments.StatisticPlan):
-    """What a fit will release: moments of the columns, counts of cells, and each step's blocks.
+    """Plan of a fit: moments of the columns, counts of the grid's cells, and blocks of each step.
 
-    A block is of one cluster: its weighted count, and the sum of its rows' offsets from the center,
-    over the radius.
+    The block of a cluster contains its weighted count and the sum of its rows' offsets from the
+    center, divided by the radius.
 
     Parameters
     ----------
     n_rows : int
-        Public.
+        Public number of rows.
     low, high : ndarray of shape (n_columns,)
-        What it costs does not depend on them.
+        Bounds of the columns. The privacy cost does not depend on them.
     guarantee : Guarantee
     n_clusters : int
     """
@@ -80,70 +87,85 @@ class KMeansPlan(_moments.StatisticPlan):
 
     @cached_property
     def mechanism(self):
-        of_moments, rest = split_guarantee(self.guarantee, MOMENTS_SHARE)
-        of_cells, of_steps = split_guarantee(rest, CELLS_SHARE)
-        known = {"n_rows": self.n_rows, "low": self.low, "high": self.high}
-        moments = _moments.MomentsPlan(guarantee=of_moments, n_moments=2, **known)
-        counting = counting_mechanism(self.guarantee.neighbors.sensitivity_factor, of_cells)
-        parts = (moments, counting, *self._steps(of_steps))
-        return JointMechanism(parts, self.epsilon, self.delta)
+        moments_guarantee, rest = split_guarantee(self.guarantee, MOMENTS_FRACTION)
+        counts_guarantee, steps_guarantee = split_guarantee(rest, COUNTS_FRACTION)
+        moments = _moments.MomentsPlan(
+            guarantee=moments_guarantee,
+            n_moments=2,
+            n_rows=self.n_rows,
+            low=self.low,
+            high=self.high,
+        )
+        counting = counting_mechanism(self.guarantee.neighbors.sensitivity_factor, counts_guarantee)
+        stages = (moments, counting, *self._step_mechanisms(steps_guarantee))
+        return JointMechanism(stages, self.epsilon, self.delta)
 
     @property
     def stages(self):
-        """The moments, the counts of cells, and the steps."""
+        """Stages of the release: the moments, the counts of cells, and the steps."""
         moments, counting, *steps = self.mechanism.parts
-        # All steps have one law.
-        of_steps = replace(one_stage(steps[0], "blocks of clusters"), n_releases=len(steps))
-        return (*stages_of(moments), *stages_of(counting, "counts of cells"), of_steps)
+        # All steps have the same noise distribution.
+        steps_stage = replace(one_stage(steps[0], "blocks of clusters"), n_releases=len(steps))
+        return (*stages_of(moments), *stages_of(counting, "counts of cells"), steps_stage)
 
-    def _steps(self, guarantee):
-        """Return the mechanisms of as many steps as are worth their price."""
-        whole = vector_noise(guarantee, self.step_sensitivity)
-        of_error = math.sqrt(len(self.low)) * self.n_clusters / self.n_rows
+    def _step_mechanisms(self, guarantee):
+        """Return the mechanisms of the steps, as many steps as the noise allows."""
+        total = vector_noise(guarantee, self.step_sensitivity)
+        error_per_noise = math.sqrt(len(self.low)) * self.n_clusters / self.n_rows
 
-        def one_of(n_steps):
-            share = (1.0 - SLACK) / n_steps
+        def single_step(n_steps):
+            budget_fraction = (1.0 - SLACK) / n_steps
             if guarantee.delta == 0.0:
-                return GammaNormMechanism(share * whole.epsilon, whole.sensitivity)
-            return GaussianMechanism.from_rho(share * whole.rho, whole.sensitivity, whole.delta)
+                return GammaNormMechanism(budget_fraction * total.epsilon, total.sensitivity)
+            return GaussianMechanism.from_rho(
+                budget_fraction * total.rho, total.sensitivity, total.delta
+            )
 
-        n_steps = MOST_STEPS
-        while n_steps > 1 and of_error * one_of(n_steps).deviation(self.size) > LARGEST_ERROR:
+        n_steps = MAX_STEPS
+        while n_steps > 1:
+            noise_error = error_per_noise * single_step(n_steps).deviation(self.size)
+            if noise_error <= MAX_NOISE_ERROR:
+                break
             n_steps -= 1
-        return [one_of(n_steps) for _ in range(n_steps)]
+        return [single_step(n_steps) for _ in range(n_steps)]
 
     @property
     def step_sensitivity(self):
-        """By how much a step's blocks move: the sum of their norms, with delta the L2 norm.
+        """Sensitivity of a step's blocks: sum of the blocks' norms, or L2 norm with delta > 0.
 
-        A row adds (weight, offset) to one block. Another in its place adds to another block, or to
-        the same: then the count stays and the sum moves by 2.
+        A row adds (weight, offset) to one block. A row that replaces it adds to another block, or
+        to the same one; then the count is unchanged and the sum of offsets changes by at most 2.
+        The last term bounds the rounding errors of the sums.
         """
-        norm = moved = math.hypot(1.0, self.weight)
+        norm = math.hypot(1.0, self.weight)
+        sensitivity = norm
         if self.guarantee.relation == "replace_one":
-            moved = 2.0 * norm if self.delta == 0.0 else max(2.0, math.sqrt(2.0) * norm)
+            sensitivity = 2.0 * norm if self.delta == 0.0 else max(2.0, math.sqrt(2.0) * norm)
         additions = max_additions(_moments.BLOCK_ROWS) + 1
-        return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
+        return sensitivity + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
-    # Of a count, for the least expected error of a center (Su et al. 2016, section 4).
     @property
     def weight(self):
+        """Weight of the count in a block.
+
+        It minimizes the expected error of a center (Su et al. 2016, section 4).
+        """
         return math.sqrt(0.5 / math.sqrt(len(self.low)))
 
     @property
     def size(self):
-        """How many values are released together: a block, where the noise is that of its norm."""
+        """Number of values per release: one block with delta = 0, else all blocks of a step."""
         return (1 if self.delta == 0.0 else self.n_clusters) * (1 + len(self.low))
 
     @property
     def n_bits(self):
-        """The logarithm to the base 2 of the number of cells."""
-        noise = max(self.mechanism.parts[1].deviation(1 << MOST_BITS), SLACK)
-        return int(np.clip(np.log2(self.n_rows / (LEAST_COUNT * noise)), 1, MOST_BITS))
+        """Base-2 logarithm of the number of cells."""
+        noise_std = max(self.mechanism.parts[1].deviation(1 << MAX_BITS), SLACK)
+        return int(np.clip(np.log2(self.n_rows / (MIN_MEAN_COUNT * noise_std)), 1, MAX_BITS))
 
-    # Half of each column's range, over half of the widest.
     @property
     def half_ranges(self):
+        """Half the range of each column, divided by half the widest range."""
         return (self.high - self.low) / (self.high - self.low).max()
 
     def check_size(self, size):
@@ -155,23 +177,24 @@ class KMeansPlan(_moments.StatisticPlan):
     def run(self, X, source, persons=None):
         """Return the released attributes."""
         moments, counting, *steps = self.mechanism.parts
-        middle = self.low + (self.high - self.low) / 2
-        unit = (self.high - self.low).max() / 2
+        offset = self.low + (self.high - self.low) / 2
+        half_range = (self.high - self.low).max() / 2
         mean, variance = moments.run(X, source, persons)
-        spread = np.maximum(np.sqrt(variance) / unit, SMALLEST_DEVIATION)
-        cells = Cells((mean - middle) / unit, spread, _intervals(spread**2, self.n_bits))
+        std = np.maximum(np.sqrt(variance) / half_range, MIN_STD)
+        cells = Cells((mean - offset) / half_range, std, _intervals(std**2, self.n_bits))
         counts = zero_counts(1 << self.n_bits, row_weights_of(persons))
         counts = self._sum(X, _add_cells, counts, persons, cells)
         noisy = counting.release(counts, random_state=source)
-        kept = np.where(noisy > counting.deviation(counts.size), noisy, 0.0)
-        centers, distance = self._starts(cells, kept)
-        radius = max(RADIUS * distance, LEAST_RADIUS * np.linalg.norm(spread))
+        # Counts that are hidden by their noise are set to 0.
+        significant_counts = np.where(noisy > counting.deviation(counts.size), noisy, 0.0)
+        centers, distance = self._initial_centers(cells, significant_counts)
+        radius = max(RADIUS * distance, MIN_RADIUS * np.linalg.norm(std))
         for step in steps:
             blocks = self.blocks(X, centers, radius, persons)
-            parts = [step.release(b, random_state=source) for b in blocks.reshape(-1, self.size)]
-            moves = self._moves(np.reshape(parts, blocks.shape), step.deviation(self.size))
-            centers = np.clip(centers + radius * moves, -self.half_ranges, self.half_ranges)
-        centers = np.clip(middle + unit * centers, self.low, self.high)
+            noisy = [step.release(b, random_state=source) for b in blocks.reshape(-1, self.size)]
+            offsets = self._mean_offsets(np.reshape(noisy, blocks.shape), step.deviation(self.size))
+            centers = np.clip(centers + radius * offsets, -self.half_ranges, self.half_ranges)
+        centers = np.clip(offset + half_range * centers, self.low, self.high)
         return {"cluster_centers_": centers, "n_iter_": len(steps)}
 
     def blocks(self, X, centers, radius, persons=None):
@@ -179,41 +202,46 @@ class KMeansPlan(_moments.StatisticPlan):
         blocks = np.zeros((len(centers), 1 + len(self.low)))
         return self._sum(X, _add_blocks, blocks, persons, centers, radius, self.weight)
 
-    def _sum(self, X, add, total, persons, *small):
-        add = partial(add, self.half_ranges, *small)
+    def _sum(self, X, add, total, persons, *args):
+        """Return the sum of `add` over the blocks of rows, which are scaled to [-1, 1]."""
+        add = partial(add, self.half_ranges, *args)
         return _moments.unit_sums(X, add, total, self.low, self.high, row_weights_of(persons))
 
-    def _starts(self, cells, counts):
-        """Return centers of a weighted sample, and the points' root mean square distance."""
-        points, places = cells.sample(max(POINTS, POINTS_PER_CLUSTER * self.n_clusters))
-        # Without any count that stands out, all points weigh the same.
-        weights = (counts + max(SLACK * counts.sum(), SLACK))[places]
-        # It is slow to import, and nothing else in this package needs it.
+    def _initial_centers(self, cells, counts):
+        """Return the centers of a weighted synthetic sample and its root mean square distance."""
+        points, indices = cells.sample(max(MIN_POINTS, POINTS_PER_CLUSTER * self.n_clusters))
+        # If all counts are 0, all points have the same weight.
+        weights = (counts + max(SLACK * counts.sum(), SLACK))[indices]
+        # Imported here because it is slow to import and only this method needs it.
         from sklearn.cluster import KMeans
 
-        found = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)
+        model = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)
         points = np.clip(points, -self.half_ranges, self.half_ranges)
         with without_autologging():
-            found.fit(points, sample_weight=weights / weights.sum())
-        return found.cluster_centers_, math.sqrt(found.inertia_)
+            model.fit(points, sample_weight=weights / weights.sum())
+        return model.cluster_centers_, math.sqrt(model.inertia_)
 
-    def _moves(self, noisy, deviation):
-        """Return the means of noisy blocks, shrunk by what noise alone would come to."""
-        counts = np.maximum(noisy[:, 0], LEAST_DEVIATIONS * deviation) / self.weight
+    def _mean_offsets(self, noisy, noise_std):
+        """Return the mean offsets of noisy blocks, shrunk by the expected square of the noise.
+
+        The shrinkage factor is that of James and Stein.
+        """
+        counts = np.maximum(noisy[:, 0], MIN_COUNT_STDS * noise_std) / self.weight
         squares = np.maximum(np.sum(noisy[:, 1:] ** 2, axis=1), 1e-300)
-        kept = np.maximum(0.0, 1.0 - len(self.low) * deviation**2 / squares)
-        return clip_rows(noisy[:, 1:] * (kept / counts)[:, np.newaxis], 1.0)
+        shrinkage_factor = np.maximum(0.0, 1.0 - len(self.low) * noise_std**2 / squares)
+        return clip_rows(noisy[:, 1:] * (shrinkage_factor / counts)[:, np.newaxis], 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Cells(FrozenValue):
-    """A grid of cells, equally likely under a normal distribution of independent columns.
+    """Grid of cells with equal probability under independent normal distributions of columns.
 
     Parameters
     ----------
     mean, deviation : ndarray of shape (n_columns,)
+        Means and standard deviations of the columns.
     intervals : ndarray of shape (n_columns,), dtype int64
-        Into how many of them each column is cut.
+        Number of intervals of each column.
     """
 
     mean: np.ndarray
@@ -224,32 +252,35 @@ class Cells(FrozenValue):
     def _strides(self):
         return np.cumprod(self.intervals) // self.intervals
 
-    def places(self, rows):
-        """Return the number of the cell of each row."""
+    def cell_indices(self, rows):
+        """Return the index of the cell of each row."""
         ranks = ndtr((rows - self.mean) / self.deviation) * self.intervals
         return np.minimum(ranks.astype(np.int64), self.intervals - 1) @ self._strides
 
     def sample(self, n_points):
-        """Return points of that distribution, as many in each cell, and their cells."""
-        places = np.arange(n_points) % self.intervals.prod()
+        """Return points of that distribution, equally many per cell, and the cells' indices."""
+        indices = np.arange(n_points) % self.intervals.prod()
         inner = check_random_state(0).random((n_points, len(self.mean)))
-        ranks = (places[:, np.newaxis] // self._strides % self.intervals + inner) / self.intervals
-        return self.mean + self.deviation * ndtri(ranks), places
+        ranks = (indices[:, np.newaxis] // self._strides % self.intervals + inner) / self.intervals
+        return self.mean + self.deviation * ndtri(ranks), indices
 
 
 def _intervals(variances, n_bits):
-    """Return into how many intervals to cut each column: what varies most is cut, repeatedly."""
+    """Return the number of intervals of each column.
+
+    `n_bits` times, the column with the largest variance within its intervals is halved.
+    """
     intervals = np.ones(len(variances), dtype=np.int64)
-    left = variances.copy()
+    remaining_variances = variances.copy()
     for _ in range(n_bits):
-        widest = left.argmax()
+        widest = remaining_variances.argmax()
         intervals[widest] *= 2
-        left[widest] *= HALF_VARIANCE
+        remaining_variances[widest] *= HALF_VARIANCE
     return intervals
 
 
 def _add_cells(scale, cells, counts, u, row_weights):
-    counts += weighted_bincount(cells.places(u * scale), row_weights, counts.size)
+    counts += weighted_bincount(cells.cell_indices(u * scale), row_weights, counts.size)
 
 
 def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
@@ -260,30 +291,31 @@ def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
     blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64).dot(values)
 
 
-# A block of rows is compared with all of them at once.
-MOST_CLUSTERS = 4096
+# Maximum number of clusters: the distances of a block of rows to all centers are in memory.
+MAX_CLUSTERS = 4096
 
 
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
-    """K-means by noisy counts of a grid's cells and a few of Lloyd's steps with noisy sums.
+    """K-means by noisy counts of a grid and a few noisy steps of Lloyd's algorithm.
 
-    Values are clipped to `bounds`, in `fit` only. The steps start at the centers of a sample with
-    the noisy counts of a grid. Each moves a center to the noisy mean of its rows, of which those
-    far away count as if they were nearer.
+    Values are clipped to `bounds`, in `fit` only. The initial centers are computed from a synthetic
+    sample that is drawn from the noisy counts of a grid. Each step moves a center to the noisy mean
+    of its rows; the distance of rows from their center is clipped.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive.
+        Epsilon of a fit, positive.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive one takes Gaussian noise for the steps, of which
-        there can be more then.
+        Delta of a fit, in [0, 1). With a positive delta the steps use Gaussian noise, which allows
+        more of them.
     n_clusters : int, default=8
-        The number of centers, at most 4096.
+        Number of centers, at most 4096.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place. It must not be computed from the data. "auto" spends a fifth
-        of epsilon, and at most of delta, on `skdp.stats.estimate_bounds`, in the same charge.
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. It must not be computed from the data. "auto" spends a fifth
+        of epsilon, and at most a fifth of delta, on `skdp.stats.estimate_bounds`, in the same
+        charge.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -294,12 +326,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centers, within the bounds.
+        Centers of the clusters, within the bounds.
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
-        The given bounds, or the released ones.
+        Bounds of each feature, declared or found privately.
     n_iter_ : int
-        The number of steps, from 1 to 4: as many as their noise makes worth while, by the table's
-        shape and the budget alone.
+        Number of steps, from 1 to 4. It depends only on the table's shape and the budget.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -316,12 +347,12 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. There are no `labels_` and no `inertia_`:
-    these would be computed from the raw rows. So scikit-learn's ``ClusterMixin``, whose checks
-    demand labels, is not inherited. What `fit_predict` returns is one label for each raw row: it is
-    for whoever may see the rows. Euclidean distances depend on the features' units: scale them
-    first. The proof is in ``docs/clustering.md``.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. `labels_` and `inertia_` do not exist, because
+    they would be computed from the raw rows; for the same reason scikit-learn's ``ClusterMixin``,
+    whose checks need labels, is not inherited. `fit_predict` returns one label per raw row, which
+    is for those who may see the rows. Euclidean distances depend on the features' units: scale the
+    features first. The proof is in ``docs/clustering.md``.
 
     References
     ----------
@@ -362,15 +393,15 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -392,28 +423,30 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
-        k = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
+        k = check_integer(self.n_clusters, "n_clusters", 1, MAX_CLUSTERS)
         return plan_columns(self, KMeansPlan, shape, guarantee, n_clusters=k)
 
     def _released(self, run, plan):
@@ -426,22 +459,22 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped.
+            Samples. They are not clipped.
 
         Returns
         -------
         ndarray of shape (n_samples, n_clusters), float64
-            What overflows is the largest double.
+            Distances; those that overflow become the largest double.
         """
         return self._distances(X)
 
     @row_wise_answer
     def predict(self, X):
-        """Return the number of the nearest center of each sample.
+        """Return the index of the nearest center of each sample.
 
         Parameters
         ----------
-        X : array-like, or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, or source of ChunkedArray, of shape (n_samples, n_features)
             Samples.
 
         Returns
@@ -451,14 +484,15 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self._distances(X).argmin(axis=1)
 
     def fit_predict(self, X, y=None, *, groups=None):
-        """Fit, and return the number of the nearest center of each row.
+        """Fit the model and return the index of the nearest center of each row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. The labels say of each where it lies; they are for whoever may see the rows.
+            Rows. The returned labels reveal the cluster of each row, so they are for those who may
+            see the rows.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -471,11 +505,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.fit(X, y, groups=groups).predict(X)
 
     def score(self, X, y=None):
-        """Return minus the sum of the samples' squared distances to their centers.
+        """Return the negative sum of the samples' squared distances to their centers.
 
         Parameters
         ----------
-        X : array-like, or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, or source of ChunkedArray, of shape (n_samples, n_features)
             Samples. The score of private rows is not private.
         y : None
             Ignored.
@@ -492,7 +526,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self._distances(X).min(axis=1)
 
     def _distances(self, X):
-        # Not `transform`, whose output may be set to be a frame.
+        # `transform` cannot be used: `set_output` may turn its output into a data frame.
         return finite_doubles(row_distances(read_samples(self, X), self.cluster_centers_))
 
     @property
@@ -500,6 +534,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self.n_clusters
 
     def _planned_names(self, form):
-        # Distances to as many centers, whatever the number of columns is.
-        n_clusters = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
+        # The number of outputs does not depend on the number of columns.
+        n_clusters = check_integer(self.n_clusters, "n_clusters", 1, MAX_CLUSTERS)
         return prefixed_names(self, n_clusters)

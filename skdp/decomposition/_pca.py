@@ -21,17 +21,19 @@ from skdp.utils._validation import as_doubles, check_integer, public_inputs
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PCAPlan(TransformerPlan):
-    """A bound on the rows' norm, unless it is declared, then their second moment.
+    """Plan of a fit: the search for a bound on the rows' norm, then their second moment.
 
     Parameters
     ----------
     search : NormPlan or None
+        None if the norm is declared.
     moment : SecondMoment
-        Of the declared norm, or of another in its place.
+        Release of the second moment for the declared norm. If the norm is searched for, the
+        released norm replaces the placeholder.
     mechanism : plan
-        What is charged.
+        Plan that is charged.
     n_components : int
-        How many are kept.
+        Number of components.
     """
 
     search: NormPlan | None
@@ -43,7 +45,7 @@ class PCAPlan(TransformerPlan):
     def run(self, X, source, **shared):
         """Return the released attributes."""
         moment = self.moment
-        kept = self.n_components
+        n_components = self.n_components
         if self.search is not None:
             data_norm = self.search.run(X, source, center=moment.center, **shared)
             moment = replace(moment, data_norm=data_norm)
@@ -51,39 +53,38 @@ class PCAPlan(TransformerPlan):
         variances, components = _principal_axes(covariance)
         total = variances.sum()
         return {
-            "components_": components[:kept],
-            "explained_variance_": variances[:kept],
-            "explained_variance_ratio_": variances[:kept] / (total if total > 0 else 1.0),
+            "components_": components[:n_components],
+            "explained_variance_": variances[:n_components],
+            "explained_variance_ratio_": variances[:n_components] / (total if total > 0 else 1.0),
             "mean_": moment.center + mean,
-            "n_components_": kept,
+            "n_components_": n_components,
             "data_norm_": moment.data_norm,
         }
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
-    """Principal components of a noisy covariance matrix.
+    """Principal component analysis of a noisy covariance matrix.
 
-    Rows are clipped to an L2 norm of `data_norm`, in `fit` only. One joint release holds the
-    second moment of the rows and, with ``center="mean"``, their mean; the components are the
-    eigenvectors of the noisy symmetric matrix.
+    Rows are clipped to an L2 norm of `data_norm`, in `fit` only. The second moment of the rows and,
+    with ``center="mean"``, their mean are released jointly. The components are the eigenvectors of
+    the noisy symmetric matrix.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive.
+        Epsilon of a fit, positive.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). Gaussian noise; 0 takes the Gamma-norm mechanism, whose
-        noise is larger by about the number of features.
+        Delta of a fit, in [0, 1). A positive delta adds Gaussian noise. 0 uses the Gamma-norm
+        mechanism, whose noise is larger by about the number of features.
     n_components : int, default=None
-        How many components are kept; None keeps as many as there are features, or rows if they
-        are fewer.
+        Number of components. None is the smaller of the numbers of features and rows.
     data_norm : float or "auto", default=1.0
-        The bound on a row's L2 norm after `center` was subtracted, between 1e-50 and 1e50. Longer
-        rows are scaled down to it. It must not be computed from the data. "auto" finds privately,
-        for a fifth of epsilon, what about 98 % of the rows stay below.
+        Bound on a row's L2 norm after `center` was subtracted, between 1e-50 and 1e50. Longer rows
+        are scaled down to it. It must not be computed from the data. "auto" privately finds a norm
+        that about 98 % of the rows do not exceed, for a fifth of epsilon.
     center : "mean", float, array-like of shape (n_features,) or None, default="mean"
         "mean" releases the mean as well, which makes the noise of the second moment 22 % larger
-        (add/remove). Numbers are subtracted as they are; they must not be computed from the data.
+        (add/remove). Numbers are subtracted unchanged; they must not be computed from the data.
         None subtracts nothing.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -95,18 +96,18 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Eigenvectors of the noisy covariance, by falling variance. The entry of largest magnitude
-        of each is positive.
+        Eigenvectors of the noisy covariance, sorted by decreasing variance. The entry of largest
+        magnitude of each is positive.
     explained_variance_ : ndarray of shape (n_components,)
-        Eigenvalues of the noisy covariance, raised to 0 where noise made them negative.
+        Eigenvalues of the noisy covariance; negative ones are replaced by 0.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Shares of the sum of all eigenvalues so raised; 0 if that is 0.
+        Fractions of the sum of all non-negative eigenvalues; 0 if that sum is 0.
     mean_ : ndarray of shape (n_features,)
-        What `transform` subtracts: the noisy mean of the clipped rows, or `center`.
+        Vector that `transform` subtracts: the noisy mean of the clipped rows, or `center`.
     n_components_ : int
         Number of components.
     data_norm_ : float
-        The bound on a row's norm, declared or found.
+        Bound on a row's norm, declared or found privately.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -124,8 +125,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The number of rows is public. A fit takes time and memory for a dense matrix
-    of n_features squared entries. The proof is in ``docs/encoders.md``.
+    row as the unit. The number of rows is public. A fit needs time and memory for a dense matrix of
+    shape (n_features, n_features). The proof is in ``docs/encoders.md``.
 
     References
     ----------
@@ -167,15 +168,15 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -204,34 +205,42 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         n_components = min(shape.n_rows, shape.n_columns)
         if self.n_components is not None:
             n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
         constant, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
-        table = {"n_rows": shape.n_rows, "n_columns": shape.n_columns, "data_norm": data_norm}
-        moment = SecondMoment(guarantee=rest, center=center, constant=constant, **table)
+        moment = SecondMoment(
+            guarantee=rest,
+            center=center,
+            constant=constant,
+            n_rows=shape.n_rows,
+            n_columns=shape.n_columns,
+            data_norm=data_norm,
+        )
         return PCAPlan(
             search=search,
             moment=moment,
@@ -246,7 +255,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped.
+            Samples. They are not clipped.
 
         Returns
         -------
@@ -257,7 +266,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Return the points that have given coordinates along the components.
+        """Return the points with these coordinates along the components.
 
         Parameters
         ----------
@@ -281,14 +290,19 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             if None in (form.n_rows, form.n_columns):
                 return None
             n_components = min(form.n_rows, form.n_columns)
-        most = math.inf if form.n_columns is None else form.n_columns
-        return prefixed_names(self, check_integer(n_components, "n_components", 1, most))
+        max_components = math.inf if form.n_columns is None else form.n_columns
+        return prefixed_names(self, check_integer(n_components, "n_components", 1, max_components))
 
 
 def _check_center(center, n_features):
-    """Return the constant feature with which the mean is released, or 0; and what is subtracted."""
-    if center is None or (isinstance(center, str) and center == "mean"):
-        return 0.0 if center is None else MEAN_WEIGHT, np.zeros(n_features)
+    """Return the constant feature that releases the mean, and the vector that is subtracted.
+
+    The constant is 0 unless `center` is "mean".
+    """
+    if center is None:
+        return 0.0, np.zeros(n_features)
+    if isinstance(center, str) and center == "mean":
+        return MEAN_WEIGHT, np.zeros(n_features)
     array = as_doubles(center)
     if array.ndim > 1 or not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e150:
         raise ValueError(
@@ -300,7 +314,7 @@ def _check_center(center, n_features):
 
 
 def _principal_axes(covariance):
-    """Return the eigenvalues, from the largest down and at least 0, and eigenvectors as rows."""
+    """Return the eigenvalues in decreasing order, at least 0, and the eigenvectors as rows."""
     values, vectors = eigh(covariance, check_finite=False)
     components = vectors.T[::-1].copy()
     largest = np.abs(components).argmax(axis=1)

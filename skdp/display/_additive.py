@@ -105,7 +105,7 @@ class AdditiveDisplay(Display):
         check_is_fitted(model)
         shapes = model.shape_functions_
         chosen = (
-            range(len(shapes)) if terms is None else [_shapes.place_of(shapes, t) for t in terms]
+            range(len(shapes)) if terms is None else [_shapes.term_index(shapes, t) for t in terms]
         )
         outputs = _shapes.output_names(model)
         drawn = outputs[:N_COLORS] if classes is None else [str(label) for label in classes]

@@ -1,6 +1,6 @@
-"""Random forests: public random tests over private bins, and all leaves in one fit.
+"""Random forests: public random tests over private bins, and all leaves fitted together.
 
-Derived in ``docs/forests.md``.
+The derivation is in ``docs/forests.md``.
 """
 
 from dataclasses import dataclass
@@ -11,122 +11,146 @@ from sklearn.utils import check_random_state
 from skdp.base import private_fit_method
 from skdp.gam._models import RawTableClassifier, RawTableRegressor
 from skdp.ledger import PrivacyAccountant
-from skdp.tree._decision_tree import PrivateTrees, TreePlan, tree_of
+from skdp.tree._decision_tree import PrivateTrees, TreePlan, make_tree
 from skdp.utils._validation import check_integer, is_auto
 
-# What the cells of single columns have of the squares of a row's weights, beside the trees. This
-# and the numbers of trees were chosen on training rows, see docs/forests.md.
-MAIN_SHARE = 0.2
-PURE_MAIN_SHARE = 0.5
-# With delta = 0 noise grows with the number of trees: one for so many n epsilon, at least five.
+# The tuned constants were chosen on training rows, see docs/forests.md.
+# Part of the squared norm of a row that single columns have, besides the trees: with delta > 0 and
+# with delta = 0.
+MAIN_FRACTION = 0.2
+PURE_MAIN_FRACTION = 0.5
+# Default number of trees. With delta = 0 the noise grows with the number of trees, and there is one
+# tree per PURE_ROWS_PER_TREE / epsilon rows, at least MIN_TREES.
 N_TREES = 300
-PURE_ROWS = 500
-FEWEST_TREES = 5
-# And few rows are left in a leaf: a number is cut where its noisy counts have such a part below.
-PURE_CUTS = 0.25, 0.75
-MOST_TREES = 4000
+PURE_ROWS_PER_TREE = 500
+MIN_TREES = 5
+# Largest n_estimators.
+MAX_TREES = 4000
+# Range of the fraction of rows below the cut of a numeric column with delta = 0, by noisy counts.
+# With few trees a leaf must not have too few rows.
+PURE_CUTS = (0.25, 0.75)
 
 
-def random_tree(terms, depth, draws, cuts=None):
-    """Return a tree of random columns; bins are cut at random, labels and gaps thrown.
+def random_tree(terms, depth, rng, cuts=None):
+    """Return a tree of random tests.
 
-    With `cuts`, two numbers, a part of the rows between them is below a cut, by noisy counts.
+    Each test chooses a column. The bins of a numeric column are cut at a random bin; missing values
+    and the categories of a categorical column are assigned to random branches.
+
+    Parameters
+    ----------
+    terms : list of Term
+        Terms of single columns, with noisy counts.
+    depth : int
+    rng : RandomState
+        Public generator.
+    cuts : (float, float), default=None
+        Range of the fraction of rows below the cut, by noisy counts. With None all bins are equally
+        likely.
     """
-    columns = draws.randint(len(terms), size=(1 << depth) - 1)
+    columns = rng.randint(len(terms), size=(1 << depth) - 1)
     sides = []
     for j in columns:
         n_bins = len(terms[j].counts) - 1
-        sides.append(draws.randint(2, size=n_bins + 1))
+        branches = rng.randint(2, size=n_bins + 1)
         if "label" not in terms[j].kinds:
-            first = draws.randint(1, max(n_bins, 2))
+            cut = rng.randint(1, max(n_bins, 2))
             if cuts and n_bins > 1:
                 below = np.cumsum(terms[j].counts[:-1])
-                first = 1 + np.abs(below[:-1] - draws.uniform(*cuts) * below[-1]).argmin()
-            sides[-1][:n_bins] = np.arange(n_bins) >= first
-    return tree_of(terms, columns, sides)
+                cut = 1 + np.abs(below[:-1] - rng.uniform(*cuts) * below[-1]).argmin()
+            branches[:n_bins] = np.arange(n_bins) >= cut
+        sides.append(branches)
+    return make_tree(terms, columns, sides)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForestPlan(TreePlan):
-    """A fit's plan; the trees' tests follow from a public seed and the released bins.
+    """Plan of a fit of a forest, whose tests follow from a public seed and the released bins.
 
     Parameters
     ----------
     n_trees : int
     seed : int
-        Noise never comes from it.
+        Public seed of the tests. Noise is never drawn from it.
     """
 
     n_trees: int
     seed: int
 
+    _extra_fractions = {}
+
     @property
-    def main_share(self):
-        return PURE_MAIN_SHARE if self.budget.pure else MAIN_SHARE
+    def main_fraction(self):
+        return PURE_MAIN_FRACTION if self.budget.is_pure else MAIN_FRACTION
 
-    _choice_shares = {}
-
-    def _joined(self, terms, *fit):
-        draws = check_random_state(self.seed)
-        cuts = PURE_CUTS if self.budget.pure else None
-        return None, [random_tree(terms, self.depth, draws, cuts) for _ in range(self.n_trees)]
+    def _joint_terms(self, terms, cells, design, residuals, source):
+        rng = check_random_state(self.seed)
+        cuts = PURE_CUTS if self.budget.is_pure else None
+        return None, [random_tree(terms, self.depth, rng, cuts) for _ in range(self.n_trees)]
 
 
 class PrivateForest(PrivateTrees):
-    """The parameters of forests, and their plan."""
+    """Base of forests: their parameters and their plan."""
 
     _public = (*PrivateTrees._public, "structure_seed")
 
     def _plan(self, task, shape, guarantee):
-        most = shape.n_rows * guarantee.epsilon / PURE_ROWS if guarantee.delta == 0.0 else N_TREES
-        n_trees = int(np.clip(most, FEWEST_TREES, N_TREES))
+        """Return the plan of a task on a table of this shape."""
         if not is_auto(self.n_estimators):
-            n_trees = check_integer(self.n_estimators, "n_estimators", 1, MOST_TREES)
+            n_trees = check_integer(self.n_estimators, "n_estimators", 1, MAX_TREES)
+        elif guarantee.delta == 0.0:
+            n_affordable = shape.n_rows * guarantee.epsilon / PURE_ROWS_PER_TREE
+            n_trees = int(np.clip(n_affordable, MIN_TREES, N_TREES))
+        else:
+            n_trees = N_TREES
         seed = check_integer(self.structure_seed, "structure_seed", 0, 2**32 - 1)
         return super()._plan(task, shape, guarantee, ForestPlan, n_trees=n_trees, seed=seed)
 
 
 class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
-    """Classifier by a forest of random trees, all of whose leaves are fitted together.
+    """Random forest classifier whose leaves are fitted together.
 
-    Each column is cut into bins by private counts, or has categories. Each tree tests random
-    columns at random cuts, which follow from a public seed: its structure costs nothing. A row
-    is in one leaf of each tree, and its score is the sum of their values, which noisy gradients
-    find together. So what trees have in common is learned once, and trees of products of columns
-    are found where no column tells anything alone. Tables are taken as they are: numbers, strings,
-    dates and gaps.
+    A column is cut into bins by private counts, or has categories. The tests of a tree are random
+    columns and random cuts from a public seed, so its structure is data-independent. A row is in
+    one leaf of each tree, and its score is the sum of their values, which are fitted together by
+    noisy gradients. Effects that trees share are learned once, and products of columns are found
+    even if no column has an effect alone. Tables need no preprocessing: numbers, strings, dates and
+    missing values are accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     n_estimators : int or "auto", default="auto"
-        The number of random trees, at most 4000. "auto" is 300; with delta = 0, where noise grows
-        with it, one for each 500 / epsilon rows, from 5 to 300.
+        Number of random trees, at most 4000. "auto" is 300. With delta = 0, where the noise grows
+        with the number of trees, "auto" is one tree per 500 / epsilon rows, from 5 to 300.
     max_depth : int, default=3
-        How many tests lead to a leaf, from 1 to 12.
+        Maximum number of tests on the path to a leaf, from 1 to 12.
     structure_seed : int, default=0
-        Of the trees' tests. It is public and must not be chosen by looking at the data; noise
-        never comes from it.
+        Seed of the trees' tests. It is public and must not be chosen by looking at the data. Noise
+        is never drawn from it.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        Possible class labels. None takes the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+        Public positive weights of the classes. The loss of a row is multiplied by the weight of its
+        class. A class that is not named has weight 1. "balanced" would be computed from the data
+        and is refused.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -141,16 +165,18 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     Attributes
     ----------
     trees_ : list of Tree
-        The trees.
+        The fitted trees.
     intercept_ : float or ndarray of shape (n_classes,)
-        What is added to the sums of the leaves' and the cells' values.
+        Constant that is added to the sums of the values of leaves and shape functions.
     shape_functions_ : list of ShapeFunction
-        Of each column its cells, and what they add to a score beside the trees.
+        Bins or categories of each column, with the values that they add to a score in addition to
+        the trees.
     noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -167,16 +193,15 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 
     See Also
     --------
-    DPAdditiveClassifier : One curve a column, which can be read; faster.
+    DPAdditiveClassifier : One shape function per column; interpretable and faster.
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    There are no `feature_importances_` and no out-of-bag estimates: the latter would be computed
-    from raw rows. With delta = 0 take a forest for products of columns only: where columns tell
-    something alone `DPAdditiveClassifier` is as good or better. The proof is in
-    ``docs/forests.md``.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    `feature_importances_` and out-of-bag estimates do not exist; the latter would be computed from
+    raw rows. With delta = 0 use a forest for products of columns only: if columns have an effect
+    alone, `DPAdditiveClassifier` is as good or better. The proof is in ``docs/forests.md``.
 
     References
     ----------
@@ -227,14 +252,15 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -256,41 +282,44 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 
 
 class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
-    """Regressor by a forest of random trees, all of whose leaves are fitted together.
+    """Random forest regressor whose leaves are fitted together.
 
-    Each column is cut into bins by private counts, or has categories. Each tree tests random
-    columns at random cuts, which follow from a public seed: its structure costs nothing. A row
-    is in one leaf of each tree, and its prediction is the sum of their values, which noisy
-    gradients find together. Tables are taken as they are: numbers, strings, dates and gaps.
+    A column is cut into bins by private counts, or has categories. The tests of a tree are random
+    columns and random cuts from a public seed, so its structure is data-independent. A row is in
+    one leaf of each tree, and its prediction is the sum of their values, which are fitted together
+    by noisy gradients. Tables need no preprocessing: numbers, strings, dates and missing values are
+    accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     n_estimators : int or "auto", default="auto"
-        The number of random trees, at most 4000. "auto" is 300; with delta = 0, where noise grows
-        with it, one for each 500 / epsilon rows, from 5 to 300.
+        Number of random trees, at most 4000. "auto" is 300. With delta = 0, where the noise grows
+        with the number of trees, "auto" is one tree per 500 / epsilon rows, from 5 to 300.
     max_depth : int, default=3
-        How many tests lead to a leaf, from 1 to 12.
+        Maximum number of tests on the path to a leaf, from 1 to 12.
     structure_seed : int, default=0
-        Of the trees' tests. It is public and must not be chosen by looking at the data; noise
-        never comes from it.
+        Seed of the trees' tests. It is public and must not be chosen by looking at the data. Noise
+        is never drawn from it.
     target_bounds : tuple of (float, float)
-        The range of targets, required; it must not be computed from the data. Targets are clipped
-        to it, and predictions lie within it.
+        Range of the targets, required. It must not be computed from the data. Targets and
+        predictions are clipped to it.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -305,16 +334,18 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     Attributes
     ----------
     trees_ : list of Tree
-        The trees.
+        The fitted trees.
     intercept_ : float
-        What is added to the sums of the leaves' and the cells' values.
+        Constant that is added to the sums of the values of leaves and shape functions.
     shape_functions_ : list of ShapeFunction
-        Of each column its cells, and what they add to a score beside the trees.
+        Bins or categories of each column, with the values that they add to a score in addition to
+        the trees.
     noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        delta = 0, where no gradient is noisy.
     target_bounds_ : tuple of (float, float)
-        As declared.
+        Declared range of the targets.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -331,14 +362,14 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
 
     See Also
     --------
-    DPAdditiveRegressor : One curve a column, which can be read; faster.
+    DPAdditiveRegressor : One shape function per column; interpretable and faster.
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    Residuals are clipped to an eighth of the span of `target_bounds`: where errors are larger,
-    predictions are between the mean and the median. With delta = 0 take a forest for products of
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    Residuals are clipped to an eighth of the width of `target_bounds`. If errors are larger,
+    predictions are between the mean and the median. With delta = 0 use a forest for products of
     columns only: elsewhere `DPAdditiveRegressor` is as good or better. The proof is in
     ``docs/forests.md``.
 
@@ -389,14 +420,15 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an

@@ -327,7 +327,7 @@ def _one_hot(model):
         raise export_error(model, NO_OTHER)
     options = {"handle_unknown": "ignore", "sparse_output": model.sparse_output}
     encoder = preprocessing.OneHotEncoder(**options)
-    return _with_categories(encoder, model, model._indicator_categories())
+    return _with_categories(encoder, model, model._encoded_labels())
 
 
 def _target_means(model):

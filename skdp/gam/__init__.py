@@ -1,4 +1,4 @@
-"""Additive models: one curve a column, learned privately within one budget."""
+"""Additive models with one private shape function per column, in one budget."""
 
 from skdp.gam._models import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._shapes import ShapeFunction

@@ -1,4 +1,4 @@
-"""What additive models share: the fit by a plan, scores, and the reasons for them."""
+"""Base classes of additive models: fits by a plan, scores, and explanations."""
 
 import copy
 import math
@@ -20,15 +20,16 @@ from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import first_labels
 from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
 
+# Default number of bins of a numeric column.
 N_BINS = 32
-# Of interactions="auto", where there are any.
+# Number of pairs of interactions="auto", if the public rule chooses any.
 AUTO_PAIRS = 5
 
 
 class RawTableModel(TableEstimator):
-    """A model of raw tables, whose columns are numbers, labels or dates.
+    """Base of models of raw tables with numeric, categorical and date columns.
 
-    Its plan is a `ColumnsPlan`, whose ``run`` returns terms, their values and a constant.
+    The plan is a `ColumnsPlan`. Its ``run`` returns terms, their values and a constant.
     """
 
     _accepts = ("categorical", "string", "allow_nan")
@@ -37,14 +38,15 @@ class RawTableModel(TableEstimator):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -74,26 +76,28 @@ class RawTableModel(TableEstimator):
         return ReadTable(rows=RowsAndTarget(columns, targets), shape=shape)
 
     def _columns(self, shape):
-        """Return what is known of the columns of a table of that shape."""
+        """Return the `Column` of each column of a table of this shape."""
         kinds = shape.kinds or [None] * shape.n_columns
         return declared_columns(kinds, self.bounds, self.categories, shape.names)
 
-    def _plan_of(self, kind, shape, guarantee, **more):
-        """Return a plan of some kind for a table of that shape."""
-        return kind(columns=self._columns(shape), n_rows=shape.n_rows, guarantee=guarantee, **more)
+    def _make_plan(self, plan_class, shape, guarantee, **params):
+        """Return a plan of this class for a table of this shape."""
+        return plan_class(
+            columns=self._columns(shape), n_rows=shape.n_rows, guarantee=guarantee, **params
+        )
 
     def _released(self, run, plan):
         terms, values, constant = run
         if len(constant) == 1:
-            values = [own[..., 0] for own in values]
+            values = [term_values[..., 0] for term_values in values]
             constant = constant[0]
         attributes = self._attributes(terms, values, constant, plan)
         if hasattr(plan, "noise_multiplier"):
             attributes["noise_multiplier_"] = plan.noise_multiplier
         return attributes
 
-    def _cells(self, X):
-        """Yield the cells of the shape functions, of a block of samples at a time.
+    def _iter_cells(self, X):
+        """Yield the cells of the shape functions of one block of samples at a time.
 
         Yields
         ------
@@ -107,7 +111,7 @@ class RawTableModel(TableEstimator):
             yield read(table, rows)
 
     def _served_categories(self):
-        """Return the categories of each column of labels."""
+        """Return the categories of each categorical column."""
         return {
             j: edges
             for shape in self.shape_functions_
@@ -118,36 +122,37 @@ class RawTableModel(TableEstimator):
     def _example_labels(self):
         return first_labels(self._served_categories())
 
-    def _cells_and_parts(self, X):
-        """Yield the cells of a block of samples, and what each shape function adds to its scores.
+    def _iter_contributions(self, X):
+        """Yield the cells of a block of samples, and the contributions of the shape functions.
 
         Yields
         ------
         cells : ndarray of shape (n_terms, n_rows), dtype int64
-        parts : ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_classes)
+        contributions : ndarray of shape (n_rows, n_terms) or (n_rows, n_terms, n_classes)
         """
         check_is_fitted(self)
         outputs = np.shape(self.intercept_)
-        tables = [shape.values.reshape(-1, *outputs) for shape in self.shape_functions_]
-        # The values of all terms, one term after another: a row takes one of each.
-        values = np.concatenate(tables)
-        ends = np.cumsum([len(table) for table in tables])
-        starts = np.append(0, ends[:-1])
-        for cells in self._cells(X):
-            # In C order: by it numpy decides how the parts of a row are added up.
-            places = np.ascontiguousarray(cells.T + starts)
-            yield cells, np.ascontiguousarray(values[places])
+        term_values = [shape.values.reshape(-1, *outputs) for shape in self.shape_functions_]
+        # The values of all terms are concatenated; a row selects one value of each term.
+        values = np.concatenate(term_values)
+        ends = np.cumsum([len(table) for table in term_values])
+        offsets = np.append(0, ends[:-1])
+        for cells in self._iter_cells(X):
+            # NumPy's order of summation depends on the memory layout. With C order the score of a
+            # row does not depend on the other rows.
+            indices = np.ascontiguousarray(cells.T + offsets)
+            yield cells, np.ascontiguousarray(values[indices])
 
 
 class TermsModel(RawTableModel):
-    """Scores and reasons from `shape_functions_` and `intercept_`.
+    """Base of models whose scores are computed from `shape_functions_` and `intercept_`.
 
-    A model's plan has `unpaired`, and may have `signs`.
+    The plan has `no_interaction` and may have `signs`.
     """
 
     def _attributes(self, terms, values, constant, plan):
         shapes = _shapes.shape_functions(terms, values, input_names(self, None))
-        for j in plan.unpaired:
+        for j in plan.no_interaction:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
         shapes, constant = _shapes.centered(shapes, constant)
         return {
@@ -163,7 +168,7 @@ class TermsModel(RawTableModel):
         return total / total.sum() if total.any() else total
 
     def explain(self, X):
-        """Return what each term adds to the score of each sample.
+        """Return the contribution of each term to the score of each sample.
 
         Parameters
         ----------
@@ -173,72 +178,85 @@ class TermsModel(RawTableModel):
         Returns
         -------
         ndarray of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes)
-            In the order of `shape_functions_`. With `intercept_` a row adds up to the sample's
-            score: the result of ``decision_function``, or the prediction of a regressor before it
-            is clipped to `target_bounds`.
+            Contributions in the order of `shape_functions_`. Their sum plus `intercept_` is the
+            score of the sample: the result of ``decision_function``, or the prediction of a
+            regressor before it is clipped to `target_bounds`.
         """
-        return np.concatenate([parts for _, parts in self._cells_and_parts(X)])
+        blocks = [contributions for _, contributions in self._iter_contributions(X)]
+        return np.concatenate(blocks)
 
     def _scores(self, X):
-        scores = [parts.sum(axis=1) for _, parts in self._cells_and_parts(X)]
+        scores = []
+        for _, contributions in self._iter_contributions(X):
+            scores.append(contributions.sum(axis=1))
         return np.concatenate(scores) + self.intercept_
 
     def edit(self, term, values):
-        """Return a copy of the fitted model in which one term has other values.
+        """Return a copy of the fitted model in which the values of one term are replaced.
 
         Parameters
         ----------
         term : str or int
-            The name of a shape function, or its place in `shape_functions_`.
+            Name of a shape function, or its index in `shape_functions_`.
         values : array-like
-            Finite, of the shape of its values, or one number; 0 takes the term out.
+            Finite values of the same shape, or one number; 0 removes the term.
 
         Returns
         -------
         estimator
-            Its `privacy_` is that of the fit, if the values do not depend on the data otherwise.
+            Edited copy. Its `privacy_` is that of the fit, which is correct unless the new values
+            were computed from the data.
 
         Raises
         ------
         ValueError
-            If there is no such term, or the values are of another shape.
+            If the term does not exist or the values have another shape.
         """
         check_is_fitted(self)
-        place = _shapes.place_of(self.shape_functions_, term)
+        index = _shapes.term_index(self.shape_functions_, term)
         shapes = list(self.shape_functions_)
-        shape = shapes[place].values.shape
-        new = as_doubles(values)
-        if new.shape not in (shape, ()) or not np.isfinite(new).all():
-            raise ValueError(f"values must be numbers of shape {shape}, got {values!r}")
-        shapes[place] = replace(shapes[place], values=np.broadcast_to(new, shape).copy())
+        shape = shapes[index].values.shape
+        new_values = as_doubles(values)
+        if new_values.shape not in (shape, ()) or not np.isfinite(new_values).all():
+            raise ValueError(f"values must be finite numbers of shape {shape}, got {values!r}")
+        new_values = np.broadcast_to(new_values, shape).copy()
+        shapes[index] = replace(shapes[index], values=new_values)
         edited = copy.copy(self)
         edited.shape_functions_ = shapes
         edited.feature_importances_ = self._importances(shapes)
         return edited
 
     def _html_repr(self):
-        """Return what scikit-learn's `ReprHTMLMixin` asks for."""
+        """Return the HTML of `ReprHTMLMixin` in scikit-learn."""
         return _shapes.model_document(self) if hasattr(self, "privacy_") else super()._html_repr()
 
 
 class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
-    """The parameters of additive models that are fitted in steps, and their plan."""
+    """Base of additive models that are fitted by gradients: their parameters and their plan."""
 
     _public = (*TermsModel._public, "monotonic_cst")
 
     def _plan(self, task, shape, guarantee):
-        """Return the plan of a task on a table of that shape."""
+        """Return the plan of a task on a table of this shape."""
         check_verbose(self.verbose)
         if task.n_outputs > 1 and self.monotonic_cst is not None:
-            raise ValueError("monotonic_cst is for two classes only")
+            raise ValueError("monotonic_cst is supported for two classes only")
         declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
-        signs = _shapes.directions(self.monotonic_cst, shape.names, self._columns(shape))
-        more = {"n_bins": n_bins, "task": task, "declared_pairs": declared, "signs": signs}
-        plan = self._plan_of(AdditivePlan, shape, guarantee, **more)
-        if plan.unpaired & set(sum(declared, ())):
-            raise ValueError("interactions: a column of monotonic_cst is in no pair")
+        columns = self._columns(shape)
+        plan = self._make_plan(
+            AdditivePlan,
+            shape,
+            guarantee,
+            n_bins=n_bins,
+            task=task,
+            declared_pairs=declared,
+            signs=_shapes.check_monotonic_cst(self.monotonic_cst, shape.names, columns),
+        )
+        if plan.no_interaction & set(sum(declared, ())):
+            raise ValueError("interactions: a column of monotonic_cst cannot be in a pair")
         if n_chosen is None:
-            n_chosen = AUTO_PAIRS * plan.pays_for_pairs
-        n_chosen = min(n_chosen, math.comb(shape.n_columns - len(plan.unpaired), 2))
+            n_chosen = AUTO_PAIRS if plan.use_interactions else 0
+        n_candidates = math.comb(shape.n_columns - len(plan.no_interaction), 2)
+        n_chosen = min(n_chosen, n_candidates)
         return replace(plan, n_chosen=n_chosen) if n_chosen else plan

@@ -1,28 +1,35 @@
-"""Bins of a column from noisy counts of its dyadic cells: everything here is post-processing."""
+"""Bins of a column from the noisy counts of its dyadic cells.
+
+Everything in this module is post-processing of released counts.
+"""
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+# Number of times that the range of a numeric column is halved, and the resulting number of cells.
 LEVELS = 10
 CELLS = 1 << LEVELS
-# Of a bin: as much as that is not told from nothing, so that bins do not hang on vanishing noise.
-ROUNDING = 0.01
+# Relative tolerance when counts are compared with the target count of a bin. It keeps bin edges
+# stable when the noise is tiny.
+COUNT_RTOL = 0.01
+# Smallest target count of a bin: a column without rows becomes one bin.
+MIN_BIN_COUNT = 1e-6
 
 
 def level_counts(counts, coarsest=1):
-    """Return the counts of dyadic levels, finest first, in one array.
+    """Return the counts of all dyadic levels in one array, finest level first.
 
     Parameters
     ----------
     counts : ndarray of shape (n_cells,)
-        A power of two.
+        Counts of the finest level; `n_cells` is a power of two.
     coarsest : int, default=1
-        The level with which they end, of ``2**coarsest`` cells.
+        The coarsest level, which has ``2**coarsest`` cells.
 
     Returns
     -------
     ndarray of shape (2 * n_cells - 2**coarsest,)
-        A row that is counted adds 1 to one of each level.
+        Counts of the levels. A row adds 1 to one cell of each level.
     """
     levels = [counts]
     while len(levels[-1]) > 2**coarsest:
@@ -31,20 +38,21 @@ def level_counts(counts, coarsest=1):
 
 
 def consistent_counts(noisy, total, coarsest=1):
-    """Return the least squares estimate of the finest counts from those of several levels.
+    """Return the least squares estimate of the finest counts from the counts of all levels.
 
     Parameters
     ----------
     noisy : ndarray of shape (2 * n_cells - 2**coarsest,)
-        As `level_counts`, with independent noise of one variance.
+        Output of `level_counts` plus independent noise of equal variance.
     total : float
-        Of each level.
+        Sum of the counts of a level.
     coarsest : int, default=1
+        The coarsest level, which has ``2**coarsest`` cells.
 
     Returns
     -------
     ndarray of shape (n_cells,)
-        Of sum `total`; some may be negative.
+        Estimates with the sum `total`. Some may be negative.
 
     References
     ----------
@@ -54,61 +62,63 @@ def consistent_counts(noisy, total, coarsest=1):
     n_cells = (len(noisy) + 2**coarsest) // 2
     sizes = [n_cells >> height for height in range(n_cells.bit_length() - coarsest)]
     levels = np.split(noisy, np.cumsum(sizes[:-1]))
-    # Upwards: the best estimate of each count from what is below it.
-    best = [levels[0]]
+    # Upward pass: the best estimate of each count from the counts of its subtree.
+    subtree_estimates = [levels[0]]
     for height, level in enumerate(levels[1:], start=2):
-        own = 2.0 ** (height - 1) / (2.0**height - 1.0)
-        best.append(own * level + (1.0 - own) * best[-1].reshape(-1, 2).sum(axis=1))
-    # Downwards: what cells lack of their parent is shared evenly.
-    parent = np.array([total])
-    for level in reversed(best):
-        parts = level.reshape(len(parent), -1)
-        lacking = parent - parts.sum(axis=1)
-        parent = (parts + lacking[:, None] / parts.shape[1]).ravel()
-    return parent
+        weight = 2.0 ** (height - 1) / (2.0**height - 1.0)
+        child_sums = subtree_estimates[-1].reshape(-1, 2).sum(axis=1)
+        subtree_estimates.append(weight * level + (1.0 - weight) * child_sums)
+    # Downward pass: the difference between a parent and its children is divided equally.
+    parents = np.array([total])
+    for level in reversed(subtree_estimates):
+        children = level.reshape(len(parents), -1)
+        deficit = parents - children.sum(axis=1)
+        parents = (children + deficit[:, None] / children.shape[1]).ravel()
+    return parents
 
 
-def nearest_masses(counts, total):
-    """Return counts that are not negative, whose sums from the left are nearest to those given.
+def nonnegative_counts(counts, total):
+    """Return non-negative counts whose cumulative sums are closest to those of the given counts.
 
-    Cutting negative counts off would raise the sum of many small ones; sums from the left that
-    are made to increase (isotonic regression) keep it.
+    Clipping negative counts would increase the sum of many small counts. Isotonic regression of
+    the cumulative sums preserves it.
     """
     return np.diff(np.clip(isotonic_regression(np.cumsum(counts)).x, 0.0, total), prepend=0.0)
 
 
-def merged_cells(masses, n_bins, least):
-    """Return where the bins that cells are merged to begin.
+def merge_cells(counts, n_bins, min_count):
+    """Return the indices of the cells at which the merged bins start.
 
-    A cell that holds as much as a bin does stands alone; between such cells, neighbors are
-    merged until they hold their share of the rest.
+    A cell whose count reaches the target count of a bin becomes a bin. The cells between such cells
+    are merged into bins of about equal counts.
 
     Parameters
     ----------
-    masses : ndarray of shape (n_cells,)
+    counts : ndarray of shape (n_cells,)
+        Non-negative counts.
     n_bins : int
-        About as many bins are made, or fewer.
-    least : float
-        A bin's least mass.
+        Approximate maximum number of bins.
+    min_count : float
+        Minimum target count of a bin.
 
     Returns
     -------
     ndarray of int
-        Increasing, from 0 on.
+        Increasing; the first one is 0.
     """
-    # Nothing at all makes one bin.
-    least = max(least, 1e-6)
-    alone = masses >= (1.0 - ROUNDING) * max(masses.sum() / n_bins, least)
-    share = max(masses[~alone].sum() / max(n_bins - alone.sum(), 1), least)
+    min_count = max(min_count, MIN_BIN_COUNT)
+    is_bin = counts >= (1.0 - COUNT_RTOL) * max(counts.sum() / n_bins, min_count)
+    target_count = max(counts[~is_bin].sum() / max(n_bins - is_bin.sum(), 1), min_count)
     starts = []
-    for run in np.split(np.arange(len(masses)), np.flatnonzero(np.diff(alone)) + 1):
-        if alone[run[0]]:
+    for run in np.split(np.arange(len(counts)), np.flatnonzero(np.diff(is_bin)) + 1):
+        if is_bin[run[0]]:
             starts.extend(run)
             continue
-        below = np.cumsum(masses[run]) - masses[run]
-        n_own = max(int(masses[run].sum() / share + ROUNDING), 1)
-        each = masses[run].sum() / n_own
-        number = (below / each + ROUNDING if each > 0.0 else below).astype(np.int64)
-        number = np.minimum(number, n_own - 1)
-        starts.extend(run[np.diff(number, prepend=-1) > 0])
+        run_count = counts[run].sum()
+        n_run_bins = max(int(run_count / target_count + COUNT_RTOL), 1)
+        bin_count = run_count / n_run_bins
+        below = np.cumsum(counts[run]) - counts[run]
+        positions = below / bin_count + COUNT_RTOL if bin_count > 0.0 else below
+        bin_indices = np.minimum(positions.astype(np.int64), n_run_bins - 1)
+        starts.extend(run[np.diff(bin_indices, prepend=-1) > 0])
     return np.array(starts)

@@ -1,4 +1,4 @@
-"""The weights' blocks: terms at several resolutions, and tables of pairs of columns."""
+"""Blocks of weights: terms at several resolutions, trends, and tables of pairs of columns."""
 
 import itertools
 import math
@@ -10,25 +10,34 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp._data._parts import sum_over
-from skdp.gam._bins import merged_cells
-from skdp.gam._columns import PackedCells, Term, marked
+from skdp.gam._bins import merge_cells
+from skdp.gam._columns import JointCodes, Term, one_hot_csr
 from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
-# Weights of blocks are multiples of this, so that a weight times a sum is exact.
+# Weights of blocks are multiples of this, so that the product of a weight and a sum is exact.
 WEIGHT_STEP = 2.0**-12
-# The step size allows for counts that are larger than their noisy ones.
-MARGIN = 1.1
-COARSER = 4
-# Below so many rows beside the noise, columns that hardly vary get less.
-ROWS_FOR_ALL = 500.0
-FEWEST_CELLS = 3
+# Factor of the smoothness constant: exact counts may be larger than the noisy ones.
+SMOOTHNESS_MARGIN = 1.1
+# Number of neighboring cells that are merged in the next coarser resolution.
+COARSENING_FACTOR = 4
+# Minimum number of cells of a coarser resolution, without the one of missing values.
+MIN_CELLS = 3
+# Signal-to-noise ratio (n mu) below which columns with little variation have smaller weights.
+MIN_SIGNAL_FOR_EQUAL_WEIGHTS = 500.0
 # A column of this many cells or fewer, that of missing values included, has no trend.
 MAX_CELLS_WITHOUT_TREND = 3
 # The normal score at which a trend ends, in standard deviations. On training rows of
 # california_housing 2 is ahead of 3 by .0035 of R²; with 2.5 the tables of classes are alike.
 LAST_NORMAL_SCORE = 2.0
+# Number of rows and columns of the table of a pair of numeric columns: in the model, and while
+# pairs are chosen.
+TABLE_CELLS = 12
+CHOICE_CELLS = 8
+# Threshold of the statistic by which a pair is chosen. Without an interaction the statistic is
+# approximately standard normal.
+MIN_EVIDENCE = 4.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,19 +47,20 @@ class Block(FrozenValue):
     Parameters
     ----------
     term : int
-        -1 for the constant.
+        Index of the term; -1 for the constant.
     weight : float
-        What a row has in its cell of the block.
+        Value of the feature of a row in its cell of the block.
     groups : ndarray of int
-        Of each of the term's finest cells, the block's cell.
+        The block's cell of each of the term's finest cells.
     counts : ndarray of float
-        Noisy counts of the block's cells, or a bound on them.
+        Noisy counts of the block's cells, or upper bounds on them.
     ordered : bool, default=False
-        Whether neighbors are alike; the last cell, of what is missing, has none.
+        True if neighboring cells have similar values. The last cell, of missing values, has no
+        neighbors.
     profile : ndarray of float, default=None
-        For a trend, a block of one cell: the fraction of `weight` that a row has in each of the
-        term's finest cells, from -1 to 1. `counts` is the sum of the squares of these over the
-        rows. None is 1 everywhere.
+        For a trend, a block of one cell: factor of `weight` in each of the term's finest cells,
+        from -1 to 1. `counts` is then the sum of the squared factors over the rows. None is 1
+        everywhere.
     """
 
     term: int
@@ -64,43 +74,50 @@ class Block(FrozenValue):
     def size(self):
         return len(self.counts)
 
-    # The second moments of the features, from noisy counts.
     @property
     def moments(self):
+        """Second moments of the features, summed over the rows, from noisy counts."""
         return self.weight**2 * self.counts
 
     @cached_property
     def features(self):
-        """The feature of a row in each of the term's finest cells: multiples of `WEIGHT_STEP`."""
+        """Feature of a row in each of the term's finest cells, a multiple of `WEIGHT_STEP`."""
         if self.profile is None:
             return np.full(len(self.groups), self.weight)
-        # Towards zero, so that no row's norm grows.
+        # Rounding towards zero does not increase the norm of a row.
         return np.trunc(self.weight * self.profile / WEIGHT_STEP) * WEIGHT_STEP
 
 
 def dyadic_weight(value):
-    """Return the largest weight that is a multiple of `WEIGHT_STEP` and at most a value."""
+    """Return the largest multiple of `WEIGHT_STEP` that is at most `value`."""
     return math.floor(value / WEIGHT_STEP) * WEIGHT_STEP
 
 
-class Layout:
-    """All blocks, one after another in a vector; see ``docs/additive_models.md``.
+class BlockDesign:
+    """The matrix of features, one block after another; see ``docs/additive_models.md``.
 
     Parameters
     ----------
     blocks : list of Block
-        Of weights whose squares add up to at most 1: the norm of a row's features.
+        The squares of their weights add up to at most 1, so the norm of a row is at most 1.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (n_blocks + 1,)
+        Index of the first feature of each block.
+    size : int
+        Number of features.
     """
 
     def __init__(self, blocks):
         self.blocks = blocks
         if math.fsum(np.abs(block.features).max() ** 2 for block in blocks) > 1.0:
             raise ValueError("the squares of the blocks' weights add up to more than 1")
-        self.starts = np.cumsum([0, *(block.size for block in blocks)])
-        self.size = int(self.starts[-1])
+        self.offsets = np.cumsum([0, *(block.size for block in blocks)])
+        self.size = int(self.offsets[-1])
 
-    def tables(self, weights):
-        """Return each term's values at its finest cells.
+    def bin_values(self, weights):
+        """Return the values of each term at its finest cells: the design times the weights.
 
         Parameters
         ----------
@@ -110,34 +127,42 @@ class Layout:
         -------
         dict of term to ndarray of shape (n_cells, n_outputs)
         """
-        tables = {}
-        for block, start in zip(self.blocks, self.starts, strict=False):
-            own = block.features[:, None] * weights[start : start + block.size][block.groups]
-            tables[block.term] = tables.get(block.term, 0.0) + own
-        return tables
+        values = {}
+        for block, start in zip(self.blocks, self.offsets, strict=False):
+            block_weights = weights[start : start + block.size]
+            block_values = block.features[:, None] * block_weights[block.groups]
+            values[block.term] = values.get(block.term, 0.0) + block_values
+        return values
 
-    def gather(self, sums):
-        """Return the gradient from each term's sums at its finest cells; exact.
+    def rmatvec(self, sums):
+        """Return the gradient: the transposed design times sums over rows; exact.
 
         Parameters
         ----------
         sums : dict of term to ndarray of shape (n_cells, n_outputs)
+            Sums of residuals over the rows of each finest cell.
 
         Returns
         -------
         ndarray of shape (size, n_outputs)
         """
-        parts = []
+        gradients = []
         for block in self.blocks:
-            total = np.zeros((block.size, sums[block.term].shape[1]))
-            np.add.at(total, block.groups, block.features[:, None] * sums[block.term])
-            parts.append(total)
-        return np.concatenate(parts)
+            gradient = np.zeros((block.size, sums[block.term].shape[1]))
+            np.add.at(gradient, block.groups, block.features[:, None] * sums[block.term])
+            gradients.append(gradient)
+        return np.concatenate(gradients)
 
-    def moved_from(self, other, weights):
-        """Return the weights by which the blocks of a shorter layout have the values they had.
+    def weights_from(self, other, weights):
+        """Return the weights with which this design has the values of a shorter design.
 
-        A trend has nearly the values it had: its features are rounded.
+        The values of a trend change slightly, because its features are rounded.
+
+        Parameters
+        ----------
+        other : BlockDesign
+            Its blocks are the first blocks of this design, up to their weights.
+        weights : ndarray of shape (other.size, n_outputs)
         """
         pairs = zip(self.blocks, other.blocks, strict=False)
         factors = [old.weight / max(block.weight, WEIGHT_STEP) for block, old in pairs]
@@ -146,10 +171,10 @@ class Layout:
         result[: other.size] = factors[:, None] * weights
         return result
 
-    def ties(self, weights):
-        """Return the gradient of half the sum of squared differences of neighbors' weights."""
+    def roughness_gradient(self, weights):
+        """Return the gradient of half the sum of squared differences of neighboring weights."""
         result = np.zeros_like(weights)
-        for block, start in zip(self.blocks, self.starts, strict=False):
+        for block, start in zip(self.blocks, self.offsets, strict=False):
             if block.ordered:
                 bins = slice(start, start + block.size - 1)
                 result[bins] = -np.diff(np.pad(weights[bins], ((1, 1), (0, 0)), "edge"), 2, axis=0)
@@ -157,63 +182,93 @@ class Layout:
 
     @property
     def diagonal(self):
-        """The second moment of each feature, from noisy counts."""
+        """Second moment of each feature, summed over the rows, from noisy counts."""
         return np.concatenate([block.moments for block in self.blocks])
 
-    # The L1 norm of a row's features.
     @property
     def weights_sum(self):
+        """Sum of the blocks' weights: the largest L1 norm of a row's features."""
         return math.fsum(block.weight for block in self.blocks)
 
-    def bend(self, n_rows):
-        """Return what bounds the largest eigenvalue of the features' second moment, up to noise."""
-        largest = sum(block.moments.max() for block in self.blocks)
-        return min(float(n_rows), MARGIN * largest)
+    def smoothness(self, n_rows):
+        """Return an upper bound on the largest eigenvalue of the features' second moment.
+
+        It is computed from noisy counts and holds up to their noise.
+        """
+        bound = sum(block.moments.max() for block in self.blocks)
+        return min(float(n_rows), SMOOTHNESS_MARGIN * bound)
 
 
-def main_layout(terms, n_rows, clearness=1e12, *, coarser=True, trend_fraction=0.0):
-    """Return the blocks of the constant and of each column, of numbers at several resolutions.
+def main_design(terms, n_rows, signal_to_noise=1e12, *, coarser=True, trend_fraction=0.0):
+    """Return the blocks of the constant and of each column, numeric ones at several resolutions.
 
-    Of the squares of the weights each has the same part, if noise is small beside the rows
-    (`clearness`, n mu). Else a column gets the less, the less it varies. Without `coarser` numbers
-    have the finest resolution alone. A trend has the part `trend_fraction` of a number's squares.
+    Parameters
+    ----------
+    terms : list of Term
+        Terms of single columns, with noisy counts.
+    n_rows : int
+        Public number of rows.
+    signal_to_noise : float, default=1e12
+        Number of rows over the noise, n mu. If it is large, the constant and all columns have equal
+        parts of the squared norm of a row. Otherwise columns with less variation have smaller
+        parts.
+    coarser : bool, default=True
+        False uses only the finest resolution of numeric columns.
+    trend_fraction : float, default=0.0
+        Part of a numeric column's squared weights that its trend has.
+
+    Returns
+    -------
+    BlockDesign
     """
-    constant_share = 1.0 / (len(terms) + 1)
-    parts = np.sqrt([clearness / ROWS_FOR_ALL + variety(term.counts) for term in terms])
-    shares = (1.0 - constant_share) * parts / parts.sum()
-    constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}
-    blocks = [Block(term=-1, weight=dyadic_weight(math.sqrt(constant_share)), **constant)]
-    for j, (term, share) in enumerate(zip(terms, shares, strict=True)):
+    constant_square = 1.0 / (len(terms) + 1)
+    parts = np.sqrt(
+        [
+            signal_to_noise / MIN_SIGNAL_FOR_EQUAL_WEIGHTS + gini_impurity(term.counts)
+            for term in terms
+        ]
+    )
+    squares = (1.0 - constant_square) * parts / parts.sum()
+    constant = Block(
+        term=-1,
+        weight=dyadic_weight(math.sqrt(constant_square)),
+        groups=np.zeros(1, dtype=np.intp),
+        counts=np.array([float(n_rows)]),
+    )
+    blocks = [constant]
+    for j, (term, square) in enumerate(zip(terms, squares, strict=True)):
         ordered = "label" not in term.kinds
-        groups = resolutions(len(term.counts), coarser=coarser and ordered)
+        resolution_groups = resolutions(len(term.counts), coarser=coarser and ordered)
         has_trend = trend_fraction and ordered and len(term.counts) > MAX_CELLS_WITHOUT_TREND
-        left = share * (1.0 - trend_fraction) if has_trend else share
-        weight = dyadic_weight(math.sqrt(left / len(groups)))
-        for group in groups:
-            own = np.bincount(group, weights=term.counts)
-            blocks.append(Block(term=j, weight=weight, groups=group, counts=own, ordered=ordered))
+        cells_square = square * (1.0 - trend_fraction) if has_trend else square
+        weight = dyadic_weight(math.sqrt(cells_square / len(resolution_groups)))
+        for groups in resolution_groups:
+            counts = np.bincount(groups, weights=term.counts)
+            block = Block(term=j, weight=weight, groups=groups, counts=counts, ordered=ordered)
+            blocks.append(block)
         if has_trend:
-            weight = dyadic_weight(math.sqrt(trend_fraction * share))
+            weight = dyadic_weight(math.sqrt(trend_fraction * square))
             blocks.append(trend_block(j, term.counts, weight))
-    return Layout(blocks)
+    return BlockDesign(blocks)
 
 
 def trend_block(term, counts, weight):
-    """Return a feature that rises from cell to cell, and is 0 where values are missing.
+    """Return a block of one feature that increases from cell to cell; 0 for missing values.
 
-    It is the normal score of a cell's middle rank: about a straight line of a number with a bell
-    curve, or of the logarithm of an amount. What few rows of a rare class say of it is learned from
-    all cells together.
+    The feature is the normal score of a cell's middle rank. It is approximately linear in a
+    normally distributed column, or in the logarithm of an amount. A few rows of a rare class
+    determine its weight from all cells together.
 
     Parameters
     ----------
     term : int
+        Index of the term.
     counts : ndarray of shape (n_cells,)
-        Noisy, that of missing values at the end.
+        Noisy counts; the last one is of missing values.
     weight : float
-        The feature is between this and its negative.
+        Bound on the magnitude of the feature.
     """
-    # A count of no rows at all has ranks as well.
+    # The small constant defines ranks even if all counts are 0.
     present = np.maximum(counts[:-1], 0.0) + 1e-9
     ranks = (np.cumsum(present) - 0.5 * present) / present.sum()
     scores = np.clip(ndtri(ranks) / LAST_NORMAL_SCORE, -1.0, 1.0)
@@ -223,70 +278,76 @@ def trend_block(term, counts, weight):
     return Block(term=term, weight=weight, groups=groups, counts=squares, profile=profile)
 
 
-def variety(counts):
-    """Return how likely two rows are in different cells, by their noisy counts."""
-    parts = counts / max(counts.sum(), 1.0)
-    return float(np.sum(parts * (1.0 - parts)))
+def gini_impurity(counts):
+    """Return the probability that two random rows are in different cells, from noisy counts."""
+    frequencies = counts / max(counts.sum(), 1.0)
+    return float(np.sum(frequencies * (1.0 - frequencies)))
 
 
 def resolutions(n_cells, *, coarser):
-    """Return, finest first, the cell of each resolution in which each finest cell lies.
+    """Return the mapping from the finest cells to the cells of each resolution, finest first.
 
     Parameters
     ----------
     n_cells : int
-        With that of missing values, which stays apart, at the end.
+        Number of finest cells. The last one is of missing values and is never merged.
     coarser : bool
-        Whether there are coarser ones: neighbors are alike.
+        If True, coarser resolutions are included, because neighboring cells are similar.
 
     Returns
     -------
     list of ndarray of shape (n_cells,)
-        Increasing, from 0 on.
+        Increasing cell indices, starting with 0.
     """
     groups = [np.arange(n_cells)]
-    while coarser and math.ceil(groups[-1][-1] / COARSER) >= FEWEST_CELLS:
-        coarse = groups[-1] // COARSER
+    while coarser and math.ceil(groups[-1][-1] / COARSENING_FACTOR) >= MIN_CELLS:
+        coarse = groups[-1] // COARSENING_FACTOR
         coarse[-1] = coarse[-2] + 1
         groups.append(coarse)
     return groups
 
 
-def joint_layout(layout, pairs, main_share):
-    """Return the blocks of a layout with those of pairs, or of trees, which share the rest."""
-    factor = math.sqrt(main_share)
+def joint_design(design, pairs, main_fraction):
+    """Return the blocks of a design together with those of pairs, or of trees.
+
+    Parameters
+    ----------
+    design : BlockDesign
+        Design of single columns.
+    pairs : list of Pair or of Tree
+        They have equal weights.
+    main_fraction : float
+        Part of the squared norm of a row that single columns have.
+    """
+    factor = math.sqrt(main_fraction)
     blocks = [
-        replace(block, weight=dyadic_weight(factor * block.weight)) for block in layout.blocks
+        replace(block, weight=dyadic_weight(factor * block.weight)) for block in design.blocks
     ]
     first = blocks[-1].term + 1
-    weight = dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
-    for term, counts in enumerate((pair.most_counts for pair in pairs), start=first):
+    weight = dyadic_weight(math.sqrt((1.0 - main_fraction) / len(pairs)))
+    for term, pair in enumerate(pairs, start=first):
+        counts = pair.most_counts
         blocks.append(Block(term=term, weight=weight, groups=np.arange(len(counts)), counts=counts))
-    return Layout(blocks)
-
-
-TABLE_CELLS = 12
-CHOICE_CELLS = 8
-# A pair is chosen if its statistic, about standard normal without interaction, exceeds this.
-LEAST_EVIDENCE = 4.0
+    return BlockDesign(blocks)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pair(FrozenValue):
-    """Two terms of one column each, and the cells of their table.
+    """Two terms of one column each, and the cells of their joint table.
 
     Parameters
     ----------
-    places : tuple of (int, int)
-        Of the terms.
+    indices : tuple of (int, int)
+        Indices of the terms.
     edges : tuple of (ndarray, ndarray)
+        Edges or categories of the table's rows and columns.
     groups : tuple of (ndarray, ndarray)
-        Of each cell of a term, the row or column of the table.
+        The table's row, or column, of each cell of a term.
     margins : tuple of (ndarray, ndarray)
         Noisy counts of the table's rows and columns.
     """
 
-    places: tuple
+    indices: tuple
     edges: tuple
     groups: tuple
     margins: tuple
@@ -295,59 +356,70 @@ class Pair(FrozenValue):
     def shape(self):
         return tuple(map(len, self.margins))
 
-    # Bounds of the cells' counts: a cell has no more rows than its row or column.
     @property
     def most_counts(self):
+        """Upper bounds on the cells' counts: those of their row and column."""
         return np.minimum.outer(*self.margins).ravel()
 
-    def cells(self, own):
-        """Return the cells of some rows, from those of the terms."""
-        one, two = (groups[own[j]] for groups, j in zip(self.groups, self.places, strict=True))
-        return one * self.shape[1] + two
+    def cells(self, column_cells):
+        """Return the table's cell of each row of the data, from the cells of the terms."""
+        i, j = self.indices
+        table_rows = self.groups[0][column_cells[i]]
+        table_columns = self.groups[1][column_cells[j]]
+        return table_rows * self.shape[1] + table_columns
 
     def term(self, terms, n_rows):
-        """Return the pair's term; its counts are those of independent columns."""
-        one, two = (terms[j] for j in self.places)
+        """Return the pair's term, with the counts that independent columns would have."""
+        first, second = (terms[j] for j in self.indices)
         return Term(
-            features=one.features + two.features,
-            kinds=one.kinds + two.kinds,
+            features=first.features + second.features,
+            kinds=first.kinds + second.kinds,
             edges=self.edges,
             counts=np.multiply.outer(*self.margins) / n_rows,
         )
 
 
-def pair_of(terms, places, n_cells=TABLE_CELLS):
-    """Return a pair whose table has about `n_cells` rows and columns, without what is missing."""
-    edges, groups = zip(*(_axis(terms[j], n_cells) for j in places), strict=True)
-    counts = (terms[j].counts for j in places)
+def make_pair(terms, indices, n_cells=TABLE_CELLS):
+    """Return a pair whose table has about `n_cells` rows and columns, besides missing values."""
+    edges, groups = zip(*(_axis(terms[j], n_cells) for j in indices), strict=True)
+    counts = (terms[j].counts for j in indices)
     margins = tuple(np.bincount(g, weights=c) for g, c in zip(groups, counts, strict=True))
-    return Pair(places=places, edges=edges, groups=groups, margins=margins)
+    return Pair(indices=indices, edges=edges, groups=groups, margins=margins)
 
 
 def _axis(term, n_cells):
     """Return coarser edges of a term, and the coarse cell of each of its cells."""
-    (edges,), counts = term.edges, term.counts
+    (edges,) = term.edges
+    counts = term.counts
     if "label" not in term.kinds:
-        starts = merged_cells(counts[:-1], n_cells, 0.0)
+        starts = merge_cells(counts[:-1], n_cells, 0.0)
         groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(counts) - 1))
         return np.append(edges[starts], edges[-1]), np.append(groups, len(starts))
-    # The most frequent categories; the others are other ones.
-    kept = np.sort(np.argsort(-counts[: len(edges)], kind="stable")[: n_cells - 1])
-    groups = np.full(len(counts), len(kept))
-    groups[kept], groups[-1] = np.arange(len(kept)), len(kept) + 1
-    return edges[kept], groups
+    # The most frequent categories have cells; the rest share the cell of other values.
+    frequent = np.sort(np.argsort(-counts[: len(edges)], kind="stable")[: n_cells - 1])
+    groups = np.full(len(counts), len(frequent))
+    groups[frequent] = np.arange(len(frequent))
+    groups[-1] = len(frequent) + 1
+    return edges[frequent], groups
 
 
-def extended(cells, pairs):
-    """Return packed cells with those of pairs, or of trees, behind them."""
+def append_pairs(cells, pairs):
+    """Return joint codes that also contain the cells of pairs, or of trees."""
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
-    known = {"n_units": cells.n_units, "targets": cells.targets, "row_weights": cells.row_weights}
-    return PackedCells(cells, _with_pairs, pairs, sizes=sizes, **known)
+    return JointCodes(
+        cells,
+        _column_and_pair_cells,
+        pairs,
+        sizes=sizes,
+        n_units=cells.n_units,
+        targets=cells.targets,
+        row_weights=cells.row_weights,
+    )
 
 
-def _with_pairs(block, pairs):
-    own = block.columns()
-    return [*own, *(pair.cells(own) for pair in pairs)]
+def _column_and_pair_cells(block, pairs):
+    column_cells = block.column_cells()
+    return [*column_cells, *(pair.cells(column_cells) for pair in pairs)]
 
 
 def pair_sums(cells, pairs, scores, residuals, step):
@@ -355,16 +427,16 @@ def pair_sums(cells, pairs, scores, residuals, step):
 
     Parameters
     ----------
-    cells : PackedCells
+    cells : JointCodes
     pairs : list of Pair
     scores : Scores
     residuals : callable
-        A function of a module that maps (scores, targets) to clipped residuals of shape
-        (rows, n_outputs).
+        Function of (scores, targets) that returns clipped residuals of shape (n_rows, n_outputs).
+        It must be picklable.
     step : float
-        Their grid.
+        Grid to which residuals are rounded.
     """
-    totals = np.zeros((_ends(pairs)[-1], scores.tables[-1].shape[1]))
+    totals = np.zeros((_ends(pairs)[-1], scores.bin_values[-1].shape[1]))
     return step * sum_over(cells, _add_to_pairs, totals, pairs, scores, residuals, step)
 
 
@@ -373,35 +445,56 @@ def _ends(pairs):
 
 
 def _add_to_pairs(totals, block, pairs, scores, residuals, step):
-    steps = block.steps(residuals(scores(block), block.targets), step)
-    own = block.columns()
+    steps = block.round_to_grid(residuals(scores(block), block.targets), step)
+    column_cells = block.column_cells()
     for pair, total in zip(pairs, np.split(totals, _ends(pairs)[:-1]), strict=True):
-        total += marked(pair.cells(own)[:, np.newaxis], [len(total)]).T.dot(steps)
+        pair_cells = pair.cells(column_cells)[:, np.newaxis]
+        total += one_hot_csr(pair_cells, [len(total)]).T.dot(steps)
 
 
-def chosen_pairs(pairs, noisy, deviation, most):
-    """Return the pairs of most evidence for an interaction: post-processing of noisy sums."""
+def choose_pairs(pairs, noisy, noise_std, max_pairs):
+    """Return the pairs with the most evidence for an interaction; post-processing of noisy sums.
+
+    The statistic is the weighted sum of squared residual sums after the effects of rows and columns
+    are removed, minus its expectation without an interaction, divided by its standard deviation.
+
+    Parameters
+    ----------
+    pairs : list of Pair
+    noisy : ndarray
+        Noisy output of `pair_sums`.
+    noise_std : float
+        Standard deviation of the noise.
+    max_pairs : int
+        Maximum number of pairs.
+    """
     evidence = []
-    for pair, table in zip(pairs, np.split(noisy, _ends(pairs)[:-1]), strict=True):
-        table = table.reshape(*pair.shape, -1)
-        one, two = (margin / max(margin.sum(), 1.0) for margin in pair.margins)
-        one = one[:, None, None]
-        two = two[None, :, None]
-        rest = table - one * table.sum(axis=0, keepdims=True)
-        rest = rest - two * rest.sum(axis=1, keepdims=True)
-        weights = np.broadcast_to(one * two, table.shape)
-        spread = deviation**2 * math.sqrt(2.0 * np.sum(weights**2))
-        evidence.append(np.sum(weights * (rest**2 - deviation**2)) / max(spread, 1e-300))
-    return [pairs[i] for i in np.argsort(evidence)[::-1][:most] if evidence[i] > LEAST_EVIDENCE]
+    for pair, sums in zip(pairs, np.split(noisy, _ends(pairs)[:-1]), strict=True):
+        table = sums.reshape(*pair.shape, -1)
+        row_frequencies, column_frequencies = (
+            margin / max(margin.sum(), 1.0) for margin in pair.margins
+        )
+        row_frequencies = row_frequencies[:, None, None]
+        column_frequencies = column_frequencies[None, :, None]
+        interaction = table - row_frequencies * table.sum(axis=0, keepdims=True)
+        interaction = interaction - column_frequencies * interaction.sum(axis=1, keepdims=True)
+        weights = np.broadcast_to(row_frequencies * column_frequencies, table.shape)
+        null_std = noise_std**2 * math.sqrt(2.0 * np.sum(weights**2))
+        statistic = np.sum(weights * (interaction**2 - noise_std**2)) / max(null_std, 1e-300)
+        evidence.append(statistic)
+    ranking = np.argsort(evidence)[::-1][:max_pairs]
+    return [pairs[i] for i in ranking if evidence[i] > MIN_EVIDENCE]
 
 
 def check_interactions(interactions, names, n_features):
-    """Return the declared pairs of positions, and how many are to be chosen.
+    """Return the declared pairs of positions and the number of pairs to choose.
+
+    The number is None for "auto".
 
     Raises
     ------
     ValueError
-        If it is neither a number, nor "auto", nor a list of pairs of columns.
+        If `interactions` is neither a number, nor "auto", nor a list of pairs of columns.
     """
     if is_auto(interactions):
         return [], None
@@ -410,7 +503,9 @@ def check_interactions(interactions, names, n_features):
     return column_pairs(interactions, names, n_features), 0
 
 
-def all_pairs(terms, left_out):
-    """Return every pair of terms but those with a column that is left out, of few cells."""
-    places = [j for j in range(len(terms)) if j not in left_out]
-    return [pair_of(terms, both, CHOICE_CELLS) for both in itertools.combinations(places, 2)]
+def all_pairs(terms, excluded):
+    """Return all pairs of terms without those in `excluded`, with small tables."""
+    candidates = [j for j in range(len(terms)) if j not in excluded]
+    return [
+        make_pair(terms, indices, CHOICE_CELLS) for indices in itertools.combinations(candidates, 2)
+    ]

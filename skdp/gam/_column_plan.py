@@ -1,4 +1,4 @@
-"""The budget of a fit, and what it learns of columns: bounds, categories, bins with counts."""
+"""The budget of a fit, and the stages before a model: bounds, categories, and bin counts."""
 
 import math
 from dataclasses import dataclass, replace
@@ -10,8 +10,8 @@ from skdp._data._histogram import check_edges
 from skdp._data._persons import row_weights_of
 from skdp._sgd._noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
-from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
-from skdp.gam._columns import LARGEST_LIST, Term, exact_counts, finest_edges
+from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merge_cells, nonnegative_counts
+from skdp.gam._columns import MAX_CATEGORIES, Term, exact_counts, finest_edges
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import UNNAMED, stages_of
@@ -26,14 +26,38 @@ from skdp.utils._findings import (
     report_many_labels,
 )
 
+# Budget fractions of the stages of columns: fractions of mu squared, or of epsilon with delta = 0.
+# The search for bounds, the selection of categories, and the counts of cells.
+BOUNDS_FRACTION = 0.05
+KEY_SELECTION_FRACTION = 0.1
+COUNTS_FRACTION = 0.05
+PURE_COUNTS_FRACTION = 0.15
+# Fraction of delta with which the selection of categories may fail.
+KEY_SELECTION_DELTA_FRACTION = 0.1
+# Pseudo-count of a numeric column, in standard deviations of the noise of a count. It is spread
+# evenly over the bounds, so bins have equal widths if the noise hides the counts.
+UNIFORM_PSEUDO_COUNT = 2.0
+# A warning says that a column is in one bin if the other bins have at most this fraction of the
+# rows, and if the noise of a count is at most this fraction of the rows.
+MAX_OTHER_BINS = 0.05
+MAX_NOISE_OF_ONE_BIN = 0.02
+# Flags and amounts of rare events have one of these values in most rows. A large bin that contains
+# one is no sign that the bounds are too wide, so the other bins must be smaller for the warning.
+# With bounds that were found this holds only for bins up to the given width, because wider bins
+# may contain many other values.
+TYPICAL_VALUES = np.array([-1.0, 0.0, 1.0])
+MAX_WIDTH_OF_TYPICAL_VALUE = 1.0
+MAX_OTHER_BINS_OF_TYPICAL_VALUE = 0.005
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundsSearch(BoundsPlan):
-    """The search for bounds with the noise of a share of a budget.
+    """Search for bounds with the noise of a fraction of the fit's budget.
 
     Parameters
     ----------
     whole : LaplaceMechanism or GaussianMechanism
+        Mechanism of the search, which replaces the one that the guarantee would imply.
     """
 
     whole: object = None
@@ -41,17 +65,21 @@ class BoundsSearch(BoundsPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianThreshold(StabilityThreshold):
-    r"""The values of columns whose count with Gaussian noise reaches a threshold.
+    r"""Release of the values whose count with Gaussian noise reaches a threshold.
 
-    A value that occurs in one row is released with probability :math:`\delta_t / d` at most. The
-    noise of counts is that of a vector as long as could be, so that its law does not depend on how
-    many values occur. The proof is in ``docs/additive_models.md``.
+    A value that occurs in one row is released with probability at most :math:`\delta_t / d`. The
+    noise of the counts is calibrated for the largest possible number of values, so its distribution
+    does not depend on the number of values in the data. The proof is in
+    ``docs/additive_models.md``.
 
     Parameters
     ----------
     noise_multiplier : float
+        Noise scale divided by the L2 sensitivity of the counts.
     n_rows : int
+        Public number of rows.
     threshold_delta : float
+        Probability with which a value of a single row may be released, for all columns together.
     """
 
     noise_multiplier: float
@@ -70,7 +98,7 @@ class GaussianThreshold(StabilityThreshold):
 
     @property
     def event(self):
-        """What it costs within the budget of a fit, which is charged as a whole."""
+        """Privacy event of the release; it is part of the fit's charge."""
         return Gaussian(self.noise_multiplier) + ApproximateDP(0.0, self.threshold_delta)
 
     def __post_init__(self):
@@ -78,15 +106,18 @@ class GaussianThreshold(StabilityThreshold):
 
     @cached_property
     def _noise(self):
-        moved = math.sqrt(self.n_columns * self.guarantee.neighbors.sensitivity_factor) * SLACK
+        sensitivity_factor = self.guarantee.neighbors.sensitivity_factor
+        l2_sensitivity = math.sqrt(self.n_columns * sensitivity_factor) * SLACK
         size = self.n_rows * self.n_columns
-        return GaussianNoise(self.noise_multiplier * moved * SLACK, size, moved)
+        return GaussianNoise(self.noise_multiplier * l2_sensitivity * SLACK, size, l2_sensitivity)
 
     @property
     def threshold(self):
-        normal = GaussianMechanism.from_scale(1.0, 1.0, 0.5)
-        deviation = normal.tail(self.threshold_delta / self.n_columns)
-        return 1.0 + self._noise.drawn_scale * deviation * (1.0 + 2.0**-20)
+        """Threshold of the noisy counts."""
+        standard_normal = GaussianMechanism.from_scale(1.0, 1.0, 0.5)
+        quantile = standard_normal.tail(self.threshold_delta / self.n_columns)
+        # The last factor covers the discretization of the noise.
+        return 1.0 + self._noise.drawn_scale * quantile * (1.0 + 2.0**-20)
 
     def release(self, counts, *, random_state):
         noise = self._noise
@@ -94,130 +125,122 @@ class GaussianThreshold(StabilityThreshold):
         return noise.add(np.asarray(counts, float), drawn)
 
     def run(self, columns, source, persons=None):
-        """Return the released labels of each of some columns."""
-        found = self.found(columns, source, persons)
-        return [own[np.sort(np.argsort(-n, kind="stable")[:LARGEST_LIST])] for own, n in found]
-
-
-# What part of delta a search for categories may fail with.
-DELTA_SHARE = 0.1
+        """Return the released categories of each column, at most `MAX_CATEGORIES`."""
+        categories = []
+        for labels, counts in self.found(columns, source, persons):
+            most_frequent = np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]
+            categories.append(labels[np.sort(most_frequent)])
+        return categories
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How much noise a share of a guarantee asks for.
+    """The privacy budget of a fit, and the noise that a fraction of it allows.
 
-    Releases whose shares add up to 1 are one Gaussian release of the multiplier `multiplier`
-    together, whatever was seen before each of them was made (Dong, Roth and Su 2022).
+    Gaussian releases whose fractions of mu squared add up to 1 are together one Gaussian release
+    with the noise multiplier `multiplier`, even if each is chosen after the previous results were
+    seen (Dong, Roth and Su 2022).
 
     Parameters
     ----------
     guarantee : Guarantee
-    discovers : bool
-        Whether categories are sought: that may fail with a part of delta.
+    uses_key_selection : bool, default=False
+        True if categories are found privately, which may fail with a fraction of delta.
     """
 
     guarantee: Guarantee
-    discovers: bool = False
+    uses_key_selection: bool = False
 
     def __post_init__(self):
-        if self.discovers and self.pure:
-            raise ValueError("categories are found with delta > 0 only; declare them")
+        if self.uses_key_selection and self.is_pure:
+            raise ValueError(
+                "categories: finding categories needs delta > 0. Declare them, or set delta."
+            )
 
     @property
-    def pure(self):
+    def is_pure(self):
+        """True for pure differential privacy, delta = 0."""
         return self.guarantee.delta == 0.0
 
     @property
     def threshold_delta(self):
-        return DELTA_SHARE * self.guarantee.delta if self.discovers else 0.0
+        """Part of delta with which the selection of categories may fail."""
+        if self.uses_key_selection:
+            return KEY_SELECTION_DELTA_FRACTION * self.guarantee.delta
+        return 0.0
 
     @cached_property
     def multiplier(self):
-        """The noise multiplier 1 / mu of one Gaussian release; rounded up."""
+        """Noise multiplier 1 / mu of one Gaussian release with the whole budget; rounded up."""
         delta = math.nextafter(self.guarantee.delta - self.threshold_delta, 0.0)
         return gaussian_noise_multiplier(self.guarantee.epsilon, delta) * SLACK
 
     @cached_property
     def event(self):
-        return PureDP(self.guarantee.epsilon) if self.pure else self.event_of(1.0)
+        """Privacy event of the whole budget."""
+        return PureDP(self.guarantee.epsilon) if self.is_pure else self.partial_event(1.0)
 
-    def event_of(self, share):
-        """Return what Gaussian releases of a share of mu squared cost, with any discovery."""
-        event = Gaussian(self.multiplier / math.sqrt(share))
-        return event + ApproximateDP(0.0, self.threshold_delta) if self.discovers else event
+    def partial_event(self, budget_fraction):
+        """Return the event of Gaussian releases with a fraction of mu squared.
 
-    def mechanism(self, share, *, l1, l2):
-        """Return what makes one release that costs a share of the whole.
+        It includes the failure probability of the selection of categories.
+        """
+        event = Gaussian(self.multiplier / math.sqrt(budget_fraction))
+        if self.uses_key_selection:
+            return event + ApproximateDP(0.0, self.threshold_delta)
+        return event
+
+    def mechanism(self, budget_fraction, *, l1, l2):
+        """Return the mechanism of one release that costs a fraction of the budget.
 
         Parameters
         ----------
-        share : float in (0, 1]
-            Of mu squared, or of epsilon with delta = 0.
+        budget_fraction : float in (0, 1]
+            Fraction of mu squared, or of epsilon with delta = 0.
         l1, l2 : float
-            What it moves by between neighbors.
+            L1 and L2 sensitivity of the release.
 
         Returns
         -------
         LaplaceMechanism or GaussianMechanism
         """
-        if self.pure:
-            return LaplaceMechanism(share * self.guarantee.epsilon, sensitivity=l1)
-        scale = self.noise(share, 1, moved=l2).scale
+        if self.is_pure:
+            return LaplaceMechanism(budget_fraction * self.guarantee.epsilon, sensitivity=l1)
+        scale = self.noise(budget_fraction, 1, l2_sensitivity=l2).scale
         return GaussianMechanism.from_scale(scale, l2, self.guarantee.delta)
 
-    def noise(self, share, size, *, moved, n_steps=1):
-        """Return the Gaussian noise of some releases that cost a share of mu squared together.
+    def noise(self, budget_fraction, size, *, l2_sensitivity, n_steps=1):
+        """Return the Gaussian noise of releases that together cost a fraction of mu squared.
 
         Parameters
         ----------
-        share : float in (0, 1]
+        budget_fraction : float in (0, 1]
         size : int
-            Of how many values each.
-        moved : float
-            By how much, in L2 norm, a release moves between neighbors.
+            Number of values of a release.
+        l2_sensitivity : float
+            L2 sensitivity of a release.
         n_steps : int, default=1
-            How many releases.
+            Number of releases.
 
         Returns
         -------
         GaussianNoise
         """
-        scale = moved * self.multiplier * math.sqrt(n_steps / share)
-        return GaussianNoise(scale * SLACK**2, size, moved)
-
-
-# Shares of mu squared, or of epsilon with delta = 0.
-SEARCH_SHARE = 0.05
-DISCOVERY_SHARE = 0.1
-CELLS_SHARE = 0.05
-PURE_CELLS_SHARE = 0.15
-# A column of numbers has so many standard deviations of a count's noise spread evenly over its
-# bounds, beside its noisy counts: where noise hides these, its bins have equal widths.
-EVEN_NOISES = 2.0
-
-
-# A column is reported to be in one bin if the others hold this fraction of the rows at most, and if
-# the noise of a count is this fraction of them at most.
-MAX_OTHER_BINS = 0.05
-MAX_NOISE_OF_ONE_BIN = 0.02
-# That of bins which hold one of the numbers that flags and amounts of rare events have in most
-# rows: there a large bin is no sign of bounds that are too wide. Of bounds that were found only
-# bins up to this width count so: wider ones may hold many other values.
-USUAL_VALUES = np.array([-1.0, 0.0, 1.0])
-MAX_WIDTH_OF_USUAL_VALUE = 1.0
-MAX_OTHER_BINS_OF_USUAL_VALUES = 0.005
+        scale = l2_sensitivity * self.multiplier * math.sqrt(n_steps / budget_fraction)
+        return GaussianNoise(scale * SLACK**2, size, l2_sensitivity)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnsPlan(PlanValue):
-    """The stages before a model; `shares` says what each of them gets.
+    """Plan of the stages before a model; `budget_fractions` maps each stage to its fraction.
 
     Parameters
     ----------
     columns : list of Column
     n_rows : int
+        Public number of rows.
     n_bins : int
+        Approximate maximum number of bins of a numeric column.
     guarantee : Guarantee
     """
 
@@ -228,197 +251,257 @@ class ColumnsPlan(PlanValue):
 
     sparse_output = False
     by_person = True
-    # Of numbers' cells those that are counted: how often a range is halved.
+    # Levels of dyadic cells of numeric columns that are counted; level k has 2**k cells.
     levels = range(1, LEVELS + 1)
-    # Whether these have one width, or are the narrower, the nearer they are to an end of the range.
-    even = True
-    # Counts that a row is in, beside those of columns.
-    n_others = 0
+    # True if the finest cells have equal widths; otherwise they are narrower towards the ends of
+    # the range.
+    equal_width = True
+    # Number of counts of a row besides those of its columns.
+    n_other_counts = 0
 
     def __post_init__(self):
-        # What could not be counted or drawn is refused before the charge.
+        # Cells that cannot be counted and noise that cannot be drawn are refused before the charge.
         for j, column in enumerate(self.columns):
-            if not column.is_label and column.known is not None:
+            if not column.is_categorical and column.domain is not None:
                 check_edges(self._edges(column), f"bounds of column {j} are too close")
-        if self.shares["cells"]:
-            self._cells_noise.check_size(self._most_counts)
-        if self.discovery is not None:
-            _ = self.discovery.threshold
-        # It refuses what it could not draw when it is made.
-        _ = self.search
+        if self.budget_fractions["counts"]:
+            self._counts_mechanism.check_size(self._max_counts)
+        if self.key_selection is not None:
+            _ = self.key_selection.threshold
+        # The constructor raises `ValueError` for noise that cannot be drawn.
+        _ = self.bounds_search
 
     @cached_property
     def budget(self):
-        return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
+        return Budget(
+            guarantee=self.guarantee, uses_key_selection=bool(self._undeclared(categorical=True))
+        )
 
     @property
     def event(self):
         return self.budget.event
 
     @property
-    def _moved(self):
+    def _sensitivity_factor(self):
         return self.guarantee.neighbors.sensitivity_factor
 
-    def _undeclared(self, label):
-        return [j for j, c in enumerate(self.columns) if c.is_label == label and c.known is None]
+    def _undeclared(self, *, categorical):
+        """Return the positions of the columns without a declared domain."""
+        return [
+            j
+            for j, column in enumerate(self.columns)
+            if column.is_categorical == categorical and column.domain is None
+        ]
 
     @property
-    def column_shares(self):
-        """What the stages of the columns get where a model follows."""
+    def column_fractions(self):
+        """Budget fractions of the stages of the columns, if a model follows."""
+        finds_bounds = bool(self._undeclared(categorical=False))
+        finds_categories = bool(self._undeclared(categorical=True))
         return {
-            "search": SEARCH_SHARE * bool(self._undeclared(False)),
-            "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
-            "cells": PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE,
+            "bounds": BOUNDS_FRACTION if finds_bounds else 0.0,
+            "key_selection": KEY_SELECTION_FRACTION if finds_categories else 0.0,
+            "counts": PURE_COUNTS_FRACTION if self.budget.is_pure else COUNTS_FRACTION,
         }
 
     @property
-    def _stages_of_columns(self):
-        """The stages before a model, in the order in which they run."""
-        parts = [(self.discovery, UNNAMED), (self.search, UNNAMED)]
-        if self.shares["cells"]:
-            parts.append((self._cells_noise, "counts of cells"))
-        return tuple(stage for part, name in parts if part for stage in stages_of(part, name))
+    def _column_stages(self):
+        """Stages before a model, in the order in which they run."""
+        stages = []
+        if self.key_selection is not None:
+            stages.extend(stages_of(self.key_selection, UNNAMED))
+        if self.bounds_search is not None:
+            stages.extend(stages_of(self.bounds_search, UNNAMED))
+        if self.budget_fractions["counts"]:
+            stages.extend(stages_of(self._counts_mechanism, "counts of cells"))
+        return tuple(stages)
 
     @cached_property
-    def search(self):
-        """Finds the bounds that are not declared, None where all are."""
-        n_columns = len(self._undeclared(False))
+    def bounds_search(self):
+        """Plan that finds the bounds that are not declared; None if all are."""
+        n_columns = len(self._undeclared(categorical=False))
         if not n_columns:
             return None
-        moved = float(n_columns * self._moved)
-        share = self.shares["search"]
-        mechanism = self.budget.mechanism(share, l1=moved, l2=math.sqrt(moved) * SLACK)
-        sizes = {"n_rows": self.n_rows, "n_columns": n_columns}
-        return BoundsSearch(guarantee=self.guarantee, whole=mechanism, **sizes)
+        l1_sensitivity = float(n_columns * self._sensitivity_factor)
+        mechanism = self.budget.mechanism(
+            self.budget_fractions["bounds"], l1=l1_sensitivity, l2=math.sqrt(l1_sensitivity) * SLACK
+        )
+        return BoundsSearch(
+            guarantee=self.guarantee, whole=mechanism, n_rows=self.n_rows, n_columns=n_columns
+        )
 
     @cached_property
-    def discovery(self):
-        """Finds the categories that are not declared, None where all are."""
-        n_columns = len(self._undeclared(True))
-        share = self.shares["discovery"]
+    def key_selection(self):
+        """Plan that finds the categories that are not declared; None if all are."""
+        n_columns = len(self._undeclared(categorical=True))
         if not n_columns:
             return None
+        budget_fraction = self.budget_fractions["key_selection"]
         return GaussianThreshold(
             n_columns=n_columns,
             n_rows=self.n_rows,
             guarantee=self.guarantee,
-            noise_multiplier=self.budget.multiplier / math.sqrt(share),
+            noise_multiplier=self.budget.multiplier / math.sqrt(budget_fraction),
             threshold_delta=self.budget.threshold_delta,
         )
 
     @property
-    def _most_counts(self):
-        return sum(each.most_cells(2 * CELLS) for each in self.columns)
+    def _max_counts(self):
+        """Maximum number of counts of a release."""
+        return sum(column.max_cells(2 * CELLS) for column in self.columns)
 
     @property
-    def _cells_noise(self):
-        return self._noise_of_counts(len(self.levels))
+    def _counts_mechanism(self):
+        return self._mechanism_for_levels(len(self.levels))
 
-    def _levels_of(self, deviations, fewest=1):
-        """Return levels up to that whose cells hold so many deviations of their noise on average.
+    def _choose_levels(self, min_stds, min_levels=1):
+        """Return the levels up to the finest one whose average count stands out from its noise.
 
-        Laplace's noise grows with their number. So with delta = 0 the finest stands alone.
+        Laplace noise grows with the number of levels. So with delta = 0 only the finest level is
+        counted.
+
+        Parameters
+        ----------
+        min_stds : float
+            Minimum average count of a cell, in standard deviations of the noise of a count.
+        min_levels : int, default=1
+            Minimum of the finest level.
         """
-        alone = self.budget.pure
-        least = deviations * self._noise_of_counts(1 if alone else LEVELS).deviation(1)
-        finest = int(np.clip(round(math.log2(self.n_rows / least)), fewest, LEVELS))
-        return range(finest if alone else 1, finest + 1)
+        is_pure = self.budget.is_pure
+        noise_std = self._mechanism_for_levels(1 if is_pure else LEVELS).deviation(1)
+        min_count = min_stds * noise_std
+        finest = int(np.clip(round(math.log2(self.n_rows / min_count)), min_levels, LEVELS))
+        return range(finest if is_pure else 1, finest + 1)
 
-    def _noise_of_counts(self, n_levels):
-        of_row = sum(1 if column.is_label else n_levels for column in self.columns) + self.n_others
-        squares = of_row * self._moved
-        l2 = math.nextafter(math.sqrt(squares), math.inf)
-        return self.budget.mechanism(self.shares["cells"], l1=float(squares), l2=l2)
+    def _mechanism_for_levels(self, n_levels):
+        """Return the mechanism of the counts if numeric columns are counted at `n_levels`."""
+        counts_per_row = self.n_other_counts
+        for column in self.columns:
+            counts_per_row += 1 if column.is_categorical else n_levels
+        l1_sensitivity = counts_per_row * self._sensitivity_factor
+        # A row changes each of its counts by 1, so this is also the squared L2 sensitivity.
+        l2_sensitivity = math.nextafter(math.sqrt(l1_sensitivity), math.inf)
+        return self.budget.mechanism(
+            self.budget_fractions["counts"], l1=float(l1_sensitivity), l2=l2_sensitivity
+        )
 
     def check(self, table):
-        """Raise `ValueError` where a column holds what its kind does not."""
-        known = {j: c.known for j, c in enumerate(self.columns) if c.is_label}
-        labels = {j: categories for j, categories in known.items() if categories is not None}
+        """Raise `ValueError` if a column contains values that are not of its kind."""
+        labels = {
+            j: column.domain
+            for j, column in enumerate(self.columns)
+            if column.is_categorical and column.domain is not None
+        }
         checks = {j: column.check for j, column in enumerate(self.columns)}
-        table.check(checks, labels, found=self._undeclared(True), expected=labels)
+        undeclared = self._undeclared(categorical=True)
+        table.check(checks, labels, found=undeclared, expected=labels)
 
-    def _found(self, table, source, persons=None):
-        """Return the columns with the bounds and categories that they lacked."""
-        labels = self._undeclared(True)
-        numbers = self._undeclared(False)
-        found = {}
-        report_identifiers(table, sorted(labels + numbers))
-        if labels:
-            lists = self.discovery.run(table.select(labels), source, persons)
-            found |= zip(labels, lists, strict=True)
-            report_finding(NO_CATEGORIES, [j for j in labels if not len(found[j])])
-            report_many_labels({j: len(found[j]) for j in labels}, self.n_rows)
-        if numbers:
-            read = partial(_numbers, columns=[(self.columns[j], j) for j in numbers])
-            ends = self.search.run(table.rows(read, len(numbers)), source, persons, numbers)
-            found |= zip(numbers, zip(*ends, strict=True), strict=True)
-        return [replace(c, known=found.get(j, c.known)) for j, c in enumerate(self.columns)]
+    def _find_domains(self, table, source, persons=None):
+        """Return the columns, with released bounds and categories if they are not declared."""
+        categorical = self._undeclared(categorical=True)
+        numeric = self._undeclared(categorical=False)
+        domains = {}
+        report_identifiers(table, sorted(categorical + numeric))
+        if categorical:
+            categories = self.key_selection.run(table.select(categorical), source, persons)
+            domains |= zip(categorical, categories, strict=True)
+            report_finding(NO_CATEGORIES, [j for j in categorical if not len(domains[j])])
+            report_many_labels({j: len(domains[j]) for j in categorical}, self.n_rows)
+        if numeric:
+            read = partial(_numbers, columns=[(self.columns[j], j) for j in numeric])
+            rows = table.rows(read, len(numeric))
+            low, high = self.bounds_search.run(rows, source, persons, numeric)
+            domains |= zip(numeric, zip(low, high, strict=True), strict=True)
+        return [
+            replace(column, domain=domains.get(j, column.domain))
+            for j, column in enumerate(self.columns)
+        ]
 
     def _edges(self, column):
-        return finest_edges(column, 1 << self.levels[-1], even=self.even)
+        return finest_edges(column, 1 << self.levels[-1], equal_width=self.equal_width)
 
-    def _finest(self, columns):
-        """Return a term for each column: of a number the finest cells."""
+    def _finest_terms(self, columns):
+        """Return one term per column, with the finest cells of numeric columns."""
         return [
             Term(features=(j,), kinds=(column.kind,), edges=(self._edges(column),))
             for j, column in enumerate(columns)
         ]
 
-    def _noisy(self, exact, source):
-        """Return counts, of shape (n_classes, n_counts) each, with the noise of one release."""
-        counts = np.concatenate(exact, axis=1).astype(np.float64)
-        noisy = self._cells_noise.release(counts, random_state=source)
-        return np.split(noisy, np.cumsum([each.shape[1] for each in exact])[:-1], axis=1)
+    def _release_counts(self, exact, source):
+        """Return the counts of all columns with the noise of one release.
 
-    def _counted(self, columns, table, source, persons=None):
-        """Return a term for each column, its bins made from noisy counts of cells."""
-        terms = self._finest(columns)
-        scale = self._cells_noise.scale
-        exact = exact_counts(terms, table, row_weights_of(persons), coarsest=self.levels[0])
-        noisy = self._noisy(exact, source)
-        terms = [self._term(term, own[0], scale) for term, own in zip(terms, noisy, strict=True)]
-        report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
+        Parameters
+        ----------
+        exact : list of ndarray of shape (n_classes, n_counts)
+        source : RandomSource
+
+        Returns
+        -------
+        list of ndarray of shape (n_classes, n_counts)
+        """
+        counts = np.concatenate(exact, axis=1).astype(np.float64)
+        noisy = self._counts_mechanism.release(counts, random_state=source)
+        ends = np.cumsum([column_counts.shape[1] for column_counts in exact])
+        return np.split(noisy, ends[:-1], axis=1)
+
+    def _count_cells(self, columns, table, source, persons=None):
+        """Return one term per column, with bins and counts from the noisy counts of cells."""
+        finest_terms = self._finest_terms(columns)
+        scale = self._counts_mechanism.scale
+        exact = exact_counts(finest_terms, table, row_weights_of(persons), coarsest=self.levels[0])
+        noisy = self._release_counts(exact, source)
+        terms = []
+        for term, column_counts in zip(finest_terms, noisy, strict=True):
+            terms.append(self._merge_bins(term, column_counts[0], scale))
+        in_one_bin = [term.features[0] for term in terms if self._is_in_one_bin(term, scale)]
+        report_finding(ONE_BIN, in_one_bin)
         return terms
 
     def _is_in_one_bin(self, term, scale):
-        """Return True if the noisy counts show that one bin holds nearly all of a column.
+        """Return True if the noisy counts show that one bin contains nearly all rows of a column.
 
-        Where noise is large beside the number of rows, they do not show it.
+        The answer is False if the noise is too large to show it.
         """
         if "label" in term.kinds or scale > MAX_NOISE_OF_ONE_BIN * self.n_rows:
             return False
         counts = term.counts[:-1]
         others = counts.sum() - counts.max()
-        is_usual = self._holds_usual_value(term, int(counts.argmax()))
-        fraction = MAX_OTHER_BINS_OF_USUAL_VALUES if is_usual else MAX_OTHER_BINS
+        is_typical = self._contains_typical_value(term, int(counts.argmax()))
+        fraction = MAX_OTHER_BINS_OF_TYPICAL_VALUE if is_typical else MAX_OTHER_BINS
         return others <= fraction * self.n_rows + scale
 
-    def _holds_usual_value(self, term, k):
-        """Return True if the k-th bin of a column holds a number that most rows may well have."""
+    def _contains_typical_value(self, term, k):
+        """Return True if the k-th bin contains one of `TYPICAL_VALUES` and is narrow enough."""
         (edges,) = term.edges
-        is_declared = self.columns[term.features[0]].known is not None
+        is_declared = self.columns[term.features[0]].domain is not None
         if term.kinds != ("number",):
             return False
-        if not is_declared and edges[k + 1] - edges[k] > MAX_WIDTH_OF_USUAL_VALUE:
+        if not is_declared and edges[k + 1] - edges[k] > MAX_WIDTH_OF_TYPICAL_VALUE:
             return False
-        # The last bin holds its upper end and what is above it.
+        # The outermost bins contain the values beyond the bounds.
         high = edges[k + 1] if k + 2 < len(edges) else np.inf
         low = edges[k] if k else -np.inf
-        return bool(((low <= USUAL_VALUES) & (USUAL_VALUES < high)).any())
+        return bool(((low <= TYPICAL_VALUES) & (TYPICAL_VALUES < high)).any())
 
-    def _term(self, term, noisy, scale):
-        counts, (edges,) = np.clip(noisy, 0.0, self.n_rows), term.edges
-        if "label" not in term.kinds:
-            missing = counts[-1]
-            total = self.n_rows - missing
-            masses = nearest_masses(consistent_counts(noisy[:-1], total, self.levels[0]), total)
-            even = EVEN_NOISES * scale / len(masses)
-            starts = merged_cells(masses + even, self.n_bins, scale)
-            counts = np.append(np.add.reduceat(masses, starts), missing)
-            edges = np.append(edges[starts], edges[-1])
-        return replace(term, edges=(edges,), counts=counts)
+    def _merge_bins(self, term, noisy, scale):
+        """Return a term with the bins and counts that follow from its noisy counts."""
+        counts = np.clip(noisy, 0.0, self.n_rows)
+        if "label" in term.kinds:
+            return replace(term, counts=counts)
+        (edges,) = term.edges
+        missing = counts[-1]
+        total = self.n_rows - missing
+        cell_counts = consistent_counts(noisy[:-1], total, self.levels[0])
+        cell_counts = nonnegative_counts(cell_counts, total)
+        pseudo_count = UNIFORM_PSEUDO_COUNT * scale / len(cell_counts)
+        starts = merge_cells(cell_counts + pseudo_count, self.n_bins, scale)
+        return replace(
+            term,
+            edges=(np.append(edges[starts], edges[-1]),),
+            counts=np.append(np.add.reduceat(cell_counts, starts), missing),
+        )
 
 
 def _numbers(table, rows, columns):
-    """Return columns of a slice of rows; the search counts what is missing, NaN, nowhere."""
+    """Return numeric columns of a slice of rows; missing values are NaN, which is not counted."""
     return np.column_stack([column.numbers(table.values(j, rows)) for column, j in columns])

@@ -1,4 +1,8 @@
-"""A table's columns, as numbers in a range or labels; cells: of terms, exact counts, packed."""
+"""Numeric and categorical columns, their cells, exact counts of cells, and joint codes.
+
+A cell is a bin of a numeric column, a category, or one of the two further cells: that of other
+values (categorical columns only) and that of missing values, which is the last one.
+"""
 
 import datetime
 import math
@@ -28,78 +32,102 @@ from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 
 BOOLEAN = np.array([False, True])
-# No column gets more categories than this: the most frequent ones.
-LARGEST_LIST = 1000
+# Maximum number of found categories of a column; the most frequent ones are used.
+MAX_CATEGORIES = 1000
+# The inner finest cells are about sinh(WARP) / WARP times as wide as the outermost ones, if widths
+# are not equal.
+WARP = 4.0
+# Number of rows of a block while cells are counted.
+BLOCK_ROWS = 1 << 15
+# Memory in bytes for the cells of a block of samples in `predict`.
+PREDICT_BYTES = 1 << 25
+# Number of rows of a block in a step of an exact gradient, and number of blocks per task.
+STEP_ROWS = 1 << 17
+STEP_BLOCKS = 2
+# Maximum number of joint codes of a group of columns: MAX_JOINT_CODES, or with many rows one code
+# per ROWS_PER_CODE rows, up to the range of a code of two bytes.
+MAX_JOINT_CODES = 1 << 12
+ROWS_PER_CODE = 64
+MAX_TWO_BYTE_CODES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column(FrozenValue):
-    """What is known of one column before its cells are counted.
+    """The kind and the domain of one column, before its cells are counted.
 
     Parameters
     ----------
     kind : {"number", "date", "duration", "label"}
-        Durations count days, dates those from 1970 on.
-    known : ndarray, tuple of (float, float) or None
-        The categories of labels, the bounds of all else; None where they have to be found.
+        "label" is a categorical column. Durations are in days, dates in days since 1970.
+    domain : ndarray, tuple of (float, float) or None
+        Categories of a categorical column, or bounds of any other; None if they have to be found.
     """
 
     kind: str
-    known: object = None
+    domain: object = None
 
     @property
-    def is_label(self):
+    def is_categorical(self):
         return self.kind == "label"
 
-    def most_cells(self, of_numbers):
-        """Return how many cells there can be, where numbers get so many."""
-        if not self.is_label:
-            return of_numbers
-        return 2 + (LARGEST_LIST if self.known is None else len(self.known))
+    def max_cells(self, n_numeric_cells):
+        """Return the maximum number of cells, if a numeric column has `n_numeric_cells`."""
+        if not self.is_categorical:
+            return n_numeric_cells
+        return 2 + (MAX_CATEGORIES if self.domain is None else len(self.domain))
 
     def numbers(self, values):
-        """Return values as doubles, NaN where one is missing."""
+        """Return values as doubles, with NaN for missing values."""
         return as_numbers(values) if self.kind == "number" else _days(values)
 
     def check(self, values, name):
-        """Return values, or the numbers that they are, unless the kind is another: `ValueError`."""
-        if self.is_label:
+        """Return values, as numbers if the column is numeric.
+
+        Raises
+        ------
+        ValueError
+            If values are not of the column's kind.
+        """
+        if self.is_categorical:
             return values
         try:
             numbers = self.numbers(values)
         except Exception:
-            # "auto" is advised only where it can find the column's values.
-            kind = kind_without_form(values)
-            message = f"{name} holds values that are no {self.kind}s: declare its categories, "
-            if kind in HINTS and values.dtype.kind == "O":
-                message = (
-                    f"{name} holds {kind} in a column of objects: {HINTS[kind]}; to use it as a "
-                    "label, turn each value into text, by X[column].astype(str) in pandas"
-                )
-            elif kind is None:
-                message += "or give categories={column: 'auto'} to find them"
-            else:
-                message += "or turn each value into text, by X[column].astype(str) in pandas"
-            raise ValueError(message) from None
+            raise self._kind_error(values, name) from None
         check_finite(numbers, name, allow_nan=True)
         return numbers if self.kind == "number" else values
 
+    def _kind_error(self, values, name):
+        """Return the error for values that are not of the column's kind."""
+        found_kind = kind_without_form(values)
+        as_text = "convert its values to text, e.g. with X[column].astype(str) in pandas"
+        if found_kind in HINTS and values.dtype.kind == "O":
+            return ValueError(
+                f"{name} contains {found_kind} with dtype object: {HINTS[found_kind]}. To use it "
+                f"as a categorical column, {as_text}."
+            )
+        message = f"{name} contains values that are not {self.kind}s. Declare its categories, or "
+        # "auto" is suggested only if it can find the column's values.
+        if found_kind is None:
+            return ValueError(message + "find them with categories={column: 'auto'}.")
+        return ValueError(message + as_text + ".")
+
     def cells(self, values, edges):
-        """Return the cell of each value; the last one is of what is missing.
+        """Return the cell of each value; the last cell is of missing values.
 
         Parameters
         ----------
         values : ndarray of shape (n_rows,)
         edges : ndarray
-            Of numbers, values outside are in the outermost cells. Of labels the categories; the
-            cell after theirs is of what is not among them.
+            Edges of a numeric column; values outside are in the outermost cells. Categories of a
+            categorical column; the cell after them is of all other values.
 
         Returns
         -------
         ndarray of shape (n_rows,), dtype int64
         """
-        if not self.is_label:
-            return _cells_of_numbers(self.numbers(values)[:, None], Bins([edges]))[:, 0]
+        if not self.is_categorical:
+            return _numeric_cells(self.numbers(values)[:, None], Bins([edges]))[:, 0]
         other = len(edges)
         cells = category_codes(values, edges, other)
         if values.dtype.kind in "OfmMT":
@@ -109,84 +137,87 @@ class Column(FrozenValue):
 
 
 def n_cells(kind, edges):
-    """Return how many cells a column has, that of missing values included."""
+    """Return the number of cells of a column, including that of missing values."""
     return len(edges) + 2 * (kind == "label")
 
 
 def declared_columns(kinds, bounds, categories, names):
-    """Return a `Column` for each column, from its container's kind and from what is declared.
+    """Return one `Column` per column, from its dtype and the declared bounds and categories.
 
     Parameters
     ----------
-    kinds : list of str or None
-        Of `skdp._data._kinds.container_kinds`. None is a column of unknown kind: one of dates or
-        durations if its bounds are.
+    kinds : list of str
+        Kinds of the columns, from `skdp._data._kinds.container_kinds`.
     bounds, categories
-        As the estimators take them.
+        Parameters of the estimator.
     names : ndarray of str or None
+        Names of the columns.
 
     Raises
     ------
     ValueError
-        If they contradict one another or the table's shape.
+        If the arguments contradict one another or the table's shape.
     """
     if is_auto(categories):
         categories = None
-    # "auto" beside lists of labels is no label.
-    is_flat = isinstance(categories, Mapping | None) or not is_per_column(categories)
-    read = category_entries if is_flat else partial(column_entries, parameter="categories")
-    labels = read(categories, names, len(kinds))
-    limits = _bound_entries(bounds, names, len(kinds))
-    bounded = _named_in(bounds, names, len(kinds))
+    # In a list with one list per column, "auto" is not a category but an entry of its column.
+    if isinstance(categories, Mapping | None) or not is_per_column(categories):
+        labels = category_entries(categories, names, len(kinds))
+    else:
+        labels = column_entries(categories, names, len(kinds), what="categories")
+    bound_entries = _bound_entries(bounds, names, len(kinds))
+    named_in_bounds = _named_in(bounds, names, len(kinds))
     columns = []
-    categorical = []
-    refused = []
-    for j, (kind, own, limit) in enumerate(zip(kinds, labels, limits, strict=True)):
-        if own is None and kind == "boolean":
-            column = Column(kind="label", known=BOOLEAN)
-        elif own is not None or kind == "label" or (kind == "object" and j not in bounded):
+    categorical_with_bounds = []
+    problems = []
+    entries = zip(kinds, labels, bound_entries, strict=True)
+    for j, (kind, column_labels, column_bounds) in enumerate(entries):
+        is_object_label = kind == "object" and j not in named_in_bounds
+        if column_labels is None and kind == "boolean":
+            column = Column(kind="label", domain=BOOLEAN)
+        elif column_labels is not None or kind == "label" or is_object_label:
             column = Column(kind="label")
         else:
-            if kind is None and limit is not None:
-                kind = _kind_of_bounds(limit)
             column = Column(kind=kind if kind in ("date", "duration") else "number")
-        if limit is not None and isinstance(bounds, Mapping) and column.is_label:
-            categorical.append(column_name(j, names))
+        has_bounds = column_bounds is not None
+        if has_bounds and isinstance(bounds, Mapping) and column.is_categorical:
+            categorical_with_bounds.append(column_name(j, names))
         try:
-            if column.is_label and not (own is None or is_auto(own)):
-                column = replace(column, known=categories_array(own))
-            if limit is not None and not column.is_label:
-                column = replace(column, known=_checked_bounds(column, limit))
+            if column.is_categorical and not (column_labels is None or is_auto(column_labels)):
+                column = replace(column, domain=categories_array(column_labels))
+            if has_bounds and not column.is_categorical:
+                column = replace(column, domain=_checked_bounds(column, column_bounds))
         except ValueError as error:
-            refused.append(f"{column_name(j, names)}: {error}")
+            problems.append(f"{column_name(j, names)}: {error}")
         columns.append(column)
-    if categorical:
-        refused.append(f"bounds: {', '.join(categorical)} is categorical")
-    if refused:
-        raise ValueError(join_messages(refused))
+    if categorical_with_bounds:
+        problems.append(f"bounds: {', '.join(categorical_with_bounds)} is categorical")
+    if problems:
+        raise ValueError(join_messages(problems))
     return columns
 
 
 def check_labels_served(model, table, labels):
-    """Raise `ValueError` if samples hold labels of other kinds than a model's categories.
+    """Raise `ValueError` if samples contain labels of other kinds than a model's categories.
 
     Parameters
     ----------
     model : estimator
-        With the parameter `categories`.
+        Estimator with the parameter `categories`.
     table : ColumnTable
+        Samples.
     labels : dict of column to ndarray
         The model's categories, declared or found.
     """
     names = names_for_keys(model)
     declared = set(declared_places(model.categories, names, model.n_features_in_))
-    # Found categories are never booleans: these are known by the column's type.
-    declared |= {j for j, own in labels.items() if own.dtype == bool}
+    # Found categories are never booleans. Boolean columns are recognized by their dtype.
+    declared |= {j for j, categories in labels.items() if categories.dtype == bool}
     check_served(table, labels, declared)
 
 
 def _named_in(bounds, names, n_features):
-    """Return the columns that have bounds, or "auto", of their own."""
+    """Return the positions of the columns that are named in a dict of bounds."""
     if not isinstance(bounds, Mapping):
         return ()
     entries = column_entries(bounds, names, n_features, "bounds")
@@ -198,7 +229,7 @@ def _bound_entries(bounds, names, n_features):
         return [None] * n_features
     if isinstance(bounds, Mapping):
         entries = column_entries(bounds, names, n_features, "bounds")
-        return [None if each is None or is_auto(each) else each for each in entries]
+        return [None if entry is None or is_auto(entry) else entry for entry in entries]
     check_not_pairs(bounds, n_features)
     try:
         low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in bounds)
@@ -210,53 +241,43 @@ def _bound_entries(bounds, names, n_features):
     return list(zip(low, high, strict=True))
 
 
-def _checked_bounds(column, limit):
-    if column.kind != "number":
+def _checked_bounds(column, bounds):
+    """Return the bounds of a column as a pair of floats, or raise `ValueError`."""
+    if column.kind == "number":
+        if any(isinstance(bound, np.datetime64 | datetime.date) for bound in bounds):
+            raise ValueError(f"bounds are dates, but the column's dtype is not: {HINTS['dates']}")
+        if any(isinstance(bound, np.timedelta64 | datetime.timedelta) for bound in bounds):
+            raise ValueError(
+                f"bounds are durations, but the column's dtype is not: {HINTS['durations']}"
+            )
+    else:
         try:
-            # numpy would take a number for microseconds since 1970: all dates are beyond it.
-            if not all(_is_bound_of(column.kind, end) for end in limit):
+            # NumPy would read a number as microseconds since 1970, which no date is close to.
+            if not all(_is_bound_of(column.kind, bound) for bound in bounds):
                 raise TypeError
-            limit = _days(np.array([*limit], dtype=object))
+            bounds = _days(np.array([*bounds], dtype=object))
         except (TypeError, ValueError):
             raise ValueError(
-                f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
+                f"bounds of {column.kind}s must be {column.kind}s, got {bounds!r}"
             ) from None
-    for kind, words in (("date", "dates"), ("duration", "durations")):
-        if column.kind == "number" and any(_is_time(end, kind) for end in limit):
-            raise ValueError(f"bounds are {words}, but the column's type is not: {HINTS[words]}")
-    return tuple(end.item() for end in check_bounds(limit, 1))
+    return tuple(bound.item() for bound in check_bounds(bounds, 1))
 
 
-def _is_bound_of(kind, end):
-    """Say whether a bound is of the kind of a column of dates or of durations."""
-    is_duration = isinstance(end, np.timedelta64 | datetime.timedelta)
-    return is_duration if kind == "duration" else not (is_duration or isinstance(end, Real))
-
-
-def _kind_of_bounds(limit):
-    """Return the kind of a column that bounds are for."""
-    for kind in ("date", "duration"):
-        if any(_is_time(end, kind) for end in limit):
-            return kind
-    return "number"
-
-
-def _is_time(end, kind):
-    """Return True if a bound of a column of numbers is a date, or a duration."""
-    times = {
-        "date": (np.datetime64, datetime.date),
-        "duration": (np.timedelta64, datetime.timedelta),
-    }
-    return isinstance(end, times[kind])
+def _is_bound_of(kind, bound):
+    """Return True if a bound has the kind of a column of dates or of durations."""
+    is_duration = isinstance(bound, np.timedelta64 | datetime.timedelta)
+    if kind == "duration":
+        return is_duration
+    return not (is_duration or isinstance(bound, Real))
 
 
 def _days(values):
-    """Return dates, or durations, in days."""
+    """Return dates in days since 1970, or durations in days."""
     if values.dtype.kind not in "mM":
         values = np.array([_as_date(value) for value in values], dtype="M8[us]")
-    short = values.astype(f"{values.dtype.kind}8[us]")
-    days = short.astype(np.int64) / 86_400e6
-    days[np.isnat(short)] = np.nan
+    microseconds = values.astype(f"{values.dtype.kind}8[us]")
+    days = microseconds.astype(np.int64) / 86_400e6
+    days[np.isnat(microseconds)] = np.nan
     return days
 
 
@@ -270,32 +291,20 @@ def _as_date(value):
     return np.datetime64(value, "us")
 
 
-BLOCK_ROWS = 1 << 15
-# Memory for the cells of a block of samples that are answered.
-SERVED_BYTES = 1 << 25
-# Those of a step of an exact gradient, and how many are added in a run.
-STEP_ROWS = 1 << 17
-STEP_BLOCKS = 2
-# A pack has at most so many cells; where there are many rows a cell to so many of them, as far as
-# a code of two bytes reaches.
-LARGEST_PACK = 1 << 12
-ROWS_A_CELL = 64
-LARGEST_CODE = 1 << 16
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Term(FrozenValue):
-    """The cells of one column, or of two together.
+    """The cells of one column, or the joint cells of two columns.
 
     Parameters
     ----------
     features : tuple of int
-        The columns' positions in the table.
+        Positions of the columns in the table.
     kinds : tuple of {"number", "date", "duration", "label"}
+        Kinds of the columns.
     edges : tuple of ndarray
-        One a column: the edges of its bins, or its categories.
+        Edges of the bins, or categories, of each column.
     counts : ndarray, default=None
-        Noisy, of all cells; None before they are counted.
+        Noisy counts of all cells; None before they are counted.
     """
 
     features: tuple
@@ -308,26 +317,23 @@ class Term(FrozenValue):
         return self.counts.shape
 
 
-# In the middle cells are about sinh of it times as wide as at the ends, where they are not equal.
-WARP = 4.0
+def finest_edges(column, n_cells, *, equal_width):
+    """Return the edges of a numeric column's finest cells, or the categories of a categorical one.
 
-
-def finest_edges(column, n_cells, *, even):
-    """Return the edges of a number's finest cells, or a label's categories.
-
-    Cells are equal, or (not `even`) the narrower, the nearer they are to an end of the range.
+    Cells have equal widths, or (without `equal_width`) are narrower towards the ends of the range.
     """
-    if column.is_label:
-        return column.known
-    if even:
-        return np.linspace(*column.known, n_cells + 1)
-    (low, high), places = column.known, np.linspace(-1.0, 1.0, n_cells + 1)
-    places = np.sign(places) * (1.0 - np.sinh(WARP * (1.0 - np.abs(places))) / np.sinh(WARP))
-    return low * (0.5 - 0.5 * places) + high * (0.5 + 0.5 * places)
+    if column.is_categorical:
+        return column.domain
+    if equal_width:
+        return np.linspace(*column.domain, n_cells + 1)
+    low, high = column.domain
+    grid = np.linspace(-1.0, 1.0, n_cells + 1)
+    grid = np.sign(grid) * (1.0 - np.sinh(WARP * (1.0 - np.abs(grid))) / np.sinh(WARP))
+    return low * (0.5 - 0.5 * grid) + high * (0.5 + 0.5 * grid)
 
 
 def cells_of(table, terms):
-    """Return the cells of terms, as `Rows` whose blocks have a line of cells for each term."""
+    """Return the cells of terms, as `Rows` whose blocks have shape (n_terms, n_rows)."""
     rows = min(BLOCK_ROWS // 4, block_size(len(terms)))
     return table.rows(cell_reader(terms), len(terms)).with_block_size(rows)
 
@@ -339,76 +345,96 @@ def cell_reader(terms, *, checks=False):
     ----------
     terms : list of Term
     checks : bool, default=False
-        Whether it raises `ValueError` where a column holds what its kind does not, as the rows of
-        a fit were checked before.
+        If True, the function raises `ValueError` if values are not of their column's kind. The rows
+        of a fit need no check, because they were checked before the charge.
 
     Returns
     -------
     callable
-        Of a `ColumnTable` and a slice of its rows. It returns an ndarray of shape (n_terms,
-        n_rows), dtype int64.
+        Function of a `ColumnTable` and a slice of its rows that returns an ndarray of shape
+        (n_terms, n_rows), dtype int64.
     """
-    # A place in the table, a kind, and edges or categories, for each column of each term.
-    parts = [*chain.from_iterable(zip(t.features, t.kinds, t.edges, strict=True) for t in terms)]
-    of_numbers = [k for k, (_, kind, _) in enumerate(parts) if kind == "number"]
-    bins = Bins([parts[k][2] for k in of_numbers]) if of_numbers else None
-    return partial(_read_cells, terms, parts, of_numbers, bins, checks)
+    # Position in the table, kind, and edges or categories of each column of each term.
+    columns = [*chain.from_iterable(zip(t.features, t.kinds, t.edges, strict=True) for t in terms)]
+    numeric = [k for k, (_, kind, _) in enumerate(columns) if kind == "number"]
+    bins = Bins([columns[k][2] for k in numeric]) if numeric else None
+    return partial(_read_cells, terms, columns, numeric, bins, checks)
 
 
 def served_blocks(table, n_terms):
-    """Yield the slices of samples whose cells are read at a time."""
-    return row_blocks(table, min(BLOCK_ROWS, rows_within(SERVED_BYTES, n_terms)))
+    """Return the slices of samples whose cells are read at a time."""
+    return row_blocks(table, min(BLOCK_ROWS, rows_within(PREDICT_BYTES, n_terms)))
 
 
-def _read_cells(terms, parts, of_numbers, bins, checks, table, rows):
-    cells = np.empty((len(parts), rows.stop - rows.start), dtype=np.int64)
-    if of_numbers:
-        numbers = _read_numbers(table, [parts[k][0] for k in of_numbers], rows, checks)
-        cells[of_numbers] = _cells_of_numbers(numbers, bins).T
-    columns = {kind: Column(kind=kind) for kind in {kind for _, kind, _ in parts}}
-    for k in sorted(set(range(len(parts))).difference(of_numbers)):
-        j, kind, edges = parts[k]
+def _read_cells(terms, columns, numeric, bins, checks, table, rows):
+    """Return the cells of terms in a slice of rows; see `cell_reader`."""
+    cells = np.empty((len(columns), rows.stop - rows.start), dtype=np.int64)
+    if numeric:
+        numbers = _read_numbers(table, [columns[k][0] for k in numeric], rows, checks)
+        cells[numeric] = _numeric_cells(numbers, bins).T
+    for k in sorted(set(range(len(columns))).difference(numeric)):
+        j, kind, edges = columns[k]
+        column = Column(kind=kind)
         values = table.values(j, rows)
-        # The kinds of labels were checked before: those of all columns together.
-        if checks and kind != "label":
-            columns[kind].check(values, table.name(j))
-        cells[k] = columns[kind].cells(values, edges)
-    if len(parts) == len(terms):
+        # The labels of all columns were checked together before.
+        if checks and not column.is_categorical:
+            column.check(values, table.name(j))
+        cells[k] = column.cells(values, edges)
+    if len(columns) == len(terms):
         return cells
-    of_terms = np.empty((len(terms), cells.shape[1]), dtype=np.int64)
+    term_cells = np.empty((len(terms), cells.shape[1]), dtype=np.int64)
     first = 0
     for k, term in enumerate(terms):
         last = first + len(term.features)
-        of_terms[k] = cells[first]
+        term_cells[k] = cells[first]
         if last - first > 1:
-            sizes = [n_cells(*own) for own in zip(term.kinds, term.edges, strict=True)]
-            of_terms[k] = np.ravel_multi_index(tuple(cells[first:last]), sizes)
+            sizes = [
+                n_cells(kind, edges) for kind, edges in zip(term.kinds, term.edges, strict=True)
+            ]
+            term_cells[k] = np.ravel_multi_index(tuple(cells[first:last]), sizes)
         first = last
-    return of_terms
+    return term_cells
 
 
-def _read_numbers(table, places, rows, checks):
-    """Return columns of numbers, or raise `ValueError` that names the first that has others."""
+def _read_numbers(table, indices, rows, checks):
+    """Return numeric columns, or raise `ValueError` for the first one with other values."""
     try:
-        numbers = table.numeric(places, rows)
+        numbers = table.numeric(indices, rows)
         if not checks or not np.isinf(numbers).any():
             return numbers
     except (TypeError, ValueError):
         if not checks:
             raise
     column = Column(kind="number")
-    checked = [column.check(table.values(j, rows), table.name(j)) for j in places]
+    checked = [column.check(table.values(j, rows), table.name(j)) for j in indices]
     return np.column_stack(checked)
 
 
-def _cells_of_numbers(values, bins):
+def _numeric_cells(values, bins):
     return np.where(np.isnan(values), bins.sizes - 2, find_bins(values, bins))
 
 
 def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarsest=1):
-    """Return the counts of each column's cells, of numbers at levels; missing values last.
+    """Return the exact counts of each column's cells, per class.
 
-    They are of shape (n_classes, n_counts); `codes` are the classes of the rows.
+    Parameters
+    ----------
+    terms : list of Term
+        Terms of single columns.
+    table : ColumnTable
+    row_weights : ndarray of shape (n_rows,), default=None
+        Row weights of persons; None for ones.
+    codes : ndarray of shape (n_rows,), default=None
+        Classes of the rows; None for one class.
+    n_classes : int, default=1
+    coarsest : int, default=1
+        Coarsest level of numeric columns, see `level_counts`.
+
+    Returns
+    -------
+    list of ndarray of shape (n_classes, n_counts)
+        Counts of the categories, or of all levels of a numeric column. The last count is that of
+        missing values.
     """
     sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
     ends = np.cumsum(sizes)
@@ -416,78 +442,90 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
     sum_over(
         cells_of(table, terms), _add_counts, counts, ends, n_classes, row_args=(row_weights, codes)
     )
-    counts = [own.reshape(n_classes, -1) for own in np.split(counts, ends[:-1])]
-    return [
-        own if "label" in term.kinds else np.apply_along_axis(_at_levels, -1, own, coarsest)
-        for term, own in zip(terms, counts, strict=True)
-    ]
+    result = []
+    for term, term_counts in zip(terms, np.split(counts, ends[:-1]), strict=True):
+        class_counts = term_counts.reshape(n_classes, -1)
+        if "label" not in term.kinds:
+            class_counts = np.apply_along_axis(_at_levels, -1, class_counts, coarsest)
+        result.append(class_counts)
+    return result
 
 
 def _add_counts(counts, cells, row_weights, codes, ends, n_classes):
-    for own, total in zip(cells, np.split(counts, ends[:-1]), strict=True):
+    for term_cells, total in zip(cells, np.split(counts, ends[:-1]), strict=True):
         if codes is not None:
-            own = own + len(total) // n_classes * codes.astype(np.intp)
-        total += weighted_bincount(own, row_weights, len(total))
+            term_cells = term_cells + len(total) // n_classes * codes.astype(np.intp)
+        total += weighted_bincount(term_cells, row_weights, len(total))
 
 
 def _at_levels(counts, coarsest):
+    """Return the counts of all levels, then the count of missing values."""
     return np.append(level_counts(counts[:-1], coarsest), counts[-1])
 
 
-class PackedCells(Rows):
-    """The cells of rows, several columns in one number, held where the rows are.
+class JointCodes(Rows):
+    """The cells of rows, with the cells of several columns in one mixed-radix code.
 
-    A block is the same of its rows.
+    The codes are stored where the rows are. Indexing with a slice returns the codes of a block.
 
     Parameters
     ----------
     rows : Rows
-        Which the cells are found of.
+        Rows whose cells are encoded.
     cells : callable
-        A function of a module: of a block, and `small`, the cells of each column.
-    *small : objects
+        Function of a block of rows and `args` that returns the cells of each column. It must be
+        picklable.
+    *args : objects
     sizes : list of int
-        How many cells each column has.
+        Number of cells of each column.
     n_units : int
-        The public number of rows, or of persons. How columns are packed says how scores are
-        rounded, those of all rows.
+        Public number of rows, or of persons. It determines how columns are grouped, which affects
+        the rounding of all scores, so it must be public.
     targets : ndarray of shape (n_rows,)
     row_weights : ndarray of shape (n_rows,), default=None
-        By which residuals count; None for ones.
+        Row weights of persons; None for ones.
 
     Attributes
     ----------
-    codes : ndarray of shape (n_rows, n_packs)
-        The packed cells.
-    marks : csr_array of shape (n_rows, n_packed_cells)
-        Of a block, ones in the packed cells of each row, those of one pack after another.
-    ends : ndarray of shape (n_packs,)
-        Where those of each pack end, if they stand one pack after another.
+    codes : ndarray of shape (n_rows, n_groups)
+        Joint codes of the groups of columns.
+    one_hot : csr_array of shape (n_rows, n_joint_codes)
+        For a block: one-hot encoding of the codes, one group after another.
+    ends : ndarray of shape (n_groups,)
+        Index after the last code of each group, if codes are numbered one group after another.
     """
 
     reads_chunks = False
 
-    def __init__(self, rows, cells, *small, sizes, n_units, targets, row_weights=None):
+    def __init__(self, rows, cells, *args, sizes, n_units, targets, row_weights=None):
         super().__init__(rows.X)
-        self.n_units, largest = n_units, largest_pack(n_units)
-        packs = [[]]
+        self.n_units = n_units
+        max_codes = max_joint_codes(n_units)
+        groups = [[]]
         for j, size in enumerate(sizes):
-            if packs[-1] and size * math.prod(sizes[k] for k in packs[-1]) > largest:
-                packs.append([])
-            packs[-1].append(j)
-        self.sizes, self._packs, self._size = sizes, packs, _rows_of(len(packs), BLOCK_ROWS)
-        self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
+            if groups[-1] and size * math.prod(sizes[k] for k in groups[-1]) > max_codes:
+                groups.append([])
+            groups[-1].append(j)
+        self.sizes = sizes
+        self._groups = groups
+        self._size = _block_rows(len(groups), BLOCK_ROWS)
+        self._shapes = [tuple(sizes[j] for j in group) for group in groups]
         lengths = [math.prod(shape) for shape in self._shapes]
         self.ends = np.cumsum(lengths)
-        made = {
-            "shape": (len(packs),),
-            "dtype": np.min_scalar_type(max(lengths) - 1),
-            "persist": True,
-        }
-        codes = map_over(rows, _packed_codes, packs, self._shapes, cells, *small, **made)
+        codes = map_over(
+            rows,
+            _joint_codes,
+            groups,
+            self._shapes,
+            cells,
+            *args,
+            shape=(len(groups),),
+            dtype=np.min_scalar_type(max(lengths) - 1),
+            persist=True,
+        )
         self.row_args = codes, targets, row_weights
         if isinstance(rows.X, ChunkedArray):
-            # It is not read again.
+            # The codes replace the rows, which are not read again.
             rows.X.forget()
 
     @property
@@ -504,107 +542,116 @@ class PackedCells(Rows):
 
     def __getitem__(self, rows):
         block = self.attach(None, slice_row_args(self.row_args, rows))
-        block.marks = marked(block.codes, self.ends)
+        block.one_hot = one_hot_csr(block.codes, self.ends)
         return block
 
     def attach(self, X, row_args):
-        """Return the cells of a part, or of a block, by what goes with its rows alone."""
+        """Return the codes of a partition or a block, from its arrays with one entry per row."""
         return self._changed(
             X=None, row_args=row_args, offsets=(0, len(row_args[0]) if row_args else 0)
         )
 
-    def in_steps(self, n_outputs):
-        """Return the same in fewer blocks: in shorter steps threads wait for each other."""
-        return self.with_block_size(
-            _rows_of(max(len(self.ends), 8 * n_outputs), STEP_ROWS), STEP_BLOCKS
-        )
+    def with_step_blocks(self, n_outputs):
+        """Return the codes in fewer, longer blocks: in short blocks threads wait for each other."""
+        rows = _block_rows(max(len(self.ends), 8 * n_outputs), STEP_ROWS)
+        return self.with_block_size(rows, STEP_BLOCKS)
 
-    def columns(self):
-        """Return the cells of all columns."""
-        parts = zip(self.codes.T, self._shapes, strict=True)
-        return np.concatenate([np.unravel_index(codes, shape) for codes, shape in parts])
+    def column_cells(self):
+        """Return the cells of all columns, decoded from the codes."""
+        cells = [
+            np.unravel_index(codes, shape)
+            for codes, shape in zip(self.codes.T, self._shapes, strict=True)
+        ]
+        return np.concatenate(cells)
 
-    def packed(self, tables):
-        """Return the values of packed cells, sums of those of each column's cells.
+    def code_values(self, bin_values):
+        """Return the value of each joint code: the sum of the values of its columns' cells.
+
+        Parameters
+        ----------
+        bin_values : dict of column to ndarray of shape (n_cells, n_outputs)
 
         Returns
         -------
-        ndarray of shape (n_packed_cells, n_outputs)
+        ndarray of shape (n_joint_codes, n_outputs)
         """
         result = []
-        for pack in self._packs:
-            of_outputs = zip(*(tables[j].T for j in pack), strict=True)
-            sums = [reduce(np.add.outer, own).ravel() for own in of_outputs]
-            result.append(np.stack(sums, axis=1))
+        for group in self._groups:
+            output_sums = []
+            for column_values in zip(*(bin_values[j].T for j in group), strict=True):
+                output_sums.append(reduce(np.add.outer, column_values).ravel())
+            result.append(np.stack(output_sums, axis=1))
         return np.concatenate(result)
 
-    def steps(self, residuals, step):
-        """Return residuals in whole steps, towards zero.
+    def round_to_grid(self, residuals, step):
+        """Return residuals in multiples of `step`, rounded towards zero.
 
-        So no row's norm grows; nor does a person's, whose row weights leave room for the rounding
-        of a product wherever one is rounded.
+        Rounding towards zero does not increase the norm of a row. It does not increase that of a
+        person either: row weights leave room for the rounding error of each product.
         """
         steps = np.trunc(residuals / step)
         if self.row_weights is None:
             return steps
         return np.trunc(times_row_weights(steps, self.row_weights))
 
-    def unpacked(self, totals):
-        """Return the sums of each column's cells, one after another, from those of packed cells."""
+    def column_sums(self, totals):
+        """Return the sums of each column's cells, one after another, from those of joint codes."""
         sums = []
-        totals = np.split(totals, self.ends[:-1])
-        for total, shape in zip(totals, self._shapes, strict=True):
+        group_totals = np.split(totals, self.ends[:-1])
+        for total, shape in zip(group_totals, self._shapes, strict=True):
             cube = total.reshape(*shape, -1)
             for axis in range(len(shape)):
                 sums.append(cube.sum(axis=tuple(k for k in range(len(shape)) if k != axis)))
         return np.concatenate(sums)
 
 
-def _rows_of(n_packs, most):
-    """Return how many rows a block has: as many as of eight packs, and fewer of more."""
-    return max(8 * most // max(n_packs, 8), 1)
+def _block_rows(n_groups, max_rows):
+    """Return the number of rows of a block: `max_rows` for up to eight groups, fewer for more."""
+    return max(8 * max_rows // max(n_groups, 8), 1)
 
 
-def largest_pack(n_units):
-    """Return how many packed cells there are at most: their sums must not take longer than rows."""
-    return min(max(n_units // 4, 64), max(LARGEST_PACK, min(n_units // ROWS_A_CELL, LARGEST_CODE)))
+def max_joint_codes(n_units):
+    """Return the maximum number of codes of a group, so that sums over codes are cheap."""
+    code_limit = max(MAX_JOINT_CODES, min(n_units // ROWS_PER_CODE, MAX_TWO_BYTE_CODES))
+    return min(max(n_units // 4, 64), code_limit)
 
 
-def marked(cells, ends):
-    """Return a matrix of ones in the cells of each row, whose products are sums of cells.
+def one_hot_csr(cells, ends):
+    """Return the one-hot encoding of cells; its products with vectors are sums over cells.
 
-    Threads compute them at the same time, which they do not by `numpy.bincount`.
+    Threads can compute these products in parallel, which is not true of `numpy.bincount`.
 
     Parameters
     ----------
     cells : ndarray of shape (n_rows, n_tables)
     ends : ndarray of shape (n_tables,)
-        Where each table's cells end, if they stand one behind another.
+        Index after the last cell of each table, if cells are numbered one table after another.
 
     Returns
     -------
     csr_array of shape (n_rows, n_cells)
     """
     n, k = cells.shape
-    ones, starts, pointers = _of_marks(1 << (n - 1).bit_length(), (0, *ends[:-1]))
-    places = np.add(cells.ravel(), starts[: n * k], dtype=np.int32, casting="same_kind")
-    return csr_array((ones[: n * k], places, pointers[: n + 1]), shape=(n, ends[-1]))
+    ones, offsets, indptr = _one_hot_arrays(1 << (n - 1).bit_length(), (0, *ends[:-1]))
+    indices = np.add(cells.ravel(), offsets[: n * k], dtype=np.int32, casting="same_kind")
+    return csr_array((ones[: n * k], indices, indptr[: n + 1]), shape=(n, ends[-1]))
 
 
 @lru_cache(maxsize=2)
-def _of_marks(n_rows, starts):
-    """Return what is the same in all matrices of so many rows, or fewer."""
+def _one_hot_arrays(n_rows, starts):
+    """Return the arrays that all one-hot matrices of at most `n_rows` rows have in common."""
     size = n_rows * len(starts)
-    k = len(starts)
-    starts = np.tile(np.array(starts, dtype=np.int32), n_rows)
-    same = np.ones(size), starts, np.arange(0, size + 1, k, dtype=np.int32)
-    for each in same:
-        each.setflags(write=False)
-    return same
+    ones = np.ones(size)
+    offsets = np.tile(np.array(starts, dtype=np.int32), n_rows)
+    indptr = np.arange(0, size + 1, len(starts), dtype=np.int32)
+    for array in (ones, offsets, indptr):
+        array.setflags(write=False)
+    return ones, offsets, indptr
 
 
-def _packed_codes(block, packs, shapes, cells, *small):
-    own = cells(block, *small)
-    found = zip(packs, shapes, strict=True)
-    codes = [np.ravel_multi_index([own[j] for j in pack], shape) for pack, shape in found]
+def _joint_codes(block, groups, shapes, cells, *args):
+    column_cells = cells(block, *args)
+    codes = []
+    for group, shape in zip(groups, shapes, strict=True):
+        codes.append(np.ravel_multi_index([column_cells[j] for j in group], shape))
     return np.stack(codes, axis=1)

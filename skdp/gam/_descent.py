@@ -1,11 +1,12 @@
-r"""How weights are found: noisy gradient descent, or one perturbed objective where delta = 0.
+r"""Solvers of additive models: noisy gradient descent, or objective perturbation with delta = 0.
 
-The latter has Laplace noise: one release takes the place of many steps.
+Objective perturbation has Laplace noise and is one release instead of many steps. It minimizes
 
-.. math:: J(w) = \sum_i \ell_i(w) + \tfrac\lambda2 \|w\|^2 + b^\top w
+.. math:: J(w) = \sum_i \ell_i(w) + \tfrac\lambda2 \|w\|^2 + b^\top w .
 
-A row moves the gradient of the sum by at most :math:`\Delta_1` in L1 norm, whatever w is, and the
-values of b have the density :math:`e^{-|b_j| / s}`. The proof is in ``docs/additive_models.md``.
+A row changes the gradient of the sum by at most :math:`\Delta_1` in L1 norm for every w, and the
+values of b have a density proportional to :math:`e^{-|b_j| / s}`. The proof is in
+``docs/additive_models.md``.
 """
 
 import math
@@ -17,296 +18,340 @@ import numpy as np
 from skdp._data._parts import max_additions, sum_over
 from skdp._sgd._noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._columns import BLOCK_ROWS, largest_pack
+from skdp.gam._columns import BLOCK_ROWS, max_joint_codes
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid
 from skdp.utils._values import FrozenValue
 
-FEWEST_STEPS = 4
-MOST_TIMES = 7.0
-# The root of the condition number from which on noise leaves time for all steps.
-ENOUGH_ROOT = 20.0
-# The condition number is kept at most this by the penalty.
-CONDITION = 22_500.0
-MOST_STEPS = 2_200
+# Gradient descent. Minimum and maximum number of steps; the maximum follows from the constants
+# below.
+MIN_STEPS = 4
+MAX_STEPS = 2_200
+# Largest logarithm of `penalty_to_noise` that increases the number of steps.
+MAX_LOG_RATIO = 7.0
+# Square root of the condition number from which on the number of steps is not reduced by noise.
+FULL_STEPS_ROOT = 20.0
+# Largest condition number; the penalty is raised to ensure it.
+MAX_CONDITION = 22_500.0
+
+# Objective perturbation. Fractions of epsilon: linear noise (at least), Jacobian (at most), and
+# output noise.
+MIN_LINEAR_FRACTION = 13 / 16
+MAX_JACOBIAN_FRACTION = 11 / 64
+OUTPUT_FRACTION = 1 / 64
+# Smoothness of the penalty with the roughness penalty of neighboring cells, in units of the
+# regularization strength: 1 for the squared norm and 4 for squared differences.
+PENALTY_SMOOTHNESS = 5.0
+# Grid of the linear noise, relative to its scale.
+NOISE_GRID = 2.0**-40
+# Number of restarts before the assumed smoothness is doubled.
+MAX_ROUNDS = 10
+# Norm of the gradient at which the minimizer stops, relative to the scale of the linear noise.
+TOLERANCE = 2.0**-24
+UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
 class Scores(FrozenValue):
-    """What weights make of a block of packed cells: its rows' scores.
+    """Function that maps a block of joint codes to the scores of its rows.
 
     Parameters
     ----------
-    cells : PackedCells
-        Of no rows.
-    tables : dict of term to ndarray of shape (n_cells, n_outputs)
+    cells : JointCodes
+        Codes without rows: how columns are grouped.
+    bin_values : dict of term to ndarray of shape (n_cells, n_outputs)
+        Values of the terms at their finest cells; the term -1 is the constant.
     """
 
     cells: object
-    tables: dict
+    bin_values: dict
 
     @classmethod
-    def at(cls, weights, cells, layout):
-        return cls(cells.detach(0), layout.tables(weights))
+    def at(cls, weights, cells, design):
+        """Return the scores that weights of a design give."""
+        return cls(cells.detach(0), design.bin_values(weights))
 
     @cached_property
-    def _packed(self):
-        # Where rows are: what is sent there is much smaller.
-        return self.cells.packed(self.tables)
+    def _code_values(self):
+        # Computed where the rows are, because `bin_values` is much smaller to send.
+        return self.cells.code_values(self.bin_values)
 
     def __call__(self, block):
-        return block.marks @ self._packed + self.tables[-1]
+        return block.one_hot @ self._code_values + self.bin_values[-1]
 
 
-def residual_sums(cells, layout, residuals, weights, step):
-    """Return the exact gradient: sums of residuals in the cells of all blocks, times weights.
+def residual_sums(cells, design, residuals, weights, step):
+    """Return the exact gradient of the summed loss with respect to the weights.
 
     Parameters
     ----------
-    cells : PackedCells
-    layout : Layout
+    cells : JointCodes
+    design : BlockDesign
     residuals : callable
-        A function of a module that maps (scores, targets) to clipped residuals of shape
-        (rows, n_outputs).
-    weights : ndarray of shape (layout.size, n_outputs)
+        Function of (scores, targets) that returns clipped residuals of shape (n_rows, n_outputs).
+        It must be picklable.
+    weights : ndarray of shape (design.size, n_outputs)
     step : float
-        The grid of residuals.
+        Grid to which residuals are rounded.
 
     Returns
     -------
-    ndarray of shape (layout.size, n_outputs)
+    ndarray of shape (design.size, n_outputs)
     """
-    scores = Scores.at(weights, cells, layout)
+    scores = Scores.at(weights, cells, design)
     zeros = np.zeros((cells.ends[-1], weights.shape[1]))
-    unpacked = scores.cells.unpacked
-    totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, finalize=unpacked)
+    column_sums = scores.cells.column_sums
+    totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, finalize=column_sums)
     sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
-    return step * layout.gather(sums)
+    return step * design.rmatvec(sums)
 
 
 def _add_residuals(totals, block, scores, residuals, step):
-    steps = block.steps(residuals(scores(block), block.targets), step)
-    totals += block.marks.T.dot(steps)
+    steps = block.round_to_grid(residuals(scores(block), block.targets), step)
+    totals += block.one_hot.T.dot(steps)
 
 
 def residual_grid(clip, n_rows):
-    """Return the grid on which weighted sums of clipped residuals are exact in float64."""
+    """Return the step of the grid on which weighted sums of clipped residuals are exact."""
     return sum_grid(clip, n_rows) / WEIGHT_STEP
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(FrozenValue):
-    """Steps of Nesterov's method on the squared-norm penalized loss.
+    """Steps of Nesterov's method on the loss plus an L2 penalty.
 
     Parameters
     ----------
-    bend : float
-        What bounds the loss's curvature.
-    strength : float
-        Of the penalty, lambda / 2 times the squared norm.
-    quiet : float
-        What it is, over what the noise asks for.
+    loss_smoothness : float
+        Upper bound on the curvature of the loss.
+    l2_reg_strength : float
+        Strength lambda of the penalty, lambda / 2 times the squared norm.
+    penalty_to_noise : float
+        Strength over the one that the noise alone would require.
     """
 
-    bend: float
-    strength: float
-    quiet: float
+    loss_smoothness: float
+    l2_reg_strength: float
+    penalty_to_noise: float
 
     @property
     def smoothness(self):
-        return self.bend + self.strength
+        """Smoothness constant of the penalized loss."""
+        return self.loss_smoothness + self.l2_reg_strength
 
     @property
-    def _times(self):
-        return min(max(math.log(self.quiet), 1.0), MOST_TIMES)
+    def _log_ratio(self):
+        return min(max(math.log(self.penalty_to_noise), 1.0), MAX_LOG_RATIO)
 
     @property
     def n_steps(self):
-        """Twice the root of the condition number; more or fewer where noise is small or large."""
-        root = math.sqrt(self.smoothness / self.strength)
-        part = min(self.quiet * math.sqrt(root / ENOUGH_ROOT), 1.0)
-        return max(int(2.0 * part * self._times * root), FEWEST_STEPS)
+        """Number of steps.
 
-    # Of how many of the last iterates the mean is taken: half of them, or fewer likewise.
+        It is twice the square root of the condition number; larger with little noise, which makes
+        more precision worthwhile, and smaller with much noise.
+        """
+        root = math.sqrt(self.smoothness / self.l2_reg_strength)
+        noise_factor = min(self.penalty_to_noise * math.sqrt(root / FULL_STEPS_ROOT), 1.0)
+        return max(int(2.0 * noise_factor * self._log_ratio * root), MIN_STEPS)
+
     @property
-    def averaged(self):
-        return math.ceil(self.n_steps / (2.0 * self._times))
+    def n_averaged(self):
+        """Number of the last iterates that are averaged: half of them, fewer with little noise."""
+        return math.ceil(self.n_steps / (2.0 * self._log_ratio))
 
     @property
     def momentum(self):
-        root = math.sqrt(self.smoothness / self.strength)
+        """Nesterov's momentum for strongly convex functions."""
+        root = math.sqrt(self.smoothness / self.l2_reg_strength)
         return (root - 1.0) / (root + 1.0)
 
 
-def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, after_step=None):
-    """Return the mean of the last iterates, and the penalty that they were found with.
+def descend(gradient, schedule, start, radius, *, n_averaged=None, penalty=None, after_step=None):
+    """Return the mean of the last iterates and the regularization strength of the last steps.
 
     Parameters
     ----------
     gradient : callable
-        Maps weights to the noisy gradient of the summed loss.
+        Function of weights that returns the noisy gradient of the summed loss.
     schedule : Schedule
     start : ndarray
+        Initial weights.
     radius : float
-        Iterates are kept within this norm.
-    averaged : int, default=None
-        Of how many of the last iterates the mean is returned; None takes the schedule's.
+        Iterates are projected onto the ball of this norm.
+    n_averaged : int, default=None
+        Number of the last iterates that are averaged. None takes that of the schedule.
     penalty : callable, default=None
-        Asked after half of the steps, with the mean of their second half, for a stronger penalty.
+        Called after half of the steps with the mean of the iterates of the second quarter. It
+        returns a regularization strength, which is used if it is larger.
     after_step : callable, default=None
-        Told how many steps were taken.
+        Called with the number of steps that were taken.
 
     Returns
     -------
     weights : ndarray
-        As `start`.
-    strength : float
-        The penalty of the last steps.
+        Same shape as `start`.
+    l2_reg_strength : float
+        Regularization strength of the last steps.
     """
-    weights = ahead = start
+    weights = start
+    lookahead = start
     n_steps = schedule.n_steps
     half = schedule.n_steps // 2
-    averaged = averaged or schedule.averaged
+    n_averaged = n_averaged or schedule.n_averaged
     mean = np.zeros_like(start)
-    first = n_steps - averaged
-    early = 0.0
-    for number in range(n_steps):
-        if number == half and penalty is not None:
-            asked = penalty(early / (half - half // 2))
-            schedule = replace(schedule, strength=max(schedule.strength, asked))
-        slope = gradient(ahead) + schedule.strength * ahead
-        moved = ahead - slope / schedule.smoothness
-        norm = np.linalg.norm(moved)
+    first_averaged = n_steps - n_averaged
+    early_sum = 0.0
+    for step in range(n_steps):
+        if step == half and penalty is not None:
+            requested = penalty(early_sum / (half - half // 2))
+            l2_reg_strength = max(schedule.l2_reg_strength, requested)
+            schedule = replace(schedule, l2_reg_strength=l2_reg_strength)
+        penalized_gradient = gradient(lookahead) + schedule.l2_reg_strength * lookahead
+        new_weights = lookahead - penalized_gradient / schedule.smoothness
+        norm = np.linalg.norm(new_weights)
         if norm > radius:
-            moved *= radius / norm
-        ahead = moved + schedule.momentum * (moved - weights)
-        weights = moved
-        if number >= first:
+            new_weights *= radius / norm
+        lookahead = new_weights + schedule.momentum * (new_weights - weights)
+        weights = new_weights
+        if step >= first_averaged:
             mean += weights
-        elif penalty is not None and number >= half // 2:
-            early = early + weights
+        elif penalty is not None and step >= half // 2:
+            early_sum = early_sum + weights
         if after_step is not None:
-            after_step(number + 1)
-    return mean / averaged, schedule.strength
-
-
-# Of epsilon: what b has at least, what the Jacobian may cost; the rest is that of the output noise.
-NOISE_SHARE = 13 / 16
-JACOBIAN_SHARE = 11 / 64
-OUTPUT_SHARE = 1 / 64
-# The penalty's largest curvature, with what ties neighbors (`Layout.ties`): in strengths.
-TIES = 5.0
-GRID = 2.0**-40
-ROUNDS = 10
-TOLERANCE = 2.0**-24
-UNIT_ROUNDOFF = 2.0**-53
+            after_step(step + 1)
+    return mean / n_averaged, schedule.l2_reg_strength
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedObjective(FrozenValue):
-    """The release of the weights with a share of epsilon.
+    """Release of the weights by objective perturbation with a fraction of epsilon.
 
     Parameters
     ----------
     epsilon : float
     task : task
-    moved : float
-        By how much neighbors' gradients can differ in L1 norm.
+        See `skdp.gam._tasks`.
+    l1_sensitivity : float
+        Largest L1 norm of the difference of neighbors' gradients.
     size : int
-        The number of weights.
+        Number of weights.
     n_rows : int
-    bend : float
-        What the loss's curvature is expected to be at most, from released counts.
+        Public number of rows.
+    loss_smoothness : float
+        Expected upper bound on the curvature of the loss, from released counts.
     rank : int
-        A bound on that of a unit's part of the Hessian.
+        Upper bound on the rank of one privacy unit's part of the Hessian.
     """
 
     epsilon: float
     task: object
-    moved: float
+    l1_sensitivity: float
     size: int
     n_rows: int
-    bend: float
+    loss_smoothness: float
     rank: int
 
     def __post_init__(self):
-        if self.size * GRID > 0.5 * NOISE_SHARE * self.epsilon:
-            raise ValueError(f"epsilon={self.epsilon:g} is too small for {self.size} weights")
+        if self.size * NOISE_GRID > 0.5 * MIN_LINEAR_FRACTION * self.epsilon:
+            raise ValueError(
+                f"epsilon={self.epsilon:g} is too small for a model with {self.size} weights"
+            )
 
     @cached_property
     def scale(self):
-        """Of b: it has what the Jacobian leaves of the share that is allowed for it, too."""
-        cost = self.rank * math.log1p(self.task.loss.trace_bound / (self.rank * self.strength))
-        # What a step of its grid for each weight costs is paid for.
-        left = (1.0 - OUTPUT_SHARE) * self.epsilon - cost * SLACK - self.size * GRID
-        return self.moved / left * SLACK**2
+        """Laplace scale of b, which also uses the budget that the Jacobian does not use."""
+        trace = self.task.loss.trace_bound
+        jacobian_cost = self.rank * math.log1p(trace / (self.rank * self.l2_reg_strength))
+        # The last term is the cost of rounding each weight by a step of the noise's grid.
+        linear_epsilon = (
+            (1.0 - OUTPUT_FRACTION) * self.epsilon - jacobian_cost * SLACK - self.size * NOISE_GRID
+        )
+        return self.l1_sensitivity / linear_epsilon * SLACK**2
 
     @cached_property
-    def strength(self):
-        """The penalty, by which noise moves no score by much and the Jacobian costs its share."""
-        allowed = math.expm1(min(JACOBIAN_SHARE * self.epsilon / self.rank, 500.0)) / SLACK
-        least = self.task.loss.trace_bound / (self.rank * allowed)
-        largest_scale = self.moved / (NOISE_SHARE * self.epsilon)
-        return max(math.sqrt(2.0) * largest_scale / self.task.spread, least, self.bend / CONDITION)
+    def l2_reg_strength(self):
+        """Regularization strength.
+
+        It bounds the standard deviation that noise gives a score, the cost of the Jacobian, and the
+        condition number.
+        """
+        jacobian_epsilon = MAX_JACOBIAN_FRACTION * self.epsilon
+        allowed = math.expm1(min(jacobian_epsilon / self.rank, 500.0)) / SLACK
+        jacobian_minimum = self.task.loss.trace_bound / (self.rank * allowed)
+        max_scale = self.l1_sensitivity / (MIN_LINEAR_FRACTION * self.epsilon)
+        noise_minimum = math.sqrt(2.0) * max_scale / self.task.score_std
+        return max(noise_minimum, jacobian_minimum, self.loss_smoothness / MAX_CONDITION)
 
     def run(self, gradient, source):
-        """Return the weights.
+        """Return the released weights, of shape (size // n_outputs, n_outputs).
 
         Parameters
         ----------
         gradient : callable
-            That of the summed loss at weights of shape (size // n_outputs, n_outputs), and of what
-            ties neighbors: a function of the weights alone, convex, least at zero.
+            Function of the weights that returns the gradient of the summed loss plus that of a
+            data-independent convex penalty whose minimum is at zero.
         source : RandomSource
         """
         shape = (self.size // self.task.n_outputs, self.task.n_outputs)
-        step = math.ldexp(GRID, math.frexp(self.scale)[1] - 1)
-        drawn = discrete_laplace(self.scale / step, shape, source.stream()) * step
+        step = math.ldexp(NOISE_GRID, math.frexp(self.scale)[1] - 1)
+        linear_noise = discrete_laplace(self.scale / step, shape, source.stream()) * step
         radius = self._radius
         rounding = self._rounding(radius)
         tolerance = max(TOLERANCE * self.scale, 4.0 * rounding)
-        weights = self._minimum(lambda w: gradient(w) + drawn, shape, tolerance, radius)
+        weights = self._minimum(lambda w: gradient(w) + linear_noise, shape, tolerance, radius)
         norm = np.linalg.norm(weights)
         weights *= min(1.0, radius / norm) if norm else 1.0
-        distance = (tolerance + rounding + step * math.sqrt(self.size)) / self.strength
-        # Neighbors' weights are each within twice that of what is released exactly.
-        spread = 4.0 * distance * math.sqrt(self.size) * SLACK
-        output = LaplaceMechanism(OUTPUT_SHARE * self.epsilon, spread)
-        return output.release(weights, random_state=source)
+        error = (tolerance + rounding + step * math.sqrt(self.size)) / self.l2_reg_strength
+        # The weights of either neighbor are within twice this error of the exact minimizer, whose
+        # release is private.
+        output_sensitivity = 4.0 * error * math.sqrt(self.size) * SLACK
+        output_mechanism = LaplaceMechanism(OUTPUT_FRACTION * self.epsilon, output_sensitivity)
+        return output_mechanism.release(weights, random_state=source)
 
     @property
     def _radius(self):
-        """Twice what the minimizer hardly ever exceeds."""
+        """Twice a norm that the minimizer exceeds with negligible probability."""
         noise = self.scale * (2.0 * math.sqrt(self.size) + 50.0)
-        loss = math.sqrt(2.0 * self.strength * self.n_rows * self.task.largest_loss)
-        return 2.0 * (noise + math.hypot(noise, loss)) / self.strength
+        loss = math.sqrt(2.0 * self.l2_reg_strength * self.n_rows * self.task.max_mean_loss)
+        return 2.0 * (noise + math.hypot(noise, loss)) / self.l2_reg_strength
 
     def _rounding(self, radius):
-        """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
+        """Return a bound on the L2 norm of the gradient's rounding error within a radius."""
         n = self.n_rows
         clip = self.task.clip_l1
-        # Of a pack, or of a column that has more cells.
-        added = BLOCK_ROWS + max(largest_pack(n), self.size)
-        sums = n * clip * (max_additions(added) + 64.0)
-        reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
-        scores = n * self.task.loss.curvature_bound * reach
-        rest = 16.0 * (TIES * self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)
+        # Cells of a group of columns, or of one column with more cells.
+        n_added = BLOCK_ROWS + max(max_joint_codes(n), self.size)
+        sums = n * clip * (max_additions(n_added) + 64.0)
+        max_abs_score = max(64.0 * self.size**0.5, self.size) * radius + self.task.max_abs_score
+        scores = n * self.task.loss.curvature_bound * max_abs_score
+        penalty = PENALTY_SMOOTHNESS * self.l2_reg_strength * radius
+        rest = 16.0 * (penalty + self.scale * math.sqrt(self.size) * 50.0)
         return 2.0 * UNIT_ROUNDOFF * (sums + scores + rest)
 
     def _minimum(self, gradient, shape, tolerance, radius):
-        """Return weights of a gradient within the tolerance, which grows beyond the radius."""
-        bends = self.bend, self.n_rows * self.task.loss.curvature_bound
-        smoothness, steepest = (bend + TIES * self.strength for bend in bends)
+        """Return weights at which the norm of the gradient is within the tolerance.
+
+        Beyond the radius the tolerance grows with the norm of the weights. If the expected
+        smoothness is too small, the steps do not converge; it is then doubled up to the bound that
+        holds for all data.
+        """
+        penalty_smoothness = PENALTY_SMOOTHNESS * self.l2_reg_strength
+        smoothness = self.loss_smoothness + penalty_smoothness
+        max_smoothness = self.n_rows * self.task.loss.curvature_bound + penalty_smoothness
         while True:
             weights = np.zeros(shape)
-            smoothness = min(smoothness, steepest)
-            # Many more steps than noisy ones: ten times the root of the condition number.
-            schedule = Schedule(bend=smoothness, strength=self.strength, quiet=math.exp(5.0))
-            for _ in range(ROUNDS):
-                weights, _ = descend(gradient, schedule, weights, math.inf, averaged=1)
-                reached = np.linalg.norm(gradient(weights) + self.strength * weights)
-                if reached <= tolerance * max(1.0, np.linalg.norm(weights) / radius):
+            smoothness = min(smoothness, max_smoothness)
+            # Ten times the root of the condition number, many more steps than with noise.
+            schedule = Schedule(
+                loss_smoothness=smoothness,
+                l2_reg_strength=self.l2_reg_strength,
+                penalty_to_noise=math.exp(5.0),
+            )
+            for _ in range(MAX_ROUNDS):
+                weights, _ = descend(gradient, schedule, weights, math.inf, n_averaged=1)
+                norm = np.linalg.norm(gradient(weights) + self.l2_reg_strength * weights)
+                if norm <= tolerance * max(1.0, np.linalg.norm(weights) / radius):
                     return weights
             smoothness *= 2.0

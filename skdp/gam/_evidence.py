@@ -1,17 +1,17 @@
-r"""How strongly weights are to be penalized, and how much they explain by chance.
+r"""The L2 penalty by evidence, and the decrease of the loss that weights explain by chance.
 
-Both follow from released numbers alone: noisy counts, noisy weights, a noisy variance of the
-targets, and the public scale of the noise. So they are post-processing and cost nothing.
+Both follow from released and public values: noisy counts, noisy weights, a noisy variance of the
+targets, and the scale of the noise. So they are post-processing.
 
-In the basis in which a column's features are uncorrelated, weights :math:`w_j` of mean 0 and
-variance :math:`\tau^2` are seen through steps that answer a constant gradient of 1 by
-:math:`g_j` (`averaged_response`). With the curvature :math:`h_j`, the variance :math:`\sigma^2`
-of residuals and the noise variance :math:`s_j^2` of the mean of iterates, what is seen has
+In the basis in which a column's features are uncorrelated, let the weights have mean 0 and variance
+:math:`\tau^2`, and let :math:`g_j` be the response of the steps to a constant gradient of 1
+(`averaged_response`). With the curvature :math:`h_j`, the variance :math:`\sigma^2` of residuals
+and the noise variance :math:`s_j^2` of the mean of iterates, the observed mean :math:`z_j` has
 
 .. math:: E z_j^2 = (g_j h_j)^2 \tau^2 + g_j^2 h_j \sigma^2 + s_j^2 .
 
-The first term is solved for: the method of moments for a variance component. The penalty is then
-the one whose weights have the least expected squared error of scores. Columns are taken to be
+The equation is solved for :math:`\tau^2`: the method of moments for a variance component. The
+penalty is the one that minimizes the expected squared error of scores. Columns are assumed to be
 uncorrelated with each other; `docs/additive_models.md`, section 8a, has the derivation.
 """
 
@@ -19,73 +19,73 @@ import math
 
 import numpy as np
 
-# The responses of steps are computed for so many curvatures, and interpolated between them.
+# Number of curvatures for which the response of the steps is computed; others are interpolated.
 N_CURVATURES = 60
-# The least curvature that is told from 0, over the largest.
-LEAST_CURVATURE = 1e-6
-# Penalties that are compared, and the largest of them over the number of rows: there weights are
-# next to nothing.
+# Smallest positive curvature of that grid, relative to the largest.
+MIN_CURVATURE = 1e-6
+# Number of penalties that are compared.
 N_PENALTIES = 80
-# How many of its standard deviations the variance of the weights is taken to be larger: what is
-# not told from 0 is not held to be 0.
-DEVIATIONS = 1.0
-BISECTIONS = 40
-# From so many cells on, a term's features are taken to be uncorrelated.
-MOST_CELLS = 400
+# Number of standard deviations that are added to the estimated variance of the weights, so that a
+# variance that cannot be distinguished from 0 is not assumed to be 0.
+VARIANCE_MARGIN_STDS = 1.0
+N_BISECTIONS = 40
+# Features of a term with more cells are assumed to be uncorrelated, because the eigenvalue problem
+# would be too large.
+MAX_CELLS = 400
 
 
-def spectrum(layout, weights=None):
-    """Return the eigenvalues of the second moment of features, centered, and weights by them.
+def spectrum(design, weights=None):
+    """Return the eigenvalues of the features' covariance, and weights in its eigenbasis.
 
-    Features of different terms are taken to be uncorrelated. Within a term they are known: each
-    of its blocks groups the same cells, whose noisy counts were released.
+    Features of different terms are assumed to be uncorrelated. Within a term the covariance follows
+    from noisy counts, because all blocks of a term group the same cells.
 
     Parameters
     ----------
-    layout : Layout
-    weights : ndarray of shape (layout.size, n_outputs), default=None
+    design : BlockDesign
+    weights : ndarray of shape (design.size, n_outputs), default=None
 
     Returns
     -------
     curvatures : ndarray of shape (n,)
-        Of the features of all terms but the constant: sums over rows.
+        Eigenvalues for the features of all terms except the constant, as sums over rows.
     rotated : ndarray of shape (n, n_outputs) or None
-        The weights in the basis of eigenvectors.
+        Weights in the basis of eigenvectors.
     """
-    known = {}
+    decompositions = {}
     curvatures = [np.zeros(0)]
     rotated = []
-    for blocks, places in _blocks_of_terms(layout):
-        # Columns with equal counts are frequent before any are released.
+    for blocks, slices in _term_blocks(design):
+        # Columns with equal counts are frequent while a plan is made, before counts are released.
         key = tuple((block.weight, block.counts.tobytes()) for block in blocks)
-        if key not in known:
-            known[key] = _eigenvectors(blocks)
-        values, vectors = known[key]
+        if key not in decompositions:
+            decompositions[key] = _eigenvectors(blocks)
+        values, vectors = decompositions[key]
         curvatures.append(values)
         if weights is not None:
-            own = np.concatenate([weights[each] for each in places])
-            rotated.append(own if vectors is None else vectors.T @ own)
+            term_weights = np.concatenate([weights[block_slice] for block_slice in slices])
+            rotated.append(term_weights if vectors is None else vectors.T @ term_weights)
     if weights is None:
         return np.concatenate(curvatures), None
     return np.concatenate(curvatures), np.concatenate([np.zeros((0, weights.shape[1])), *rotated])
 
 
-def _blocks_of_terms(layout):
-    """Return, for each term but the constant, its blocks and where their weights are."""
-    found = {}
-    for block, start in zip(layout.blocks, layout.starts, strict=False):
+def _term_blocks(design):
+    """Return, for each term except the constant, its blocks and the slices of their weights."""
+    terms = {}
+    for block, start in zip(design.blocks, design.offsets, strict=False):
         if block.term >= 0:
-            blocks, places = found.setdefault(block.term, ([], []))
+            blocks, slices = terms.setdefault(block.term, ([], []))
             blocks.append(block)
-            places.append(slice(start, start + block.size))
-    return found.values()
+            slices.append(slice(start, start + block.size))
+    return terms.values()
 
 
 def _eigenvectors(blocks):
-    """Return eigenvalues of a term's second moment, and eigenvectors unless it is diagonal."""
+    """Return the eigenvalues of a term's covariance, and eigenvectors or None if it is diagonal."""
     # The first block has the finest cells.
     counts = np.maximum(blocks[0].counts, 0.0)
-    if len(blocks) == 1 or len(counts) > MOST_CELLS:
+    if len(blocks) == 1 or len(counts) > MAX_CELLS:
         moments = [np.maximum(block.moments, 0.0) for block in blocks]
         return np.concatenate(moments), None
     features = np.concatenate(
@@ -102,10 +102,11 @@ def _eigenvectors(blocks):
 
 
 def averaged_response(curvatures, schedule):
-    """Return how the mean of the second quarter of steps answers a gradient, and its noise.
+    """Return the response of the mean of the second quarter of steps to gradients and to noise.
 
-    On a quadratic loss Nesterov's steps are a linear filter of the gradients that are added to
-    its own: the answer to a single one at the first step says everything.
+    On a quadratic loss Nesterov's steps are a linear filter of the gradients that are added to the
+    loss's gradient. So the impulse response, to a gradient at the first step only, determines the
+    response to all gradients.
 
     Parameters
     ----------
@@ -115,121 +116,125 @@ def averaged_response(curvatures, schedule):
     Returns
     -------
     gain : ndarray of shape (n,)
-        By how much the mean moves for a gradient of -1 in each step.
+        Change of the mean if the gradient of each step is -1.
     noise : ndarray of shape (n,)
-        The variance of the mean for gradients of independent values of variance 1.
+        Variance of the mean if the gradients are independent with variance 1.
     """
-    largest = max(float(curvatures.max(initial=0.0)), 1e-300)
-    grid = np.append(0.0, np.geomspace(LEAST_CURVATURE * largest, largest, N_CURVATURES))
+    max_curvature = max(float(curvatures.max(initial=0.0)), 1e-300)
+    grid = np.append(0.0, np.geomspace(MIN_CURVATURE * max_curvature, max_curvature, N_CURVATURES))
     half = schedule.n_steps // 2
     averaged_from = half // 2 + 1
-    # weights[t] is after t steps, for a gradient of -1 at the first step only.
+    # Impulse response: weights[t] is the iterate after t steps.
     weights = np.zeros((half + 1, len(grid)))
-    ahead = np.zeros(len(grid))
+    lookahead = np.zeros(len(grid))
     for t in range(half):
-        slope = (grid + schedule.strength) * ahead - (1.0 if t == 0 else 0.0)
-        weights[t + 1] = ahead - slope / schedule.smoothness
-        ahead = weights[t + 1] + schedule.momentum * (weights[t + 1] - weights[t])
+        impulse = 1.0 if t == 0 else 0.0
+        gradient = (grid + schedule.l2_reg_strength) * lookahead - impulse
+        weights[t + 1] = lookahead - gradient / schedule.smoothness
+        lookahead = weights[t + 1] + schedule.momentum * (weights[t + 1] - weights[t])
     sums = np.cumsum(weights, axis=0)
-    # A gradient at step s reaches the iterates from `averaged_from` to `half` that come after it.
-    reached = sums[half - np.arange(half)]
-    before = np.maximum(averaged_from - 1 - np.arange(half), 0)
-    answers = (reached - sums[before]) / (half - averaged_from + 1)
-    at = np.log(curvatures + grid[1])
-    known = np.log(grid + grid[1])
-    gain = np.interp(at, known, answers.sum(axis=0))
-    noise = np.exp(np.interp(at, known, np.log((answers**2).sum(axis=0) + 1e-300)))
+    # A gradient at step s affects the averaged iterates, `averaged_from` to `half`, after step s.
+    upper = sums[half - np.arange(half)]
+    lower = sums[np.maximum(averaged_from - 1 - np.arange(half), 0)]
+    responses = (upper - lower) / (half - averaged_from + 1)
+    log_curvatures = np.log(curvatures + grid[1])
+    log_grid = np.log(grid + grid[1])
+    gain = np.interp(log_curvatures, log_grid, responses.sum(axis=0))
+    log_noise = np.log((responses**2).sum(axis=0) + 1e-300)
+    noise = np.exp(np.interp(log_curvatures, log_grid, log_noise))
     return gain, noise
 
 
-def penalty_by_evidence(layout, weights, schedule, *, variance, step_noise, noise, curvature=1.0):
-    """Return the L2 penalty that weights ask for, from the mean of their early iterates.
+def penalty_by_evidence(design, weights, schedule, *, variance, step_noise, noise, curvature=1.0):
+    """Return the regularization strength that the mean of early iterates implies.
 
     Parameters
     ----------
-    layout : Layout
-    weights : ndarray of shape (layout.size, n_outputs)
-        The mean of the iterates of the second quarter of the steps.
+    design : BlockDesign
+    weights : ndarray of shape (design.size, n_outputs)
+        Mean of the iterates of the second quarter of the steps.
     schedule : Schedule
     variance : float
-        Of residuals, in units of the loss's curvature: what sampling adds to a gradient is this
-        times the feature's second moment.
+        Variance of residuals, in units of the loss's curvature: the sampling variance of a gradient
+        is this times the second moment of the feature.
     step_noise : float
-        The standard deviation of the noise of a gradient in each step.
+        Standard deviation of the noise of a gradient in each step.
     noise : float
-        What it would be, were all steps one.
+        Standard deviation of the noise of a single step that costs as much as all steps.
     curvature : float, default=1.0
-        A usual one of the loss.
+        Typical curvature of the loss.
 
     Returns
     -------
     float
-        At least that of the schedule.
+        At least the strength of the schedule.
     """
-    moments, seen = spectrum(layout, weights)
+    moments, observed = spectrum(design, weights)
     curvatures = curvature * moments
     gain, noise_gain = averaged_response(curvatures, schedule)
     signal = (gain * curvatures) ** 2
     expected = gain**2 * curvatures * variance + noise_gain * step_noise**2
-    # The weighted mean of least variance, were there no signal.
-    weighing = signal / np.maximum(expected, 1e-300) ** 2
-    total = weights.shape[1] * float(weighing @ signal)
+    # These weights give the weighted mean the smallest variance if there is no signal.
+    moment_weights = signal / np.maximum(expected, 1e-300) ** 2
+    total = weights.shape[1] * float(moment_weights @ signal)
     if total <= 0.0:
-        return schedule.strength
-    excess = (seen**2).sum(axis=1) - weights.shape[1] * expected
-    deviation = math.sqrt(2.0 * weights.shape[1] * float(np.sum((weighing * expected) ** 2)))
-    spread = (float(weighing @ excess) + DEVIATIONS * deviation) / total
-    return _best_penalty(curvatures, max(spread, 0.0), variance, noise, schedule.strength)
+        return schedule.l2_reg_strength
+    excess = (observed**2).sum(axis=1) - weights.shape[1] * expected
+    std = math.sqrt(2.0 * weights.shape[1] * float(np.sum((moment_weights * expected) ** 2)))
+    weight_variance = (float(moment_weights @ excess) + VARIANCE_MARGIN_STDS * std) / total
+    return _best_penalty(
+        curvatures, max(weight_variance, 0.0), variance, noise, schedule.l2_reg_strength
+    )
 
 
-def _best_penalty(curvatures, spread, variance, noise, least):
-    """Return the penalty of the least expected squared error of scores, at least a given one."""
-    largest = 10.0 * (least + float(curvatures.max()))
-    penalties = np.geomspace(least, largest, N_PENALTIES)[:, np.newaxis]
-    unlearned = penalties**2 * spread
-    erring = curvatures * variance + noise**2
-    errors = np.sum(curvatures * (unlearned + erring) / (curvatures + penalties) ** 2, axis=1)
+def _best_penalty(curvatures, weight_variance, variance, noise, min_strength):
+    """Return the penalty with the smallest expected squared error of scores."""
+    max_strength = 10.0 * (min_strength + float(curvatures.max()))
+    penalties = np.geomspace(min_strength, max_strength, N_PENALTIES)[:, np.newaxis]
+    squared_bias = penalties**2 * weight_variance
+    estimation_variance = curvatures * variance + noise**2
+    weighted = curvatures * (squared_bias + estimation_variance)
+    errors = np.sum(weighted / (curvatures + penalties) ** 2, axis=1)
     return float(penalties[np.argmin(errors), 0])
 
 
-def least_strength(layout, degrees):
-    """Return the least L2 penalty under which weights explain no more than so much by chance.
+def min_l2_reg_strength(design, max_dof):
+    """Return the smallest L2 penalty with at most `max_dof` effective degrees of freedom.
 
-    Where there are about as many features as rows, columns explain the same residuals of the same
-    rows, and are not even about uncorrelated with each other: then no formula of this module holds.
+    With about as many features as rows, columns explain the same residuals of the same rows and are
+    far from uncorrelated. Then no formula of this module holds.
 
     Parameters
     ----------
-    layout : Layout
-    degrees : float
-        As `explained_by_chance` counts.
+    design : BlockDesign
+    max_dof : float
+        Maximum of `effective_dof`.
     """
-    moments, _ = spectrum(layout)
-    least = 0.0
-    largest = max(float(moments.sum()) / degrees, 0.0)
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (least + largest)
-        if np.sum(moments / (moments + max(middle, 1e-300))) > degrees:
-            least = middle
+    moments, _ = spectrum(design)
+    low = 0.0
+    high = max(float(moments.sum()) / max_dof, 0.0)
+    for _ in range(N_BISECTIONS):
+        middle = 0.5 * (low + high)
+        if np.sum(moments / (moments + max(middle, 1e-300))) > max_dof:
+            low = middle
         else:
-            largest = middle
-    return largest
+            high = middle
+    return high
 
 
-def explained_by_chance(layout, strength, curvature=1.0):
-    """Return how many independent features the weights of a penalty amount to.
+def effective_dof(design, l2_reg_strength, curvature=1.0):
+    """Return the effective degrees of freedom of weights with an L2 penalty (Efron 2004).
 
-    This is the trace of the matrix that maps targets to fitted values, the "effective degrees of
-    freedom" (Efron 2004): times the variance of residuals it is the decrease of twice the squared
-    error that weights have where columns say nothing.
+    This is the trace of the matrix that maps targets to fitted values. Times the variance of
+    residuals, it is the expected decrease of twice the squared error if columns are not related to
+    the targets.
 
     Parameters
     ----------
-    layout : Layout
-    strength : float
-        The L2 penalty.
+    design : BlockDesign
+    l2_reg_strength : float
     curvature : float, default=1.0
-        A usual one of the loss.
+        Typical curvature of the loss.
     """
-    moments, _ = spectrum(layout)
-    return float(np.sum(moments / (curvature * moments + strength)))
+    moments, _ = spectrum(design)
+    return float(np.sum(moments / (curvature * moments + l2_reg_strength)))

@@ -1,4 +1,4 @@
-"""The additive classifier and the additive regressor on private bins."""
+"""Additive classifier and regressor on private bins."""
 
 import numpy as np
 
@@ -10,56 +10,58 @@ from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.linear_model._regressor import PrivateRegressorMixin
 
 
-def _task_of_classes(weights, delta):
-    """Return the task of as many classes; with delta = 0 vectors are not clipped."""
+def _class_task(weights, delta):
+    """Return the task for the weights of classes; with delta = 0 vectors are not clipped."""
     if len(weights) == 2:
         return BinaryTask(weights=weights)
     return MultinomialTask(weights=weights, clipped=delta > 0.0)
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
-    """A classifier by the scores of an `AdditivePlan`; it has `classes` and `class_weight`."""
+    """Base of classifiers with an `AdditivePlan` and the parameters `classes`, `class_weight`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         weights = np.array(self._class_weights(shape))
         weights = tuple((weights / weights.max()).tolist())
-        return self._plan(_task_of_classes(weights, guarantee.delta), shape, guarantee)
+        return self._plan(_class_task(weights, guarantee.delta), shape, guarantee)
 
     @row_wise_answer
     def decision_function(self, X):
-        """Return the scores of samples: the sums of their cells' values.
+        """Return the scores of samples: the sums of the values of their bins and categories.
 
         Parameters
         ----------
-        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of the second.
+            Scores; for two classes that of the second.
         """
         return self._scores(X)
 
@@ -69,71 +71,70 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
         Parameters
         ----------
-        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
+            Values in the order of `classes_`.
         """
         scores = self._scores(X)
         weights = (1.0,) * len(self.classes_)
-        task = _task_of_classes(weights, self.privacy_.delta)
+        task = _class_task(weights, self.privacy_.delta)
         return task.probabilities(scores.reshape(len(scores), -1))
 
     @row_wise_answer
     def predict_log_proba(self, X):
-        """Return the logarithms of the classes' probabilities.
+        """Return the log-probabilities of the classes.
 
         Parameters
         ----------
-        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
+            Values in the order of `classes_`.
         """
         return np.log(self.predict_proba(X))
 
 
 class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
-    """A regressor by the scores of an `AdditivePlan`."""
+    """Base of regressors with an `AdditivePlan`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         return self._plan(NumberTask(unit=self._target_scale.half_range**2), shape, guarantee)
 
     def _released(self, run, plan):
         (terms, values, constant), units = run, self._target_scale
-        run = (
-            terms,
-            [units.half_range * own for own in values],
-            units.offset + units.half_range * constant,
-        )
+        values = [units.half_range * term_values for term_values in values]
+        run = (terms, values, units.offset + units.half_range * constant)
         return super()._released(run, plan) | {"target_bounds_": (units.low, units.high)}
 
     @row_wise_answer
@@ -142,56 +143,61 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
 
         Parameters
         ----------
-        X : array-like, DataFrame or what ChunkedArray reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
             Samples. After a fit to a DataFrame, an array has the same columns in the same order.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Clipped to `target_bounds`.
+            Predictions, clipped to `target_bounds`.
         """
         return np.clip(self._scores(X), *self.target_bounds_)
 
 
 class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
-    """Classifier that adds up one private curve a column.
+    """Additive classifier with one private shape function per column.
 
-    Each column is cut into bins by private counts, or has categories; each bin and category has a
-    value, and a row's score is the sum of the values of its cells. Noisy gradients find the values.
-    Bins and gradients are one Gaussian release together. Tables are taken as they are: numbers,
-    strings, dates and gaps.
+    A column is cut into bins by private counts, or has categories. Each bin and category has a
+    value, and the score of a row is the sum of the values of its bins and categories. The values
+    are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian mechanism.
+    Tables need no preprocessing: numbers, strings, dates and missing values are accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     n_bins : int or "auto", default="auto"
-        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
-        where noise would drown smaller ones.
+        Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
+        column has fewer bins where the noise would hide the counts of smaller ones.
     interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns that get a table of their own: declared by position or name, or so many
-        at most, chosen within the same budget. "auto" follows a public rule.
+        Pairs of columns with a joint table of values: pairs declared by position or name, or the
+        maximum number of pairs, which are then chosen within the same budget. "auto" follows a
+        public rule.
     monotonic_cst : dict of column to int, list of int, default=None
-        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+        1 for numeric columns whose shape function must not decrease, -1 for those whose shape
+        function must not increase.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        Possible class labels. None takes the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+        Public positive weights of the classes. The loss of a row is multiplied by the weight of its
+        class. A class that is not named has weight 1. "balanced" would be computed from the data
+        and is refused.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -206,16 +212,19 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+        Shape functions of the columns, then of the pairs. The mean of a shape function over the
+        noisy counts is 0.
     intercept_ : float or ndarray of shape (n_classes,)
-        What is added to the sum of the shapes.
+        Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+        Mean absolute value of each column's shape function, weighted by the noisy counts and
+        normalized to sum 1.
     noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -232,14 +241,15 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 
     See Also
     --------
-    DPLogisticRegression : For rows of bounded norm, where no column needs a curve.
+    DPLogisticRegression : For linear effects and rows of bounded norm.
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    A column's kind is that of its type, never of its values: a column of Python objects is one of
-    numbers, unless its categories are declared. The proof is in ``docs/additive_models.md``.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
+    column is numeric or categorical by its dtype, never by its values: an array's column of Python
+    objects is numeric, unless its categories are declared. The proof is in
+    ``docs/additive_models.md``.
 
     References
     ----------
@@ -296,14 +306,15 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -325,41 +336,46 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 
 
 class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
-    """Regressor that adds up one private curve a column.
+    """Additive regressor with one private shape function per column.
 
-    Each column is cut into bins by private counts, or has categories; each bin and category has a
-    value, and a row's prediction is the sum of the values of its cells. Noisy gradients find the
-    values. Bins and gradients are one Gaussian release together. Tables are taken as they are:
-    numbers, strings, dates and gaps.
+    A column is cut into bins by private counts, or has categories. Each bin and category has a
+    value, and the prediction of a row is the sum of the values of its bins and categories. The
+    values are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian
+    mechanism. Tables need no preprocessing: numbers, strings, dates and missing values are
+    accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     n_bins : int or "auto", default="auto"
-        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
-        where noise would drown smaller ones.
+        Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
+        column has fewer bins where the noise would hide the counts of smaller ones.
     interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns that get a table of their own: declared by position or name, or so many
-        at most, chosen within the same budget. "auto" follows a public rule.
+        Pairs of columns with a joint table of values: pairs declared by position or name, or the
+        maximum number of pairs, which are then chosen within the same budget. "auto" follows a
+        public rule.
     monotonic_cst : dict of column to int, list of int, default=None
-        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+        1 for numeric columns whose shape function must not decrease, -1 for those whose shape
+        function must not increase.
     target_bounds : tuple of (float, float)
-        The range of targets, required; it must not be computed from the data. Targets are clipped
-        to it, and predictions lie within it.
+        Range of the targets, required. It must not be computed from the data. Targets and
+        predictions are clipped to it.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -374,16 +390,19 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+        Shape functions of the columns, then of the pairs. The mean of a shape function over the
+        noisy counts is 0.
     intercept_ : float
-        What is added to the sum of the shapes.
+        Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+        Mean absolute value of each column's shape function, weighted by the noisy counts and
+        normalized to sum 1.
     noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        delta = 0, where no gradient is noisy.
     target_bounds_ : tuple of (float, float)
-        As declared.
+        Declared range of the targets.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -400,16 +419,16 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     See Also
     --------
-    DPRidge : For rows of bounded norm, where no column needs a curve.
+    DPRidge : For linear effects and rows of bounded norm.
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    A column's kind is that of its type, never of its values: a column of Python objects is one of
-    numbers, unless its categories are declared. Residuals are clipped to an eighth of the span of
-    `target_bounds`: where errors are larger, predictions are between the mean and the median.
-    The proof is in ``docs/additive_models.md``.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
+    column is numeric or categorical by its dtype, never by its values: an array's column of Python
+    objects is numeric, unless its categories are declared. Residuals are clipped to an eighth of
+    the width of `target_bounds`. If errors are larger, predictions are between the mean and the
+    median. The proof is in ``docs/additive_models.md``.
 
     References
     ----------
@@ -462,14 +481,15 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an

@@ -1,4 +1,4 @@
-"""What a fit of an additive model releases, stage by stage, in one budget."""
+"""Plan of a fit of an additive model: its stages and their fractions of one budget."""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,66 +14,77 @@ from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import PackedCells, Term, cells_of
-from skdp.gam._evidence import explained_by_chance, least_strength, penalty_by_evidence
+from skdp.gam._columns import JointCodes, Term, cells_of
+from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_evidence
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.utils._fit_progress import progress_callback
 from skdp.utils._units import ALL_ONCE, UnitText
 
-# Where pairs are chosen: of the steps before, and of the choice.
-PAIR_SHARES = {"first": 0.2, "choice": 0.1}
-# What of the first steps' result the joint ones start from.
-KEPT = 0.8
-# W² of a column over the variance of scores; chosen with the tables of docs/planning.md in view.
+# Budget fractions. A stage whose value a row changes by 1 has the smallest fraction with which the
+# noise (its standard deviation, or its scale with delta = 0) is n_rows / ratio; at most
+# `max_fraction` and at least `min_fraction`. A fraction of MIN_FRACTION is negligible.
+MIN_FRACTION = 0.001
+# The shrinkage test, (max_fraction, ratio), with delta > 0 and with delta = 0.
+SHRINKAGE_TEST_FRACTION = (0.08, 100.0)
+PURE_SHRINKAGE_TEST_FRACTION = (0.08, 200.0)
+# The variance of numeric targets, (max_fraction, ratio, min_fraction).
+VARIANCE_FRACTION = (0.05, 30.0, MIN_FRACTION)
+# If pairs are chosen: the steps before, and the choice; fractions of the remaining budget.
+PAIR_FRACTIONS = {"first_steps": 0.2, "pair_choice": 0.1}
+# Factor of the weights of the first steps, from which the joint steps start.
+WARM_START_FACTOR = 0.8
+# Expected squared norm of a column's weights over the variance of scores, for the expected excess
+# loss. Tuned on the tables of docs/planning.md.
 EXPECTED_SQUARES = 6.0
-# The part of a number's squares that its trend has: from the first to the second, and the first
-# where this many rows are not of the most frequent class beside the noise (n mu times their
-# frequency); it falls with the root of these. With cells alone a class of 3 % is learned cell by
-# cell from a handful of rows. On training rows (docs/benchmarks/many_tables.py, 12 fits) the mean
-# AUC of ten tables of classes rises by .002 to .012, of the rarest (Default) by .01 to .04, and the
-# mean R² of nine tables of numbers by .007 to .011; a third everywhere costs Adult .0013 of AUC.
+# Minimum and maximum part of a numeric column's squared weights that its trend has. It is the
+# minimum if the rows that are not of the most frequent class are at least TREND_ROWS, in units of
+# the noise (n mu times their frequency), and increases with the inverse root of these rows. With
+# cells alone a class of 3 % is learned cell by cell from a handful of rows. On training rows
+# (docs/benchmarks/many_tables.py, 12 fits) the mean AUC of ten tables of classes rises by .002 to
+# .012, of the rarest (Default) by .01 to .04, and the mean R² of nine tables of numbers by .007 to
+# .011; a third everywhere costs Adult .0013 of AUC.
 TREND_FRACTIONS = (0.1, 0.5)
 TREND_ROWS = 1000.0
-# From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
-LEAST_ROWS_MU = 5000.0
-# At most so much, and no more than leaves noise of one so manieth of the rows in a value that a
-# row moves by 1: its deviation, or its scale with delta = 0. A share that is so small is free.
-CHECK_SHARE = (0.08, 100.0)
-PURE_CHECK_SHARE = (0.08, 200.0)
-FREE_SHARE = 0.001
-# Of the penalty: a cell of no row keeps some even where noise is next to none.
-LEAST_STRENGTH = 0.01
-LARGEST_STRENGTH = 2.0
-# With delta = 0 a range has 16 cells, however large noise is.
-FEWEST_HALVINGS = 4
-# The share of the variance of targets, for numbers: at most 5 %, at least .1 %, and otherwise what
-# leaves noise of a thirtieth of the rows in a value that a row moves by 1.
-VARIANCE_SHARE = 0.05, 30.0, FREE_SHARE
-# How often the check subtracts what chance explains. It sees moves of scores that are cut at half
-# of their usual size: a normal variable has P(|N| < 1/2) = .383 of its variance in common with
-# itself, cut like that. The rest is for columns that are not independent of each other.
-TIMES_CHANCE = 0.5
-# The degrees of freedom of numbers' weights are at most this part of the rows.
-MOST_DEGREES = 0.25
-# The grid of residuals where their sums need not be exact.
-EXACT_ENOUGH = 2.0**-200
-IN_STEPS = UnitText(lambda unit: f"all {unit}s, in every step")
+# Signal-to-noise ratio n mu from which on a choice of pairs is worth its cost, in regression.
+MIN_SIGNAL_FOR_PAIRS = 5000.0
+# Bounds on the regularization strength: the minimum also keeps the weights of empty cells finite.
+MIN_L2_REG_STRENGTH = 0.01
+MAX_L2_REG_STRENGTH = 2.0
+# Minimum of the finest level with delta = 0: at least 16 cells.
+MIN_PURE_LEVELS = 4
+# Multiple of the null decrease of the loss that the shrinkage test subtracts, if the evidence
+# chooses the penalty. The test clips changes of scores at half their typical size: a normal
+# variable clipped like that has P(|N| < 1/2) = .383 of its variance in common with itself. The
+# rest is for columns that are not independent of each other.
+NULL_DECREASE_FACTOR = 0.5
+# Maximum effective degrees of freedom of the weights, relative to the number of rows.
+MAX_DOF_FRACTION = 0.25
+# Grid of residuals if their sums need not be exact.
+INEXACT_GRID = 2.0**-200
+
+
+def _reads_in_steps(unit):
+    return f"all {unit}s, in every step"
+
+
+IN_STEPS = UnitText(_reads_in_steps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdditivePlan(ColumnsPlan):
-    """A fit's plan; see `skdp.mechanisms._plan.Plan`.
+    """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
 
     Parameters
     ----------
     task : task
-        Of `skdp.gam._tasks`.
+        See `skdp.gam._tasks`.
     declared_pairs : list of (int, int), default=()
+        Positions of the columns of declared interactions.
     n_chosen : int, default=0
-        How many pairs are chosen at most.
+        Maximum number of pairs that are chosen privately.
     signs : tuple of int, default=()
-        Of columns, 1 or -1 where scores only rise or fall with them, else 0.
+        For each column 1 or -1 if scores must not decrease or increase with it, else 0.
     """
 
     task: object
@@ -81,224 +92,258 @@ class AdditivePlan(ColumnsPlan):
     n_chosen: int = 0
     signs: tuple = ()
 
-    # Whether numbers have a feature that rises from cell to cell.
+    # True if numeric columns have a feature that increases from cell to cell.
     has_trends = True
 
     @property
     def finds_variance(self):
-        """Whether the evidence chooses the penalty, which needs the variance of the targets.
+        """True if the evidence chooses the penalty, which needs the variance of the targets.
 
-        It does for numbers with delta > 0. Leaves of several trees are too dependent for it.
+        This is so in regression with delta > 0, except for trees: leaves of several trees are too
+        dependent.
         """
-        return not self.budget.pure and isinstance(self.task, NumberTask)
+        return not self.budget.is_pure and isinstance(self.task, NumberTask)
 
     @property
-    def even(self):
-        return not self.budget.pure
+    def equal_width(self):
+        """True if the finest cells of a numeric column have equal widths."""
+        return not self.budget.is_pure
 
     @cached_property
     def levels(self):
-        """Of numbers' cells those that are counted; with delta = 0 one, as fine as noise allows."""
-        return self._levels_of(1.0, FEWEST_HALVINGS) if self.budget.pure else super().levels
+        """Levels of dyadic cells that are counted; with delta = 0 one, as fine as noise allows."""
+        if self.budget.is_pure:
+            return self._choose_levels(1.0, MIN_PURE_LEVELS)
+        return super().levels
 
-    # The columns that are in no pair.
     @property
-    def unpaired(self):
+    def no_interaction(self):
+        """Positions of the columns that are in no pair: those with a monotonicity constraint."""
         return {j for j, sign in enumerate(self.signs) if sign}
 
     @property
     def name(self):
-        kind = (
-            "Objective perturbation, Laplace" if self.budget.pure else "Noisy gradients, Gaussian"
-        )
-        return f"{kind} noise, on private bins"
+        if self.budget.is_pure:
+            return "Objective perturbation, Laplace noise, on private bins"
+        return "Noisy gradients, Gaussian noise, on private bins"
 
     @property
     def noise_multiplier(self):
-        """That of all steps, were they one; None for objective perturbation."""
-        return (
-            None if self.budget.pure else self._steps_event(self.shares["steps"]).noise_multiplier
-        )
+        """Noise multiplier of one step that costs as much as all; None with delta = 0."""
+        if self.budget.is_pure:
+            return None
+        return self._steps_event(self.budget_fractions["steps"]).noise_multiplier
 
     @property
     def stages(self):
-        """All releases of a fit, in order."""
-        shares = self.shares
-        steps = []
-        if "first" in shares:
-            steps.append(self._steps_stage("first steps, for what columns do together", "first"))
-        if "choice" in shares and self.n_chosen:
-            steps += stages_of(self._choice_noise(len(self.columns)), "the choice of pairs")
-        return (
-            *self._stages_of_columns,
-            *stages_of(self.center),
-            *(stages_of(self.variance) if self.finds_variance else ()),
-            *steps,
-            self._steps_stage("weights", "steps"),
-            *stages_of(self.checking, "check of the weights"),
-        )
+        """Stages of a fit, in the order in which they run."""
+        stages = [*self._column_stages, *stages_of(self.baseline)]
+        if self.finds_variance:
+            stages.extend(stages_of(self.target_variance))
+        if "first_steps" in self.budget_fractions:
+            stages.append(
+                self._steps_stage("first steps, for what columns do together", "first_steps")
+            )
+        if "pair_choice" in self.budget_fractions and self.n_chosen:
+            mechanism = self._pair_choice_mechanism(len(self.columns))
+            stages.extend(stages_of(mechanism, "the choice of pairs"))
+        stages.append(self._steps_stage("weights", "steps"))
+        stages.extend(stages_of(self.shrinkage_test, "check of the weights"))
+        return tuple(stages)
 
-    def _steps_event(self, share):
-        """Return what steps of a share of the budget cost."""
-        if self.budget.pure:
-            return PureDP(share * self.epsilon)
-        return Gaussian(self.budget.multiplier / math.sqrt(share))
+    def _steps_event(self, budget_fraction):
+        """Return the event of steps that cost a fraction of the budget."""
+        if self.budget.is_pure:
+            return PureDP(budget_fraction * self.epsilon)
+        return Gaussian(self.budget.multiplier / math.sqrt(budget_fraction))
 
     def _steps_stage(self, name, stage):
-        """Return steps as one stage: how many there are follows from the bins that are found."""
-        share = self.shares[stage]
-        noise = (
-            self._objective(1.0, 1, 0.0, share)
-            if self.budget.pure
-            else self._steps_noise(1, 1, share)
+        """Return all steps as one stage, because their number depends on released bins."""
+        budget_fraction = self.budget_fractions[stage]
+        if self.budget.is_pure:
+            noise = self._objective(1.0, 1, 0.0, budget_fraction)
+            distribution = "Objective perturbation, Laplace noise"
+            reads = ALL_ONCE
+        else:
+            noise = self._steps_noise(1, 1, budget_fraction)
+            distribution = "Noisy gradients, Gaussian noise, all steps as one"
+            reads = IN_STEPS
+        return Stage(
+            name=name,
+            law=distribution,
+            reads=reads,
+            scale=noise.scale,
+            sensitivity=self.sensitivity,
+            event=self._steps_event(budget_fraction),
         )
-        law = (
-            "Objective perturbation, Laplace noise"
-            if self.budget.pure
-            else "Noisy gradients, Gaussian noise, all steps as one"
-        )
-        known = {
-            "scale": noise.scale,
-            "sensitivity": self.sensitivity,
-            "event": self._steps_event(share),
-        }
-        return Stage(name=name, law=law, reads=ALL_ONCE if self.budget.pure else IN_STEPS, **known)
 
     def __post_init__(self):
+        # Noise that cannot be drawn is refused before the charge.
         super().__post_init__()
-        largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
-        largest = (largest + self._most_joint_cells) * self.task.n_outputs
-        for share in {self.shares["steps"], self.shares.get("first", self.shares["steps"])}:
-            if self.budget.pure:
-                self._objective(1.0, largest, 0.0, share)
+        n_column_cells = sum(2 * column.max_cells(4 * self.n_bins) for column in self.columns)
+        max_size = (n_column_cells + self._max_joint_cells) * self.task.n_outputs
+        step_fractions = {self.budget_fractions["steps"]}
+        if "first_steps" in self.budget_fractions:
+            step_fractions.add(self.budget_fractions["first_steps"])
+        for budget_fraction in step_fractions:
+            if self.budget.is_pure:
+                self._objective(1.0, max_size, 0.0, budget_fraction)
             else:
-                for n_steps in (1, _descent.MOST_STEPS):
-                    self._steps_noise(largest, n_steps, share)
+                for n_steps in (1, _descent.MAX_STEPS):
+                    self._steps_noise(max_size, n_steps, budget_fraction)
         if self.n_chosen:
-            if self.budget.pure:
-                raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
-            self._choice_noise(len(self.columns)).check_size(largest * len(self.columns))
-        self.center.check_size(self.task.n_outputs)
+            if self.budget.is_pure:
+                raise ValueError(
+                    "interactions: choosing pairs needs delta > 0. With delta=0 declare the pairs."
+                )
+            mechanism = self._pair_choice_mechanism(len(self.columns))
+            mechanism.check_size(max_size * len(self.columns))
+        self.baseline.check_size(self.task.n_outputs)
         if self.finds_variance:
-            self.variance.check_size(1)
-        self.checking.check_size(3)
+            self.target_variance.check_size(1)
+        self.shrinkage_test.check_size(3)
 
     @property
-    def _most_joint_cells(self):
-        """How many cells of several columns there are at most."""
+    def _max_joint_cells(self):
+        """Maximum number of cells of pairs or trees."""
         return (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
 
-    # What single columns have of the squares of the blocks' weights, beside joint cells.
     @property
-    def main_share(self):
-        return self.task.main_share
+    def main_fraction(self):
+        """Part of the squared norm of a row that single columns have, besides pairs or trees."""
+        return self.task.main_fraction
 
-    # What choosing what columns do together gets of what is left of the whole.
     @property
-    def _choice_shares(self):
-        return PAIR_SHARES if self.n_chosen else {}
+    def _extra_fractions(self):
+        """Fractions of the remaining budget for the stages that choose pairs or grow a tree."""
+        return PAIR_FRACTIONS if self.n_chosen else {}
 
     @property
     def scale(self):
-        """Of the noise of all steps, were they one."""
-        step = self._objective(1.0, 1, 0.0) if self.budget.pure else self._steps_noise(1, 1)
+        """Noise scale of a single step that costs as much as all steps."""
+        step = self._objective(1.0, 1, 0.0) if self.budget.is_pure else self._steps_noise(1, 1)
         return step.scale
 
     @property
     def sensitivity(self):
-        """By how much a gradient moves; with delta = 0 where a row's features have L1 norm 1."""
-        return (self.task.clip_l1 if self.budget.pure else self.task.clip) * self._moved
+        """Sensitivity of a gradient: L2 norm, or with delta = 0 L1 norm for features of norm 1."""
+        clip = self.task.clip_l1 if self.budget.is_pure else self.task.clip
+        return clip * self._sensitivity_factor
 
     @property
     def total_excess_loss(self):
-        """The summed loss expected above that of the best shapes, were all bins equally full.
+        """Expected excess loss, summed over the rows, if all bins have equal counts.
 
-        Noise is worth one release of the gradient and reaches a weight divided by its feature's
-        curvature and the penalty. The penalty shrinks weights of squared norm W², whose scores have
-        the variance spread², and with it W² h = n spread², as it does where all curvatures are h.
+        The noise is that of one release of the gradient. Its effect on a weight is divided by the
+        sum of the feature's curvature and the penalty. The penalty shrinks weights of squared norm
+        W², whose scores have the variance s², and W² h = n s², which holds if all curvatures are h.
         """
         task = self.task
         terms = []
         for j, column in enumerate(self.columns):
-            labels = column.is_label and column.known is not None
-            cells = 2 + len(column.known) if labels else 1 + self.n_bins
-            counts = np.full(cells, self.n_rows / cells)
+            if column.is_categorical and column.domain is not None:
+                n_cells = 2 + len(column.domain)
+            else:
+                n_cells = 1 + self.n_bins
+            counts = np.full(n_cells, self.n_rows / n_cells)
             terms.append(Term(features=(j,), kinds=(column.kind,), edges=(), counts=counts))
-        layout = self._main_layout(terms)
-        problem = self._problem(layout)
-        pure = self.budget.pure
-        noise = math.sqrt(2.0) * problem.scale if pure else self._steps_noise(1, 1).scale
-        bends = task.loss.trace_bound * layout.diagonal
-        variance = np.sum(bends * (noise / (bends / task.n_outputs + problem.strength)) ** 2)
-        whole = self.n_rows * task.loss.curvature_bound
-        h = whole / (EXPECTED_SQUARES * (len(terms) + 1))
-        shrunk = whole * task.spread**2 * problem.strength / (h + problem.strength)
-        return task.unit * 0.5 * float(variance + shrunk)
+        design = self._main_design(terms)
+        problem = self._problem(design)
+        l2_reg = problem.l2_reg_strength
+        if self.budget.is_pure:
+            noise_std = math.sqrt(2.0) * problem.scale
+        else:
+            noise_std = self._steps_noise(1, 1).scale
+        curvatures = task.loss.trace_bound * design.diagonal
+        weight_stds = noise_std / (curvatures / task.n_outputs + l2_reg)
+        noise_loss = np.sum(curvatures * weight_stds**2)
+        total_curvature = self.n_rows * task.loss.curvature_bound
+        h = total_curvature / (EXPECTED_SQUARES * (len(terms) + 1))
+        penalty_loss = total_curvature * task.score_std**2 * l2_reg / (h + l2_reg)
+        return task.unit * 0.5 * float(noise_loss + penalty_loss)
 
     @property
-    def clearness(self):
-        """The number of rows beside the noise, n mu or n epsilon: what can be learned at all."""
-        return self.n_rows * (self.epsilon if self.budget.pure else 1.0 / self.budget.multiplier)
+    def signal_to_noise(self):
+        """Number of rows over the noise of the whole budget: n mu, or n epsilon with delta = 0."""
+        return self.n_rows * (self.epsilon if self.budget.is_pure else 1.0 / self.budget.multiplier)
 
     @property
-    def pays_for_pairs(self):
-        """Whether a choice of pairs is worth its price, as far as public numbers tell."""
-        return self.task.has_pairs and not self.budget.pure and self.clearness >= LEAST_ROWS_MU
+    def use_interactions(self):
+        """True if a choice of pairs is worth its cost, according to public values."""
+        if self.budget.is_pure or not self.task.has_pairs:
+            return False
+        return self.signal_to_noise >= MIN_SIGNAL_FOR_PAIRS
 
     @cached_property
-    def shares(self):
-        """What each stage gets of the whole."""
-        power, check = (1.0, PURE_CHECK_SHARE) if self.budget.pure else (2.0, CHECK_SHARE)
-        shares = {
-            stage: min(most, max((ratio / self.clearness) ** power, least))
-            for stage, most, ratio, least in (
-                ("center", *self.task.center_share, self.task.least_center_share),
-                ("check", *check, FREE_SHARE),
-                *((("variance", *VARIANCE_SHARE),) if self.finds_variance else ()),
-            )
+    def budget_fractions(self):
+        """Fraction of the budget of each stage."""
+        task = self.task
+        test_fraction = SHRINKAGE_TEST_FRACTION
+        if self.budget.is_pure:
+            test_fraction = PURE_SHRINKAGE_TEST_FRACTION
+        fractions = {
+            "baseline": self._fraction_for_noise(
+                *task.baseline_fraction, task.min_baseline_fraction
+            ),
+            "shrinkage_test": self._fraction_for_noise(*test_fraction, MIN_FRACTION),
         }
-        rest = self.column_shares
-        left = 1.0 - math.fsum(shares.values())
-        rest |= self._choice_shares
-        shares |= {stage: left * share for stage, share in rest.items()}
-        return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
+        if self.finds_variance:
+            fractions["variance"] = self._fraction_for_noise(*VARIANCE_FRACTION)
+        remaining = 1.0 - math.fsum(fractions.values())
+        for stage, fraction in (self.column_fractions | self._extra_fractions).items():
+            fractions[stage] = remaining * fraction
+        # The last term is a margin for rounding.
+        fractions["steps"] = 1.0 - math.fsum(fractions.values()) - 2.0**-50
+        return fractions
+
+    def _fraction_for_noise(self, max_fraction, ratio, min_fraction):
+        """Return the budget fraction with which the noise is n_rows / ratio, within limits."""
+        power = 1.0 if self.budget.is_pure else 2.0
+        return min(max_fraction, max((ratio / self.signal_to_noise) ** power, min_fraction))
 
     @cached_property
-    def center(self):
-        """What releases the scores that the model begins at."""
-        mechanism = partial(self.budget.mechanism, self.shares["center"])
-        return self.task.center(self.n_rows, self._moved, mechanism)
+    def baseline(self):
+        """Plan that releases the scores at which the model starts."""
+        mechanism = partial(self.budget.mechanism, self.budget_fractions["baseline"])
+        return self.task.plan_baseline(self.n_rows, self._sensitivity_factor, mechanism)
 
     @cached_property
-    def variance(self):
-        """What releases the variance of the targets around the center."""
-        mechanism = partial(self.budget.mechanism, self.shares["variance"])
-        return self.task.variance(self.n_rows, mechanism)
+    def target_variance(self):
+        """Plan that releases the variance of the targets around the baseline."""
+        mechanism = partial(self.budget.mechanism, self.budget_fractions["variance"])
+        return self.task.plan_variance(self.n_rows, mechanism)
 
     @cached_property
-    def checking(self):
-        """What releases the gains of the weights."""
-        moved = {norm: length * self._moved for norm, length in MAX_DECREASE_NORM.items()}
-        return self.budget.mechanism(self.shares["check"], **moved)
+    def shrinkage_test(self):
+        """Mechanism that releases the decrease of the loss, for the shrinkage of the weights."""
+        sensitivities = {
+            norm: length * self._sensitivity_factor for norm, length in MAX_DECREASE_NORM.items()
+        }
+        return self.budget.mechanism(self.budget_fractions["shrinkage_test"], **sensitivities)
 
-    def _steps_noise(self, size, n_steps, share=None):
-        share = share or self.shares["steps"]
-        return self.budget.noise(share, size, moved=self.sensitivity, n_steps=n_steps)
+    def _steps_noise(self, size, n_steps, budget_fraction=None):
+        return self.budget.noise(
+            budget_fraction or self.budget_fractions["steps"],
+            size,
+            l2_sensitivity=self.sensitivity,
+            n_steps=n_steps,
+        )
 
-    def _choice_noise(self, n_pairs):
-        moved = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
-        return self.budget.mechanism(self.shares["choice"], l1=moved, l2=moved)
+    def _pair_choice_mechanism(self, n_pairs):
+        sensitivity = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
+        budget_fraction = self.budget_fractions["pair_choice"]
+        return self.budget.mechanism(budget_fraction, l1=sensitivity, l2=sensitivity)
 
     def run(self, read, source, persons=None):
-        """Return the terms, their values and the constant: all that is released.
+        """Return the terms, their values and the constant: everything that is released.
 
         Parameters
         ----------
         read : RowsAndTarget
-            A `ColumnTable`, and targets as the task takes them.
+            A `ColumnTable`, and targets in the form that the task expects.
         source : RandomSource
         persons : Persons, default=None
-            Whose the rows are.
+            Persons of the rows.
 
         Returns
         -------
@@ -308,239 +353,293 @@ class AdditivePlan(ColumnsPlan):
         """
         table = read.X
         targets = read.y
-        terms = self._counted(self._found(table, source, persons), table, source, persons)
-        cells = self._cells(terms, table, targets, row_weights_of(persons))
-        center = self.task.begin(self.center.run(targets, source, persons))
+        columns = self._find_domains(table, source, persons)
+        terms = self._count_cells(columns, table, source, persons)
+        cells = self._joint_codes(terms, table, targets, row_weights_of(persons))
+        baseline = self.task.initial_scores(self.baseline.run(targets, source, persons))
         variance = None
         if self.finds_variance:
-            variance = self.variance.run(targets, float(center[0]), source, persons)
-        residuals = partial(_residuals, self.task, center)
-        layout = self._main_layout(terms, self._trend_fraction(center))
-        start, joined = self._joined(terms, cells, layout, residuals, source)
-        if joined:
-            joint = _blocks.joint_layout(layout, joined, self.main_share)
-            start = None if start is None else KEPT * joint.moved_from(layout, start)
-            layout = joint
-            cells = _blocks.extended(cells, joined)
-            terms = [*terms, *(each.term(terms, self.n_rows) for each in joined)]
-        weights, strength = self._descent(
+            variance = self.target_variance.run(targets, float(baseline[0]), source, persons)
+        residuals = partial(_residuals, self.task, baseline)
+        design = self._main_design(terms, self._trend_fraction(baseline))
+        start, joint_terms = self._joint_terms(terms, cells, design, residuals, source)
+        if joint_terms:
+            joint_design = _blocks.joint_design(design, joint_terms, self.main_fraction)
+            if start is not None:
+                start = WARM_START_FACTOR * joint_design.weights_from(design, start)
+            design = joint_design
+            cells = _blocks.append_pairs(cells, joint_terms)
+            terms = [*terms, *(joint.term(terms, self.n_rows) for joint in joint_terms)]
+        weights, l2_reg_strength = self._descent(
             cells,
-            layout,
+            design,
             residuals,
             source,
-            share=self.shares["steps"],
+            budget_fraction=self.budget_fractions["steps"],
             start=start,
             variance=variance,
-            told=True,
+            report_progress=True,
         )
         if not self.finds_variance:
-            strength = self._final_strength(layout, weights)
-        kept = self._kept(cells, layout, residuals, weights, strength, source)
-        tables = layout.tables(weights * kept)
-        values = [tables[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
-        return terms, values, center + tables[-1][0]
+            l2_reg_strength = self._final_strength(design, weights)
+        shrinkage_factor = self._shrinkage_factor(
+            cells, design, residuals, weights, l2_reg_strength, source
+        )
+        bin_values = design.bin_values(weights * shrinkage_factor)
+        values = [bin_values[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
+        return terms, values, baseline + bin_values[-1][0]
 
-    def _main_layout(self, terms, trend_fraction=0.0):
-        # Laplace's noise grows with the number of blocks: there neighbors are tied instead.
-        return _blocks.main_layout(
+    def _main_design(self, terms, trend_fraction=0.0):
+        # Laplace noise grows with the number of blocks. With delta = 0 a roughness penalty on
+        # neighboring cells replaces the coarser resolutions.
+        return _blocks.main_design(
             terms,
             self.n_rows,
-            self.clearness,
-            coarser=not self.budget.pure,
+            self.signal_to_noise,
+            coarser=not self.budget.is_pure,
             trend_fraction=trend_fraction,
         )
 
-    def _trend_fraction(self, center):
-        """Return the part of a number's squares that its trend has, from released numbers.
+    def _trend_fraction(self, baseline):
+        """Return the part of a numeric column's squared weights that its trend has.
 
         Parameters
         ----------
-        center : ndarray of shape (n_outputs,)
-            The released scores at which the model begins.
+        baseline : ndarray of shape (n_outputs,)
+            Released scores at which the model starts.
         """
-        if self.budget.pure or not self.has_trends:
+        if self.budget.is_pure or not self.has_trends:
             return 0.0
-        least, most = TREND_FRACTIONS
-        rows = self.clearness * self.task.minority(center)
-        return float(np.clip(least * math.sqrt(TREND_ROWS / max(rows, 1.0)), least, most))
+        low, high = TREND_FRACTIONS
+        rows = self.signal_to_noise * self.task.minority_fraction(baseline)
+        return float(np.clip(low * math.sqrt(TREND_ROWS / max(rows, 1.0)), low, high))
 
-    def _cells(self, terms, table, targets, row_weights=None):
-        """Return the packed cells of the rows of a table."""
-        known = {"sizes": [term.counts.size for term in terms], "n_units": self.n_rows}
-        return PackedCells(
-            cells_of(table, terms), list, targets=targets, row_weights=row_weights, **known
+    def _joint_codes(self, terms, table, targets, row_weights=None):
+        """Return the joint codes of the rows of a table."""
+        return JointCodes(
+            cells_of(table, terms),
+            list,
+            targets=targets,
+            row_weights=row_weights,
+            sizes=[term.counts.size for term in terms],
+            n_units=self.n_rows,
         )
 
-    def _joined(self, terms, cells, layout, residuals, source):
-        """Return weights to start from, if there are, and what several columns do together."""
+    def _joint_terms(self, terms, cells, design, residuals, source):
+        """Return initial weights, or None, and the pairs of columns of the model."""
         if not self.n_chosen:
-            return None, [_blocks.pair_of(terms, places) for places in self.declared_pairs]
-        start, _ = self._descent(cells, layout, residuals, source, share=self.shares["first"])
-        return start, self._chosen(terms, cells, layout, residuals, start, source)
+            return None, [_blocks.make_pair(terms, indices) for indices in self.declared_pairs]
+        start, _ = self._descent(
+            cells, design, residuals, source, budget_fraction=self.budget_fractions["first_steps"]
+        )
+        return start, self._choose_pairs(terms, cells, design, residuals, start, source)
 
-    def _kept(self, cells, layout, residuals, weights, strength, source):
-        """Return the share of weights that explains more than chance; see `ShrinkageRule`.
+    def _shrinkage_factor(self, cells, design, residuals, weights, l2_reg_strength, source):
+        """Return the factor of the weights that is justified beyond chance; see `ShrinkageRule`.
 
-        `strength` is the penalty that they were fitted with, None for the first one.
+        `l2_reg_strength` is that of the last steps; None is that of the first steps.
         """
         if self.finds_variance:
-            chance = explained_by_chance(layout, strength) / self.n_rows
-            times = TIMES_CHANCE
+            null_fraction = effective_dof(design, l2_reg_strength) / self.n_rows
+            null_decrease_factor = NULL_DECREASE_FACTOR
         else:
-            chance = self._chance(layout, strength)
-            times = self.task.null_decrease_factor
-        check = ShrinkageRule(1, 1.0, self.task.clip, chance, self.task.least_kept, times)
-        # Their mean square is about that of the scores.
-        moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
-        small = _descent.Scores.at(weights, cells, layout), residuals, check.clip_norms(moved)
-        gains = sum_over(cells, _add_gains, np.zeros(3), *small)
-        gains = self.checking.release(gains, random_state=source)
-        return check.shrinkage_factor(gains, moved, self.checking.deviation(3))
+            null_fraction = self._null_fraction(design, l2_reg_strength)
+            null_decrease_factor = self.task.null_decrease_factor
+        rule = ShrinkageRule(
+            1,
+            1.0,
+            self.task.clip,
+            null_fraction,
+            self.task.min_shrinkage_factor,
+            null_decrease_factor,
+        )
+        # The mean square of the scaled weights is approximately that of the scores.
+        scaled_weights = weights * np.sqrt(design.diagonal * (design.size / self.n_rows))[:, None]
+        scores = _descent.Scores.at(weights, cells, design)
+        clips = rule.clip_norms(scaled_weights)
+        decreases = sum_over(cells, _add_gains, np.zeros(3), scores, residuals, clips)
+        noisy = self.shrinkage_test.release(decreases, random_state=source)
+        return rule.shrinkage_factor(noisy, scaled_weights, self.shrinkage_test.deviation(3))
 
-    def _chosen(self, terms, cells, layout, residuals, weights, source):
-        """Return the pairs that the residuals of some weights ask for."""
-        candidates = _blocks.all_pairs(terms, self.unpaired)
+    def _choose_pairs(self, terms, cells, design, residuals, weights, source):
+        """Return the pairs with the most evidence in the residuals of the first steps."""
+        candidates = _blocks.all_pairs(terms, self.no_interaction)
         step = _descent.residual_grid(self.task.clip, self.n_rows)
-        scores = _descent.Scores.at(weights, cells, layout)
+        scores = _descent.Scores.at(weights, cells, design)
         sums = _blocks.pair_sums(cells, candidates, scores, residuals, step)
-        noise = self._choice_noise(len(candidates))
-        noisy = noise.release(sums, random_state=source)
-        chosen = _blocks.chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
-        return [_blocks.pair_of(terms, pair.places) for pair in chosen]
+        mechanism = self._pair_choice_mechanism(len(candidates))
+        noisy = mechanism.release(sums, random_state=source)
+        pairs = _blocks.choose_pairs(candidates, noisy, mechanism.scale, self.n_chosen)
+        return [_blocks.make_pair(terms, pair.indices) for pair in pairs]
 
-    def _problem(self, layout, share=None):
-        """Return the steps, or with delta = 0 the objective that takes their place.
+    def _problem(self, design, budget_fraction=None):
+        """Return the schedule of the steps, or with delta = 0 the perturbed objective.
 
-        Their penalty is one by which noise moves no score by much.
+        The penalty bounds the standard deviation that noise gives a score.
         """
-        bend = self.task.loss.curvature_bound * layout.bend(self.n_rows)
-        if self.budget.pure:
-            size = layout.size * self.task.n_outputs
-            return self._objective(layout.weights_sum, size, bend, share)
-        asked = self._steps_noise(1, 1, share).scale / self.task.spread
-        strength = max(asked, bend / _descent.CONDITION, LEAST_STRENGTH)
+        loss_smoothness = self.task.loss.curvature_bound * design.smoothness(self.n_rows)
+        if self.budget.is_pure:
+            size = design.size * self.task.n_outputs
+            return self._objective(design.weights_sum, size, loss_smoothness, budget_fraction)
+        noise_minimum = self._steps_noise(1, 1, budget_fraction).scale / self.task.score_std
+        condition_minimum = loss_smoothness / _descent.MAX_CONDITION
+        l2_reg_strength = max(noise_minimum, condition_minimum, MIN_L2_REG_STRENGTH)
         if self.finds_variance:
-            strength = max(strength, least_strength(layout, MOST_DEGREES * self.n_rows))
-        return _descent.Schedule(bend=bend, strength=strength, quiet=strength / asked)
+            dof_minimum = min_l2_reg_strength(design, MAX_DOF_FRACTION * self.n_rows)
+            l2_reg_strength = max(l2_reg_strength, dof_minimum)
+        return _descent.Schedule(
+            loss_smoothness=loss_smoothness,
+            l2_reg_strength=l2_reg_strength,
+            penalty_to_noise=l2_reg_strength / noise_minimum,
+        )
 
-    def _final_strength(self, layout, weights):
-        """Return the L2 penalty that the released weights were fitted with, or None.
+    def _final_strength(self, design, weights):
+        """Return the regularization strength of the released weights, None with delta = 0.
 
         With delta > 0 the evidence raises the penalty half-way through the steps. The decrease of
-        the loss that is expected by chance falls with it (Efron 2004): computed with the penalty
-        before, it is several times too large on small tables, and good weights are thrown away.
+        the loss that is expected by chance falls with it (Efron 2004). Computed with the initial
+        penalty it is several times too large on small tables, and good weights are shrunk to 0.
         """
-        if self.budget.pure:
+        if self.budget.is_pure:
             return None
-        problem = self._problem(layout)
+        problem = self._problem(design)
         noise_std = self._steps_noise(weights.size, problem.n_steps).scale
-        evidence = self._evident_strength(layout, weights, problem, noise_std)
-        return max(problem.strength, evidence)
+        evidence = self._evidence_penalty(design, weights, problem, noise_std)
+        return max(problem.l2_reg_strength, evidence)
 
-    def _chance(self, layout, strength=None):
-        """Return the part of the residuals' variance that weights explain by chance.
+    def _null_fraction(self, design, l2_reg_strength=None):
+        """Return the fraction of the residuals' variance that weights explain by chance.
 
         Parameters
         ----------
-        layout : Layout
-        strength : float, default=None
-            The L2 penalty of the weights; None is the one that steps begin with.
+        design : BlockDesign
+        l2_reg_strength : float, default=None
+            Regularization strength of the weights; None is that of the first steps.
         """
-        moments = layout.diagonal
-        problem = self._problem(layout)
-        if strength is not None:
-            problem = replace(problem, strength=strength)
-        bends = (self.task.typical_curvature or self.task.loss.curvature_bound) * moments
-        if self.budget.pure:
-            response = 1.0 / (bends + problem.strength)
+        moments = design.diagonal
+        problem = self._problem(design)
+        if l2_reg_strength is not None:
+            problem = replace(problem, l2_reg_strength=l2_reg_strength)
+        curvatures = (self.task.typical_curvature or self.task.loss.curvature_bound) * moments
+        if self.budget.is_pure:
+            response = 1.0 / (curvatures + problem.l2_reg_strength)
         else:
-            start = np.zeros(layout.size)
-            response, _ = _descent.descend(lambda w: bends * w - 1.0, problem, start, math.inf)
-        # Where there are about as many cells as rows it says nothing: the check takes it for less.
+
+            def gradient(w):
+                return curvatures * w - 1.0
+
+            start = np.zeros(design.size)
+            response, _ = _descent.descend(gradient, problem, start, math.inf)
+        # With about as many cells as rows the estimate is meaningless, so it is limited.
         return min(self.task.overlap * float(moments @ response) / self.n_rows, MAX_NULL_FRACTION)
 
-    def _objective(self, weights_sum, size, bend, share=None):
-        """Return what takes the place of steps with delta = 0."""
-        by_person = self.guarantee.neighbors.unit == "person"
+    def _objective(self, weights_sum, size, loss_smoothness, budget_fraction=None):
+        """Return the perturbed objective, which replaces the steps with delta = 0."""
+        # A person's part of the Hessian can have any rank.
+        is_by_person = self.guarantee.neighbors.unit == "person"
+        rank = size if is_by_person else self.task.loss.curvature_rank
         return _descent.PerturbedObjective(
-            epsilon=(share or self.shares["steps"]) * self.epsilon,
+            epsilon=(budget_fraction or self.budget_fractions["steps"]) * self.epsilon,
             task=self.task,
-            moved=self.sensitivity * weights_sum,
+            l1_sensitivity=self.sensitivity * weights_sum,
             size=size,
             n_rows=self.n_rows,
-            bend=bend,
-            # A person's part of the Hessian has any rank.
-            rank=size if by_person else self.task.loss.curvature_rank,
+            loss_smoothness=loss_smoothness,
+            rank=rank,
         )
 
     def spent_after(self, taken, n_steps):
-        """Return the epsilon of a fit that has taken some of its steps."""
-        share = 1.0 - self.shares["steps"] * (1.0 - taken / n_steps)
-        return get_epsilon(self.budget.event_of(share), self.delta)
+        """Return the epsilon of a fit that has taken `taken` of its `n_steps` steps."""
+        budget_fraction = 1.0 - self.budget_fractions["steps"] * (1.0 - taken / n_steps)
+        return get_epsilon(self.budget.partial_event(budget_fraction), self.delta)
 
     def _descent(
-        self, cells, layout, residuals, source, *, share, start=None, variance=None, told=False
+        self,
+        cells,
+        design,
+        residuals,
+        source,
+        *,
+        budget_fraction,
+        start=None,
+        variance=None,
+        report_progress=False,
     ):
-        """Return the weights, and the penalty that they were found with."""
-        problem = self._problem(layout, share)
-        # Where sums are not exact a longer block rounds more, for which there is more noise.
-        rows = cells if self.budget.pure else cells.in_steps(self.task.n_outputs)
-        gradient = partial(_descent.residual_sums, rows, layout, residuals)
-        if self.budget.pure:
-            gradient = partial(gradient, step=EXACT_ENOUGH)
-            weights = problem.run(lambda w: gradient(w) + problem.strength * layout.ties(w), source)
-            return weights, problem.strength
-        start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start
-        noise = self._steps_noise(start.size, problem.n_steps, share)
-        draws = noise.draw(problem.n_steps, source.stream())
-        step = _descent.residual_grid(self.task.clip, self.n_rows)
+        """Return the weights and the regularization strength of the last steps."""
+        problem = self._problem(design, budget_fraction)
+        if self.budget.is_pure:
+            # The sums are not exact here, and the noise covers the rounding of short blocks only.
+            inexact_sums = partial(
+                _descent.residual_sums, cells, design, residuals, step=INEXACT_GRID
+            )
+
+            def penalized_gradient(w):
+                return inexact_sums(w) + problem.l2_reg_strength * design.roughness_gradient(w)
+
+            return problem.run(penalized_gradient, source), problem.l2_reg_strength
+        rows = cells.with_step_blocks(self.task.n_outputs)
+        if start is None:
+            start = np.zeros((design.size, self.task.n_outputs))
         n_steps = problem.n_steps
-        spent_after = partial(self.spent_after, n_steps=problem.n_steps)
+        noise = self._steps_noise(start.size, n_steps, budget_fraction)
+        draws = noise.draw(n_steps, source.stream())
+        step = _descent.residual_grid(self.task.clip, self.n_rows)
+
+        def noisy_gradient(weights):
+            exact = _descent.residual_sums(rows, design, residuals, weights, step)
+            return noise.add(exact, next(draws))
+
         if variance is None:
 
             def penalty(weights):
-                return self._evident_strength(layout, weights, problem, noise.scale)
+                return self._evidence_penalty(design, weights, problem, noise.scale)
 
         else:
             penalty = partial(
                 penalty_by_evidence,
-                layout,
+                design,
                 schedule=problem,
                 variance=variance,
                 step_noise=noise.scale,
-                noise=self._steps_noise(1, 1, share).scale,
+                noise=self._steps_noise(1, 1, budget_fraction).scale,
             )
+        after_step = None
+        if report_progress:
+            spent_after = partial(self.spent_after, n_steps=n_steps)
+            after_step = progress_callback(n_steps, n_steps, spent_after)
+        # The optimum is within this radius: otherwise its loss would exceed that of zero weights.
+        max_loss = self.n_rows * self.task.max_mean_loss
+        radius = math.sqrt(2.0 * max_loss / problem.l2_reg_strength)
         return _descent.descend(
-            lambda weights: noise.add(gradient(weights, step), next(draws)),
-            problem,
-            start,
-            # No optimum is farther: its loss would exceed that of zero weights.
-            math.sqrt(2.0 * self.n_rows * self.task.largest_loss / problem.strength),
-            penalty=penalty,
-            after_step=progress_callback(n_steps, n_steps, spent_after) if told else None,
+            noisy_gradient, problem, start, radius, penalty=penalty, after_step=after_step
         )
 
-    def _evident_strength(self, layout, weights, schedule, deviation):
-        """Return the penalty that weights ask for: 1 over their variance without the noise.
+    def _evidence_penalty(self, design, weights, schedule, noise_std):
+        """Return the regularization strength that weights imply: 1 over their noise-free variance.
 
-        MacKay's rule for the prior's precision: the number of weights that the data determine,
-        over the squared norm of these. It is computed from released numbers alone.
+        This is MacKay's update of the precision of a prior: the effective degrees of freedom of the
+        weights divided by their squared norm. It is computed from released values only.
         """
         if not self.task.typical_curvature:
             return 0.0
-        bends = self.task.typical_curvature * layout.diagonal[:, None]
-        reach = bends + schedule.strength
-        noise = 2.0 / schedule.n_steps * np.sum((deviation / reach) ** 2) * weights.shape[1]
-        determined = np.sum(bends / reach) * weights.shape[1]
-        norm = np.sum(weights[1:] ** 2) - noise
-        return determined / max(norm, determined / LARGEST_STRENGTH)
+        curvatures = self.task.typical_curvature * design.diagonal[:, None]
+        hessian_diag = curvatures + schedule.l2_reg_strength
+        noise_squares = np.sum((noise_std / hessian_diag) ** 2)
+        noise = 2.0 / schedule.n_steps * noise_squares * weights.shape[1]
+        dof = np.sum(curvatures / hessian_diag) * weights.shape[1]
+        squared_norm = np.sum(weights[1:] ** 2) - noise
+        return dof / max(squared_norm, dof / MAX_L2_REG_STRENGTH)
 
 
-def _residuals(task, center, scores, targets):
-    return task.residuals(scores + center, targets)
+def _residuals(task, baseline, scores, targets):
+    return task.residuals(scores + baseline, targets)
 
 
 def _add_gains(gains, block, scores, residuals, units):
-    after = scores(block)
-    of_rows = [residuals(share * after, block.targets) for share in (0.0, 1.0)]
-    gains += sum_loss_decreases(after, *of_rows, units, block.row_weights)
+    """Add the first-order decreases of the loss between zero weights and the fitted weights."""
+    final_scores = scores(block)
+    start_residuals = residuals(0.0 * final_scores, block.targets)
+    final_residuals = residuals(1.0 * final_scores, block.targets)
+    gains += sum_loss_decreases(
+        final_scores, start_residuals, final_residuals, units, block.row_weights
+    )

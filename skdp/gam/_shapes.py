@@ -1,4 +1,4 @@
-"""A fitted additive model: a table of each term, what can be done with them, and a document."""
+"""Shape functions of a fitted additive model, operations on them, and the HTML document."""
 
 import itertools
 from collections.abc import Mapping
@@ -15,30 +15,31 @@ from skdp.utils._documents import barred, html_fragment, html_table, html_text
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShapeFunction(Term):
-    """What a column, or two together, add to an additive model's answer.
+    """Values that a column, or a pair of columns, adds to the score of an additive model.
 
     Parameters
     ----------
     features : tuple of int
-        The columns' positions in the table.
+        Positions of the columns in the table.
     kinds : tuple of {"number", "date", "duration", "label"}
-        Durations count days, dates those from 1970 on.
+        Kinds of the columns. Durations are in days, dates in days since 1970; "label" is a
+        categorical column.
     edges : tuple of ndarray
-        One a column: the edges of its bins, or its categories.
-    counts : ndarray of shape (n_cells,), or (n_cells, n_cells) of two columns
-        Noisy numbers of rows in the cells, not negative. A number's cells are its bins and one of
-        missing values. A label's are its categories, one of all other labels and one of missing
-        values. Of two columns they are what the columns' own counts say if the columns are
-        independent.
+        Edges of the bins, or categories, of each column.
+    counts : ndarray of shape (n_cells,), or (n_cells, n_cells) for a pair
+        Noisy, non-negative numbers of rows in the cells. The cells of a numeric column are its bins
+        and one for missing values. Those of a categorical column are its categories, one for all
+        other values and one for missing values. The counts of a pair are those that independent
+        columns would have.
     name : str
-        Of the column; of two, their names with " x " between them.
+        Name of the column, or both names with " x " between them.
     values : ndarray
-        Of each cell. With several classes there is one more axis, of length n_classes.
+        Value of each cell. With several classes there is one more axis, of length n_classes.
 
     Attributes
     ----------
     shape : tuple of int
-        That of `counts`.
+        Shape of `counts`.
 
     Examples
     --------
@@ -56,23 +57,32 @@ class ShapeFunction(Term):
 
 
 def shape_functions(terms, values, names):
-    """Return a `ShapeFunction` for each term.
+    """Return the `ShapeFunction` of each term.
 
     Parameters
     ----------
     terms : list of Term
     values : list of ndarray of shape (*counts.shape, n_outputs)
-        Without the last axis if there is one output only.
+        Values of the terms, without the last axis if there is only one output.
     names : sequence of str
+        Names of the columns.
     """
-    return [
-        ShapeFunction(name=" x ".join(str(names[j]) for j in t.features), values=own, **vars(t))
-        for t, own in zip(terms, values, strict=True)
-    ]
+    shapes = []
+    for term, term_values in zip(terms, values, strict=True):
+        shape = ShapeFunction(
+            name=" x ".join(str(names[j]) for j in term.features),
+            values=term_values,
+            features=term.features,
+            kinds=term.kinds,
+            edges=term.edges,
+            counts=term.counts,
+        )
+        shapes.append(shape)
+    return shapes
 
 
 def centered(shapes, constant):
-    """Return shapes whose values have the mean 0 over the noisy counts, and the new constant."""
+    """Return shape functions with mean 0 over the noisy counts, and the adjusted constant."""
     result = []
     for shape in shapes:
         weights = shape.counts / max(shape.counts.sum(), 1.0)
@@ -83,40 +93,44 @@ def centered(shapes, constant):
 
 
 def importance(shape):
-    """Return the mean magnitude of a shape's values over the noisy counts; of classes, the mean."""
-    size = np.abs(shape.values)
-    size = size.mean(axis=-1) if size.ndim > shape.counts.ndim else size
-    return float((size * shape.counts).sum() / max(shape.counts.sum(), 1.0))
+    """Return the mean absolute value of a shape function over the noisy counts and the classes."""
+    magnitudes = np.abs(shape.values)
+    if magnitudes.ndim > shape.counts.ndim:
+        magnitudes = magnitudes.mean(axis=-1)
+    return float((magnitudes * shape.counts).sum() / max(shape.counts.sum(), 1.0))
 
 
-def place_of(shapes, term):
-    """Return the place of a term, which is given by its name or place, or raise `ValueError`."""
+def term_index(shapes, term):
+    """Return the index of a term, from its name or index, or raise `ValueError`."""
     names = [shape.name for shape in shapes]
-    place = names.index(term) if term in names else term
-    is_place = isinstance(place, int | np.integer) and not isinstance(place, bool)
-    if not is_place or not -len(names) <= place < len(names):
-        raise ValueError(f"there is no term {term!r}, only {names}")
-    return place
+    index = names.index(term) if term in names else term
+    is_index = isinstance(index, int | np.integer) and not isinstance(index, bool)
+    if not is_index or not -len(names) <= index < len(names):
+        raise ValueError(f"term must be an index or one of {names}, got {term!r}")
+    return index
 
 
-def directions(monotonic_cst, names, columns):
-    """Return -1, 0 or 1 for each column, or raise `ValueError`; as scikit-learn's parameter."""
+def check_monotonic_cst(monotonic_cst, names, columns):
+    """Return the constraint of each column, -1, 0 or 1, or raise `ValueError`."""
     is_vector = isinstance(monotonic_cst, np.ndarray) and monotonic_cst.ndim == 1
     if not (is_vector or isinstance(monotonic_cst, Mapping | list | tuple | None)):
         raise ValueError(
             f"monotonic_cst must be a dict of columns or a flat list, got {monotonic_cst!r}"
         )
-    found = column_entries(monotonic_cst, names, len(columns), "monotonic_cst")
-    for j, (sign, column) in enumerate(zip(found, columns, strict=True)):
+    signs = column_entries(monotonic_cst, names, len(columns), "monotonic_cst")
+    for j, (sign, column) in enumerate(zip(signs, columns, strict=True)):
         if sign not in (None, -1, 0, 1):
             raise ValueError(f"monotonic_cst must be -1, 0 or 1, got {sign!r} for column {j}")
-        if sign and column.is_label:
+        if sign and column.is_categorical:
             raise ValueError(f"monotonic_cst: column {j} is categorical")
-    return tuple(int(sign or 0) for sign in found)
+    return tuple(int(sign or 0) for sign in signs)
 
 
 def monotone(shape, sign):
-    """Return a shape of one column whose values at bins never fall (1) or never rise (-1)."""
+    """Return a shape function of one column that is non-decreasing (1) or non-increasing (-1).
+
+    The value of missing values does not change.
+    """
     values = shape.values.copy()
     bins = slice(0, len(values) - 1)
     weights = shape.counts[bins] + 1.0
@@ -124,83 +138,91 @@ def monotone(shape, sign):
     return replace(shape, values=values)
 
 
-# What is missing, and other labels, are shown if they are at least this share of the rows: fewer
-# are as much as noise makes of none.
-LEAST_SHARE = 0.02
-# Days from 1970 on that are written as dates: the years from 54 to 3886.
-LATEST_DAY = 700_000
-# Of a document; what is left out is said.
-MOST_TERMS = 30
-MOST_CELLS = 40
-MOST_OUTPUTS = 10
+# Minimum fraction of the rows with which the cells of missing and of other values are shown.
+# Smaller counts are mostly noise.
+MIN_SHOWN_FRACTION = 0.02
+# Days before and after 1970 that are printed as dates: the years from 54 to 3886.
+MAX_DAY = 700_000
+# Limits of an HTML document, which reports the numbers that are left out.
+MAX_TERMS = 30
+MAX_CELLS = 40
+MAX_OUTPUTS = 10
 
 
-def ranked(shapes, most):
-    """Return the most important of some shapes, the most important first."""
-    return sorted(shapes, key=importance, reverse=True)[:most]
+def ranked(shapes, n_shapes):
+    """Return the `n_shapes` most important shape functions, the most important first."""
+    return sorted(shapes, key=importance, reverse=True)[:n_shapes]
 
 
 def output_names(model):
-    """Return the labels to whose scores a model's values add."""
-    return list(map(str, getattr(model, "classes_", ["the target"])))[-np.size(model.intercept_) :]
+    """Return the names of the outputs of a model's scores."""
+    classes = getattr(model, "classes_", ["the target"])
+    return [str(label) for label in classes][-np.size(model.intercept_) :]
 
 
-def shown_cells(shape, most=None):
-    """Return the places of the cells that a reader is shown, among all cells in one row.
+def shown_cells(shape, max_cells=None):
+    """Return the indices of the cells that are shown to a reader, in the flattened array of cells.
 
     Parameters
     ----------
     shape : ShapeFunction
-    most : int, default=None
-        So many cells are kept, those with the most rows by their noisy counts; None keeps all.
+    max_cells : int, default=None
+        Maximum number of cells; those with the largest noisy counts are shown. None shows all.
 
     Returns
     -------
     ndarray of int
-        Increasing.
+        Increasing indices.
     """
-    share = shape.counts / max(shape.counts.sum(), 1.0)
-    margins = (share.sum(axis=tuple({*range(share.ndim)} - {j})) for j in range(share.ndim))
-    # A bin or a category has its place whatever its count.
-    axes = [
-        (np.arange(len(margin)) < len(edges) - (kind != "label")) | (margin >= LEAST_SHARE)
-        for margin, edges, kind in zip(margins, shape.edges, shape.kinds, strict=True)
-    ]
-    kept = reduce(np.logical_and.outer, axes)
-    order = np.argsort(-np.where(kept, share, -1.0), axis=None, kind="stable")
-    return np.sort(order[: kept.sum()][:most])
+    frequencies = shape.counts / max(shape.counts.sum(), 1.0)
+    axes_shown = []
+    for j, (edges, kind) in enumerate(zip(shape.edges, shape.kinds, strict=True)):
+        other_axes = tuple({*range(frequencies.ndim)} - {j})
+        margin = frequencies.sum(axis=other_axes)
+        # Bins and categories are shown even if they are empty.
+        n_bins = len(edges) if kind == "label" else len(edges) - 1
+        is_bin = np.arange(len(margin)) < n_bins
+        axes_shown.append(is_bin | (margin >= MIN_SHOWN_FRACTION))
+    is_shown = reduce(np.logical_and.outer, axes_shown)
+    order = np.argsort(-np.where(is_shown, frequencies, -1.0), axis=None, kind="stable")
+    return np.sort(order[: is_shown.sum()][:max_cells])
 
 
 def dates_of(days):
-    """Return days from 1970 on as dates, or as they are where these are no dates of ours."""
-    seconds = np.round(86_400 * days)
-    return seconds.astype("M8[s]") if np.abs(days).max() < LATEST_DAY else days
+    """Return days since 1970 as dates, or unchanged if they are too far from 1970."""
+    if np.abs(days).max() >= MAX_DAY:
+        return days
+    return np.round(86_400 * days).astype("M8[s]")
 
 
 def edge_names(kind, edges):
-    """Return edges of bins in words, as short as they can be told apart."""
+    """Return the edges of bins as text, with the fewest digits that distinguish them."""
     edges = dates_of(edges) if kind == "date" else edges
     if edges.dtype.kind == "M":
-        written = [edges.astype(f"M8[{unit}]").astype(str) for unit in "Dms"]
+        candidates = [edges.astype(f"M8[{unit}]").astype(str) for unit in "Dms"]
     else:
-        written = [[f"{edge:.{digits}g}" for edge in edges] for digits in range(5, 18)]
-    return next((each for each in written if len({*each}) == len(edges)), written[-1])
+        candidates = [[f"{edge:.{digits}g}" for edge in edges] for digits in range(5, 18)]
+    for names in candidates:
+        if len({*names}) == len(edges):
+            return names
+    return candidates[-1]
 
 
 def cell_names(shape):
-    """Return the names of the cells of each of a shape's columns."""
+    """Return the names of the cells of each column of a shape function."""
     names = []
     for kind, edges in zip(shape.kinds, shape.edges, strict=True):
         if kind == "label":
-            own = [*map(str, edges), "others"]
+            column_names = [*map(str, edges), "others"]
         else:
-            own = map(" to ".join, itertools.pairwise(edge_names(kind, edges)))
-        names.append([*own, "missing"])
+            pairs = itertools.pairwise(edge_names(kind, edges))
+            column_names = [f"{low} to {high}" for low, high in pairs]
+        names.append([*column_names, "missing"])
     return names
 
 
 def model_document(model):
-    """Return a fitted model as HTML: its guarantee, its terms by importance, a table of each.
+    """Return a fitted model as HTML: its guarantee, and its terms by importance with their tables.
 
     Parameters
     ----------
@@ -210,37 +232,40 @@ def model_document(model):
     -------
     str
     """
-    shapes = ranked(model.shape_functions_, MOST_TERMS)
+    shapes = ranked(model.shape_functions_, MAX_TERMS)
     outputs = output_names(model)
-    head = [f"score of {label}" for label in outputs[:MOST_OUTPUTS]]
-    start = [f"{value:+.4g}" for value in np.ravel(model.intercept_)[:MOST_OUTPUTS]]
-    words = f"{len(shapes)} of {len(model.shape_functions_)} terms, the most important first"
+    head = [f"score of {label}" for label in outputs[:MAX_OUTPUTS]]
+    intercept = [f"{value:+.4g}" for value in np.ravel(model.intercept_)[:MAX_OUTPUTS]]
+    n_terms = f"{len(shapes)} of {len(model.shape_functions_)} terms, the most important first"
     return html_fragment(
         f"<p>{html_text(str(model.privacy_).splitlines()[0])}.</p>",
-        html_table([["start", *start]], head=["", *head]),
-        f"<p>What each adds to the start: {words}; {len(head)} of {len(outputs)} scores.</p>",
-        *(_term(shape, head, importance(shapes[0])) for shape in shapes),
+        html_table([["intercept", *intercept]], head=["", *head]),
+        f"<p>Values that terms add to the intercept: {n_terms}; "
+        f"{len(head)} of {len(outputs)} scores.</p>",
+        *(_term_table(shape, head, importance(shapes[0])) for shape in shapes),
     )
 
 
-def _term(shape, head, largest):
-    """Return the table of one term, folded up behind its name and importance."""
+def _term_table(shape, head, max_importance):
+    """Return the table of one term, collapsed behind its name and importance."""
     names = [", ".join(cells) for cells in itertools.product(*cell_names(shape))]
     values = shape.values.reshape(len(names), -1)[:, : len(head)]
     counts = shape.counts.ravel()
-    shown = shown_cells(shape, MOST_CELLS)
+    shown = shown_cells(shape, MAX_CELLS)
     n_all = len(shown_cells(shape))
-    highest = np.abs(values[shown]).max(initial=0.0)
-    rows = [
-        [names[i], *(_bar(value, highest) for value in values[i]), f"{counts[i]:.0f}"]
-        for i in shown
-    ]
-    words = f"rows (noisy; the {len(shown)} of {n_all} cells with the most)"
-    table = html_table(rows, head=["", *head, words if n_all > len(shown) else "rows (noisy)"])
-    name = f"{html_text(_bar(importance(shape), largest))} {html_text(shape.name)}"
+    max_value = np.abs(values[shown]).max(initial=0.0)
+    rows = []
+    for i in shown:
+        bars = [_bar(value, max_value) for value in values[i]]
+        rows.append([names[i], *bars, f"{counts[i]:.0f}"])
+    count_head = "rows (noisy)"
+    if n_all > len(shown):
+        count_head = f"rows (noisy; the {len(shown)} of {n_all} cells with the most)"
+    table = html_table(rows, head=["", *head, count_head])
+    name = f"{html_text(_bar(importance(shape), max_importance))} {html_text(shape.name)}"
     return f"<details><summary>{name}</summary>{table}</details>"
 
 
-def _bar(value, largest):
-    """Return a number with a bar to the right of the middle, or the left of it if negative."""
-    return barred(f"{value:+.4g}", value, largest, middle=50.0)
+def _bar(value, max_value):
+    """Return a number with a bar to the right of the middle, or to the left if negative."""
+    return barred(f"{value:+.4g}", value, max_value, middle=50.0)

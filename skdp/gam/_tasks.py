@@ -1,4 +1,4 @@
-"""What is predicted: clipped residuals of two classes, of several, or of numbers; and back."""
+"""Losses of two classes, several classes and numbers, with clipped residuals and constants."""
 
 import math
 from dataclasses import dataclass
@@ -16,104 +16,114 @@ from skdp.utils._row_wise import row_norms, row_softmax, row_sums
 from skdp.utils._sums import exact_sum
 from skdp.utils._values import FrozenValue
 
-# A clipped vector's norm may exceed the clip by the rounding of its computation.
-SHRINK = 1.0 - 2.0**-40
-# Each halves the distance from the scores that are sought, at least.
-ROUNDS = 50
+# Factor that compensates for the rounding error of a clipped vector's norm.
+NORM_MARGIN = 1.0 - 2.0**-40
+# Number of iterations for the initial scores; each one at least halves the error.
+N_ITERATIONS = 50
 
 
 @dataclass(frozen=True)
-class _OfClasses(FrozenValue):
-    """What tasks of classes take from their `loss`, a likelihood."""
+class _ClassTask(FrozenValue):
+    """Base of the tasks of classes, whose `loss` is a negative log-likelihood."""
 
-    spread = 2.0
+    score_std = 2.0
     unit = 1.0
     overlap = 0.5
-    main_share = 0.7
+    main_fraction = 0.7
     has_pairs = False
-    # Scores order the rows, however little they say.
-    least_kept = 0.1
-    # The evidence raises the penalty where columns say little, so that once is enough: on columns
-    # of noise the log loss stays within .018 of the class frequencies'. Tuned on training rows of
-    # twenty small tables (docs/benchmarks/many_tables.py).
+    # Scores rank the rows even if they are nearly constant.
+    min_shrinkage_factor = 0.1
+    # The evidence raises the penalty if columns explain little, so a factor of 1 is enough: on
+    # columns of noise the log loss stays within .018 of that of the class frequencies. Tuned on
+    # training rows of twenty small tables (docs/benchmarks/many_tables.py).
     null_decrease_factor = 1.0
-    center_share = 0.35, 20.0
-    least_center_share = 0.001
+    baseline_fraction = (0.35, 20.0)
+    min_baseline_fraction = 0.001
+    max_abs_score = 2.0 * LARGEST_SCORE
 
     @property
     def n_outputs(self):
+        """Number of scores of a row: 1 for two classes."""
         return math.prod(self.loss.weights_shape)
 
-    largest_score = 2.0 * MAX_SCORE
-
-    # That of a center is hardly ever larger: it is below that of scores 0, but for its noise.
     @property
-    def largest_loss(self):
+    def max_mean_loss(self):
+        """Bound on the mean loss of the baseline, which holds unless its noise is extreme.
+
+        Without noise it is at most the loss of scores 0.
+        """
         return self.loss.value_at_zero() + 1.0
 
-    def center(self, n_rows, sensitivity_factor, mechanism):
-        """Return the plan of noisy class frequencies; of two classes one is counted."""
+    def plan_baseline(self, n_rows, sensitivity_factor, mechanism):
+        """Return the plan of the noisy class frequencies; of two classes only one is counted."""
         l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
-        terms = {"mechanism": mechanism(l1=l1, l2=math.sqrt(l1)), "max_abs_score": MAX_SCORE}
-        return ClassBaseline(n_rows=n_rows, class_weight=self.weights, **terms)
+        return ClassCenter(
+            n_rows=n_rows,
+            class_weight=self.weights,
+            mechanism=mechanism(l1=l1, l2=math.sqrt(l1)),
+            largest=LARGEST_SCORE,
+        )
 
-    def minority(self, scores):
-        """Return the released frequency of all classes but the most frequent one.
+    def minority_fraction(self, scores):
+        """Return the released frequency of all classes except the most frequent one.
 
         Parameters
         ----------
         scores : ndarray of shape (n_outputs,)
-            Those at which the model begins.
+            Baseline scores.
         """
         return 1.0 - float(self.probabilities(scores[np.newaxis]).max())
 
-    def begin(self, center):
-        """Return the scores whose probabilities, corrected for the clip, are a center's."""
-        scores = log_odds = np.atleast_2d(center)
-        for _ in range(ROUNDS):
-            logs = np.log(self.probabilities(scores))
-            scores = scores + log_odds - (logs - logs[:, :1])[:, -self.n_outputs :]
-        return scores[0] - scores.mean() * (self.n_outputs > 1)
+    def initial_scores(self, log_odds):
+        """Return the scores whose probabilities, corrected for clipping, have these log-odds."""
+        log_odds = np.atleast_2d(log_odds)
+        scores = log_odds
+        for _ in range(N_ITERATIONS):
+            log_p = np.log(self.probabilities(scores))
+            scores = scores + log_odds - (log_p - log_p[:, :1])[:, -self.n_outputs :]
+        return scores[0] - scores.mean() if self.n_outputs > 1 else scores[0]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinaryTask(_OfClasses):
-    """The logistic loss, with residuals clipped to 1/2.
+class BinaryTask(_ClassTask):
+    """The logistic loss of two classes, with residuals clipped to 1/2.
 
     Parameters
     ----------
     weights : tuple of float
-        Of the two classes, the largest 1.
+        Weights of the two classes; the larger one is 1.
 
     Attributes
     ----------
     clip, clip_l1 : float
-        The largest L2 and L1 norm of a row's residuals.
+        Largest L2 and L1 norm of a row's residuals.
     loss : Loss
-        It bounds the curvature.
-    main_share : float
-        What single columns have of the squares of the blocks' weights, beside pairs.
+        The loss, with bounds on its curvature.
+    main_fraction : float
+        Part of the squared norm of a row that single columns have, besides pairs.
     has_pairs : bool
-        Whether choosing pairs has been found to be worth its price.
+        True if choosing pairs was found to be worth its cost.
     typical_curvature : float or None
-        A usual one of a row, where the loss is that of a likelihood.
-    spread : float
-        The standard deviation that noise may give a score where data say nothing.
+        Typical curvature of a row's loss; None if the loss is not a negative log-likelihood.
+    score_std : float
+        Standard deviation that noise may give a score if columns are not related to the target.
     unit : float
-        What a loss of 1 is in the units of the targets.
-    least_kept : float
-        Of the weights, whatever the check of them says.
+        Factor from the loss to the units of the targets.
+    min_shrinkage_factor : float
+        Lower bound on the shrinkage factor of the weights.
     overlap : float
-        What weights explain by chance over the sum of what their cells would, each by itself:
-        blocks of a column overlap, and columns say alike.
+        Fraction of the residuals' variance that weights explain by chance, relative to the sum over
+        cells that are fitted separately. It is below 1, because the blocks of a column overlap and
+        columns are correlated.
     null_decrease_factor : float
-        How often the decrease of the loss that chance explains is subtracted in the check.
-    center_share : (float, float)
-        Of the budget at most, and one over what noise may be of the rows.
-    least_center_share : float
-        Of the budget at least.
-    largest_score, largest_loss : float
-        The norm of a center at most, and the mean loss there, if its noise is not far beyond usual.
+        Multiple of the null decrease of the loss that the shrinkage test subtracts.
+    baseline_fraction : (float, float)
+        Maximum budget fraction of the baseline, and n_rows over the noise of a count.
+    min_baseline_fraction : float
+        Minimum budget fraction of the baseline.
+    max_abs_score, max_mean_loss : float
+        Bounds on the norm of the baseline and on its mean loss, which hold unless its noise is
+        extreme.
     """
 
     weights: tuple = (1.0, 1.0)
@@ -123,13 +133,13 @@ class BinaryTask(_OfClasses):
     typical_curvature = 0.15
 
     def residuals(self, scores, targets):
-        """Return clipped residuals.
+        """Return the clipped residuals of rows, times the weights of their classes.
 
         Parameters
         ----------
         scores : ndarray of shape (n_rows, n_outputs)
         targets : ndarray of shape (n_rows,)
-            Codes of classes.
+            Class codes.
 
         Returns
         -------
@@ -140,7 +150,7 @@ class BinaryTask(_OfClasses):
         return (residuals * np.take(self.weights, targets))[:, None]
 
     def probabilities(self, scores):
-        """Return the classes' probabilities, of shape (n_rows, 2).
+        """Return the class probabilities, of shape (n_rows, 2).
 
         The scores solve ``E[clip(q - y)] = 0`` with q their logistic function, that is
         ``(1 - p) min(q, c) = p min(1 - q, c)``.
@@ -153,15 +163,16 @@ class BinaryTask(_OfClasses):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultinomialTask(_OfClasses):
-    """The softmax loss, with residual vectors clipped to an L2 norm of sqrt(1/2), or not.
+class MultinomialTask(_ClassTask):
+    """The softmax loss, with residual vectors optionally clipped to an L2 norm of sqrt(1/2).
 
     Parameters
     ----------
     weights : tuple of float
-        Of the classes, the largest 1.
+        Weights of the classes; the largest one is 1.
     clipped : bool, default=True
-        A vector that is clipped is no gradient, as objective perturbation needs it.
+        False for objective perturbation, which needs gradients of a convex function; clipped
+        residual vectors are not gradients.
     """
 
     weights: tuple
@@ -180,17 +191,17 @@ class MultinomialTask(_OfClasses):
     overlap = 0.06
 
     def residuals(self, scores, targets):
-        """Return clipped residuals; as `BinaryTask.residuals`."""
+        """Return the clipped residuals of rows; see `BinaryTask.residuals`."""
         residuals = self.loss.residual(scores, targets)
         norms = row_norms(residuals)
-        factor = np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * SHRINK
+        factor = np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * NORM_MARGIN
         return residuals * (factor * np.asarray(self.weights)[targets])[:, None]
 
     def probabilities(self, scores):
-        """Return the classes' probabilities, of shape (n_rows, n_classes).
+        """Return the class probabilities, of shape (n_rows, n_classes).
 
         With q the softmax of the scores and s_k the factor that clips a row of class k, the scores
-        solve ``sum_k p_k s_k (q - e_k) = 0``: p_k is in proportion to q_k / s_k.
+        solve ``sum_k p_k s_k (q - e_k) = 0``. So p_k is proportional to q_k / s_k.
         """
         q = row_softmax(scores)
         p = np.empty_like(q)
@@ -202,17 +213,18 @@ class MultinomialTask(_OfClasses):
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceOfTargets(MechanismPlan):
-    """The noisy mean of squared distances of targets from a number that was released.
+    """Plan of the noisy mean of squared distances of targets from a released number.
 
-    A distance is clipped to `clip`, so that a row's square lies between 0 and `clip` squared: by
-    so much it moves their sum.
+    A distance is clipped to `clip`, so the sum of squares has the sensitivity `clip` squared.
 
     Parameters
     ----------
     n_rows : int
+        Public number of rows.
     clip : float
+        Bound on the distance of a target.
     mechanism : LaplaceMechanism or GaussianMechanism
-        Of the sum of squares.
+        Noise of the sum of squares.
     """
 
     n_rows: int
@@ -222,16 +234,16 @@ class VarianceOfTargets(MechanismPlan):
     released = "the variance of targets"
 
     def run(self, targets, center, source, persons=None):
-        """Return the variance, at least about the noise in it and at most the clip's square.
+        """Return the variance, at least the standard deviation of its noise and at most clip**2.
 
         Parameters
         ----------
         targets : ndarray of shape (n_rows,)
         center : float
-            It was released.
+            Released number.
         source : RandomSource
         persons : Persons, default=None
-            Whose the rows are.
+            Persons of the rows.
 
         Returns
         -------
@@ -239,11 +251,12 @@ class VarianceOfTargets(MechanismPlan):
         """
         rows = Rows(targets[:, np.newaxis])
         row_args = (row_weights_of(persons),)
-        known = (center, self.clip, self.n_rows)
-        total = sum_over(rows, _add_squares, np.zeros(1), *known, row_args=row_args)
+        args = (center, self.clip, self.n_rows)
+        total = sum_over(rows, _add_squares, np.zeros(1), *args, row_args=row_args)
         variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
-        least = self.mechanism.deviation(1) / self.n_rows
-        return float(np.clip(variance, min(least, self.clip**2), self.clip**2))
+        noise_std = self.mechanism.deviation(1) / self.n_rows
+        max_variance = self.clip**2
+        return float(np.clip(variance, min(noise_std, max_variance), max_variance))
 
 
 def _add_squares(total, targets, row_weights, center, clip, n_rows):
@@ -253,7 +266,13 @@ def _add_squares(total, targets, row_weights, center, clip, n_rows):
 
 @dataclass(frozen=True, kw_only=True)
 class NumberTask(FrozenValue):
-    """The squared loss on targets in [-1, 1], with residuals clipped to 1/4."""
+    """The squared loss on targets in [-1, 1], with residuals clipped to 1/4.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
+        Factor from the loss to the units of the targets. The attributes are those of `BinaryTask`.
+    """
 
     unit: float = 1.0
 
@@ -261,41 +280,41 @@ class NumberTask(FrozenValue):
     n_outputs = 1
     clip = clip_l1 = 0.25
     typical_curvature = None
-    spread = overlap = 0.5
-    largest_loss = 0.5
-    largest_score = 1.0
-    main_share = 0.5
+    score_std = overlap = 0.5
+    max_mean_loss = 0.5
+    max_abs_score = 1.0
+    main_fraction = 0.5
     has_pairs = True
-    least_kept = 0.0
-    # Where no evidence raises the penalty (trees, and delta = 0): subtracted once, columns of noise
-    # cost up to .15 of R².
+    min_shrinkage_factor = 0.0
+    # Used if no evidence raises the penalty (trees, and delta = 0). With 1, columns of noise cost
+    # up to .15 of R².
     null_decrease_factor = 2.0
-    center_share = 0.6, 60.0
+    baseline_fraction = (0.6, 60.0)
     # With less than 5 % the mean's standard deviation stays at 1/120 of the range at every
-    # epsilon, which is more than the spread of amounts whose range is wide.
-    least_center_share = 0.05
+    # epsilon, which exceeds the standard deviation of amounts with a wide range.
+    min_baseline_fraction = 0.05
 
-    def center(self, n_rows, sensitivity_factor, mechanism):
+    def plan_baseline(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of the noisy mean of targets."""
-        moved = float(sensitivity_factor)
-        return MeanBaseline(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
+        sensitivity = float(sensitivity_factor)
+        return MeanBaseline(n_rows=n_rows, mechanism=mechanism(l1=sensitivity, l2=sensitivity))
 
-    def variance(self, n_rows, mechanism):
-        """Return the plan of the noisy variance of targets around a center."""
-        # No square is below 0, so that a row that takes the place of another moves no more.
-        moved = self.clip**2
+    def plan_variance(self, n_rows, mechanism):
+        """Return the plan of the noisy variance of targets around the baseline."""
+        # Squares are not negative, so replacing a row changes the sum no more than removing it.
+        sensitivity = self.clip**2
         return VarianceOfTargets(
-            n_rows=n_rows, clip=self.clip, mechanism=mechanism(l1=moved, l2=moved)
+            n_rows=n_rows, clip=self.clip, mechanism=mechanism(l1=sensitivity, l2=sensitivity)
         )
 
-    def minority(self, scores):
-        """Return 1: no target is rare, as a class can be."""
+    def minority_fraction(self, scores):
+        """Return 1, because numeric targets have no rare class."""
         return 1.0
 
-    def begin(self, center):
-        """Return the score of a center."""
-        return np.array([center])
+    def initial_scores(self, mean):
+        """Return the released mean as an array of one score."""
+        return np.array([mean])
 
     def residuals(self, scores, targets):
-        """Return clipped residuals; as `BinaryTask.residuals`."""
+        """Return the clipped residuals of rows; see `BinaryTask.residuals`."""
         return np.clip(self.loss.residual(scores[:, 0], targets), -self.clip, self.clip)[:, None]

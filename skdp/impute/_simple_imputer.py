@@ -1,4 +1,4 @@
-"""Filling in missing values with private statistics."""
+"""Imputation of missing values with private statistics."""
 
 import math
 from dataclasses import dataclass
@@ -28,33 +28,36 @@ from skdp.utils._validation import check_boolean, check_choice, has_auto
 class DPSimpleImputer(PlannedTransformer):
     """Fill in missing values with a private statistic of each column.
 
-    Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
-    missing is as private as the values.
+    Missing values are NaN and, in columns of objects, None and pandas' NA. The positions of missing
+    values are as private as the values.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all columns together.
+        Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
-        many columns, and allows ``categories=None``.
+        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
+        ``categories=None`` needs a positive delta.
     strategy : {"mean", "median", "most_frequent", "constant"}, default="mean"
-        What missing values are replaced with. "mean" and "median" are for numbers. "constant"
-        takes `fill_value`; nothing is computed from the data then, and nothing is charged.
+        Statistic that replaces missing values. "mean" and "median" are for numeric columns.
+        "constant" uses `fill_value`; then nothing is computed from the data and nothing is charged.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        For "mean" and "median": the range of each column, numbers or arrays of shape (n_features,),
-        or one pair for each column by its name or place; with low < high, within -1e150 and 1e150
-        and at least 1e-150 apart; it must not be computed from the data. "auto" finds it privately,
-        for a fifth of epsilon and at most of delta. Values are clipped to it in `fit`.
+        For "mean" and "median": range of each column, numbers or arrays of shape (n_features,), or
+        a dict from a column's name or position to its pair. low < high, both within -1e150 and
+        1e150 and at least 1e-150 apart. It must not be computed from the data. "auto" finds it
+        privately for a fifth of epsilon and at most a fifth of delta. Values are clipped to it in
+        `fit`.
     categories : list, dict of column to list or "auto", or "auto", default=None
-        For "most_frequent": one list of categories a column, in their order or by name or place, or
-        one flat list for every column; declared, never read off the data. None or "auto" discovers
-        numbers and strings that many rows hold, "auto" instead of a column's list those of this
-        column; it needs a positive delta.
+        For "most_frequent": declared categories, which must not be read off the data: a list with
+        one list per column, a dict from a column's name or position to its list, or one flat list
+        for every column. None or "auto" finds the numbers and strings that many rows contain.
+        "auto" instead of a column's list finds those of this column. Finding categories needs a
+        positive delta.
     fill_value : label, default=None
-        For "constant", and for "most_frequent" where no category was discovered; None is 0.
+        Value for "constant", and for "most_frequent" in columns where no category was found. None
+        is 0.
     add_indicator : bool, default=False
-        Whether `transform` appends, for every column, whether its value was missing.
+        If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -65,17 +68,17 @@ class DPSimpleImputer(PlannedTransformer):
     Attributes
     ----------
     statistics_ : ndarray of shape (n_features,)
-        What missing values of each column are replaced with. Of a column without a value it is
-        noise: a mean is the middle of the bounds unless noise feigns a value, a median is
-        anywhere within them, and the most frequent category is any.
+        Replacement of the missing values of each column. In a column without values it is noise: a
+        mean is the midpoint of the bounds, unless the noise exceeds its threshold; a median is
+        anywhere within the bounds; the most frequent category is arbitrary.
     counts_ : list of ndarray or None
-        For "most_frequent": noisy counts of each column's declared or discovered categories.
+        For "most_frequent": noisy counts of each column's declared or found categories.
     bounds_ : tuple of ndarray of shape (n_features,) or None
-        For "mean" and "median": the bounds, declared or found.
+        For "mean" and "median": bounds of each column, declared or found privately.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
         The guarantee of the fit and its assumptions.
 
@@ -139,15 +142,15 @@ class DPSimpleImputer(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -172,32 +175,35 @@ class DPSimpleImputer(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
 
-        def location(low, high, guarantee):
+        def plan_location(low, high, guarantee):
+            """Return the plan of the medians or means within bounds."""
             if self.strategy == "median":
                 return QuantilePlan(quantiles=[0.5], low=low, high=high, guarantee=guarantee)
             noise = plan_cell_weights(shape.n_columns, guarantee, whole=False)
@@ -208,7 +214,7 @@ class DPSimpleImputer(PlannedTransformer):
         elif self.strategy == "most_frequent":
             mechanism = plan_counts(self.categories, None, shape, guarantee)
         else:
-            mechanism = plan_within_bounds(location, self.bounds, shape, guarantee)
+            mechanism = plan_within_bounds(plan_location, self.bounds, shape, guarantee)
         return TransformerPlan(mechanism=mechanism)
 
     def _check_rows(self, rows, plan):
@@ -220,16 +226,20 @@ class DPSimpleImputer(PlannedTransformer):
         return 0 if self.fill_value is None else self.fill_value
 
     def _released(self, run, plan):
+        counts = None
+        bounds = None
         if self.strategy in ("mean", "median"):
             statistics = np.ravel(run.released)
-            counts = None
             bounds = run.bounds
         else:
-            (statistics, counts), bounds = run, None
+            statistics, counts = run
         if self.strategy == "most_frequent":
-            columns = zip(statistics, counts, strict=True)
-            found = (labels.tolist()[n.argmax()] if len(n) else self._fill for labels, n in columns)
-            statistics = _statistics([*found])
+            modes = []
+            for labels, label_counts in zip(statistics, counts, strict=True):
+                # A column in which no category was found has no counts.
+                mode = labels.tolist()[label_counts.argmax()] if len(label_counts) else self._fill
+                modes.append(mode)
+            statistics = _statistics(modes)
         return {"statistics_": statistics, "counts_": counts, "bounds_": bounds}
 
     @row_wise_answer
@@ -244,7 +254,7 @@ class DPSimpleImputer(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, 2 n_features)
-            Of float64 where X and what is filled in are numbers, else of objects.
+            Array of float64 if X and the replacements are numbers, else of objects.
         """
         table = self._read_samples(X)
         if not isinstance(table, ColumnTable):
@@ -259,7 +269,7 @@ class DPSimpleImputer(PlannedTransformer):
             for j, statistic in enumerate(self.statistics_):
                 column = table.whole_column(j)
                 missing[:, j] = are_missing(column)
-                # On the way to objects numpy turns dates of nanoseconds into integers.
+                # NumPy would convert dates in nanoseconds to integers when it makes objects.
                 filled[:, j] = as_cells(column) if column.dtype.kind in TIMES else column
                 filled[missing[:, j], j] = statistic
         if not self.add_indicator:
@@ -274,18 +284,18 @@ class DPSimpleImputer(PlannedTransformer):
         return self._fills_numbers(form) is True
 
     def _planned_kinds(self, form, n_columns):
-        # A frame takes its types from its cells.
+        # A data frame infers its dtypes from its cells, so they are not known before the fit.
         if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
             return None
         kinds = ["cells"] * form.n_columns
         if self.strategy == "most_frequent":
-            # Values of another kind than the declared ones are refused.
+            # `fit` and `transform` refuse values of another kind than the declared categories.
             lists = category_lists(self.categories, form)
-            kinds = ["text" if _are_words(own) else "cells" for own in lists]
+            kinds = ["text" if _is_nonnumeric_text(labels) else "cells" for labels in lists]
         return (*kinds, *["cells"] * (n_columns - form.n_columns))
 
     def _fills_numbers(self, form):
-        """Return whether `transform` makes an array of numbers or of objects, None if unknown."""
+        """Return True if `transform` returns numbers, False if objects, None if unknown."""
         if self.strategy in ("mean", "median"):
             return True
         if form.kinds is None:
@@ -295,16 +305,18 @@ class DPSimpleImputer(PlannedTransformer):
         lists = [None] * form.n_columns
         if self.strategy == "most_frequent":
             lists = category_lists(self.categories, form)
-        # A column of numbers in which no category is found is filled with `fill_value`.
-        fills = [[self._fill] if own is None else own.tolist() for own in lists]
-        if all(isinstance(fill, Real) for own in fills for fill in own):
+        # A numeric column in which no category is found is filled with `fill_value`.
+        replacements = []
+        for labels in lists:
+            replacements.extend([self._fill] if labels is None else labels.tolist())
+        if all(isinstance(replacement, Real) for replacement in replacements):
             return True
         return False if self.strategy == "constant" else None
 
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
             return read_table(self, X, reset=reset, allow_nan=True)
-        # What comes out is numbers or objects: one row of a list has no say in which.
+        # The dtype of the output must not depend on the values of single rows of a list.
         X = indexable_table(X) if is_sequence(X) else X
         table = read_columns(self, X, reset=reset, allow_nan=True)
         table.check(dict.fromkeys(range(table.shape[1]), check_not_infinite))
@@ -312,13 +324,22 @@ class DPSimpleImputer(PlannedTransformer):
 
     @property
     def _accepts(self):
-        takes_any = self.strategy in ("most_frequent", "constant")
-        return ("allow_nan", "string", "categorical") if takes_any else ("allow_nan",)
+        if self.strategy in ("most_frequent", "constant"):
+            return ("allow_nan", "string", "categorical")
+        return ("allow_nan",)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeansOfPresent(MechanismPlan):
-    """The means of the values that are present, within bounds."""
+    """Plan of the means of the values that are not missing, within bounds.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_columns,)
+        Bounds of the columns.
+    mechanism : mechanism
+        Noise of the sums.
+    """
 
     low: np.ndarray
     high: np.ndarray
@@ -332,42 +353,47 @@ class MeansOfPresent(MechanismPlan):
         return 2 * len(self.low)
 
     def run(self, X, source, persons=None):
-        """Release the mean of each column's values, clipped to bounds.
+        """Release the mean of each column's values, clipped to the bounds.
 
-        Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one
-        adds nothing. So one release holds the sum of the values and their number.
+        A value is a weighted mean of the two bounds. The two weights, which add up to 1, are added
+        to two sums; a missing value adds nothing. So one release determines the sum of the values
+        and their number.
 
         Parameters
         ----------
         X : array or ChunkedArray of shape (n_rows, n_columns)
         source : RandomSource
         persons : Persons, default=None
-            By whose row weights values count.
+            Persons of the rows, whose row weights are applied.
 
         Returns
         -------
         ndarray of shape (n_columns,)
-            The middle of the bounds where the noisy number of values is below its own noise.
+            Means. A mean is the midpoint of the bounds if the noisy number of values is below the
+            standard deviation of its noise.
         """
         low = self.low
         high = self.high
         sums = np.zeros((2, X.shape[1]))
-        small = low, high, n_units(X, persons)
-        sum_over(Rows(X), _add_row_weights, sums, *small, row_args=(row_weights_of(persons),))
-        below, above = self.mechanism.release(sums, random_state=source)
-        count = below + above
-        enough = count > math.sqrt(2.0) * self.mechanism.deviation(self.size)
-        share = np.where(enough, above / np.where(enough, count, 1.0), 0.5)
-        return low + np.clip(share, 0.0, 1.0) * (high - low)
+        args = (low, high, n_units(X, persons))
+        sum_over(Rows(X), _add_bound_weights, sums, *args, row_args=(row_weights_of(persons),))
+        low_weights, high_weights = self.mechanism.release(sums, random_state=source)
+        counts = low_weights + high_weights
+        # The count is a sum of two noisy values.
+        is_significant = counts > math.sqrt(2.0) * self.mechanism.deviation(self.size)
+        positions = np.where(
+            is_significant, high_weights / np.where(is_significant, counts, 1.0), 0.5
+        )
+        return low + np.clip(positions, 0.0, 1.0) * (high - low)
 
 
 def _check_fill_value(fill_value):
     if np.ndim(fill_value) != 0 or is_missing(fill_value):
-        raise ValueError(f"fill_value must be one value that is not missing, got {fill_value!r}")
+        raise ValueError(f"fill_value must be a single non-missing value, got {fill_value!r}")
 
 
-def _are_words(labels):
-    """Return True for labels that are text, not all of which can be read as numbers."""
+def _is_nonnumeric_text(labels):
+    """Return True if labels are text and some of them cannot be parsed as numbers."""
     if labels is None or label_kinds(labels) != {"text"}:
         return False
     try:
@@ -378,15 +404,15 @@ def _are_words(labels):
 
 
 def _statistics(values):
-    """Return values as floats if all are numbers, else as objects."""
+    """Return an array of floats if all values are numbers, else of objects."""
     if all(isinstance(value, Real) for value in values):
         return np.array(values, dtype=np.float64)
     return objects(values)
 
 
-def _add_row_weights(sums, block, row_weights, low, high, n_rows):
+def _add_bound_weights(sums, block, row_weights, low, high, n_rows):
     present = ~np.isnan(block)
     weights = range_weights(
         block, low, high, n_rows, 1.0 if row_weights is None else row_weights[:, None]
     )
-    sums += [(part * present).sum(axis=0) for part in weights]
+    sums += [(bound_weights * present).sum(axis=0) for bound_weights in weights]

@@ -1,4 +1,4 @@
-"""Naive Bayes: one release of what each class looks like, column by column."""
+"""Naive Bayes classifiers from private statistics of each column by class."""
 
 from skdp.naive_bayes._gaussian_nb import DPGaussianNB
 from skdp.naive_bayes._histogram_nb import DPHistogramNB

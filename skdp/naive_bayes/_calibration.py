@@ -1,11 +1,11 @@
-r"""Calibration of the scores of two classes by one noisy histogram of them.
+r"""Calibration of the scores of two classes from one noisy histogram of the scores.
 
-Columns are seldom independent, so that the evidence :math:`e` of a row, a sum over columns of log
-ratios, is too large. Probabilities are :math:`\sigma(\operatorname{logit} \pi + a + b e)`, with
-:math:`\pi` the released frequency of the second class (Platt 1999). The evidence of the rows of
+Columns are seldom independent, so the evidence :math:`e` of a row, a sum of log-ratios over the
+columns, is too large. Probabilities are :math:`\sigma(\operatorname{logit} \pi + a + b e)`, where
+:math:`\pi` is the released frequency of the second class (Platt 1999). The evidence of the rows of
 each class is counted in a few bins, and noise is added to the counts. Everything after that is
-post-processing: each slope :math:`b` of a grid has the shift :math:`a` with which the mean
-probability is :math:`\pi`, and slopes are averaged by their likelihood. The derivation is in
+post-processing: for each slope :math:`b` of a grid the shift :math:`a` makes the mean probability
+equal to :math:`\pi`, and slopes are averaged by their likelihood. The derivation is in
 ``docs/naive_bayes.md``.
 """
 
@@ -14,115 +14,120 @@ import math
 import numpy as np
 from scipy.special import expit, logit, ndtri, softmax
 
-# The bins of the evidence: at least the first, at most the second number, and so many that a bin of
-# average size holds so many standard deviations of the noise. With 6 to 16 bins the mean log loss
-# on the training rows of ten tables (docs/benchmarks/many_tables.py) was the same within .004.
-FEWEST_BINS = 8
-MOST_BINS = 64
-BIN_DEVIATIONS = 30.0
-# Bins have equal probability under a normal distribution of so many times the standard deviation
-# that the evidence has if columns are independent; they seldom are, and tails matter most. On the
-# same rows, 1.5 and 2 differed by .003 at most.
-WIDTH = 2.0
-# The slopes that are compared. The smallest is about the best one for 85 columns of which many say
-# the same (Caravan: .05).
+# Minimum and maximum number of bins of the evidence, and the average count of a bin in standard
+# deviations of the noise. With 6 to 16 bins the mean log loss on the training rows of ten tables
+# (docs/benchmarks/many_tables.py) was the same within .004.
+MIN_BINS = 8
+MAX_BINS = 64
+BIN_COUNT_STDS = 30.0
+# Bins have equal probability under a normal distribution whose standard deviation is this multiple
+# of that of independent columns. Columns are seldom independent, and tails matter most. On the same
+# rows, 1.5 and 2 differed by .003 at most.
+STD_FACTOR = 2.0
+# Candidate slopes. The smallest is close to the best one for 85 strongly correlated columns
+# (Caravan: .05).
 SLOPES = 2.0 ** np.arange(-6.0, 0.5, 0.5)
-# Shifts are sought within this distance from 0, in log odds, by this many bisections.
-LARGEST_SHIFT = 64.0
-BISECTIONS = 50
-# A bin is taken to hold at least this fraction of the rows of an average one.
-LEAST_MASS = 1e-3
+# Bound on the magnitude of the shift, in log-odds, and number of bisections to find it.
+MAX_SHIFT = 64.0
+N_BISECTIONS = 50
+# Lower bound on the number of rows of a bin, relative to the average bin.
+MIN_RELATIVE_COUNT = 1e-3
 
 
 def n_evidence_bins(n_rows, deviation):
-    """Return the number of bins of the evidence, from public numbers.
+    """Return the number of bins of the evidence, from public values.
 
     Parameters
     ----------
     n_rows : int
-        The public number of rows, or of persons.
+        Public number of rows, or of persons.
     deviation : float
-        The standard deviation of the noise of a count.
+        Standard deviation of the noise of a count.
     """
-    return int(np.clip(n_rows / (BIN_DEVIATIONS * deviation), FEWEST_BINS, MOST_BINS))
+    return int(np.clip(n_rows / (BIN_COUNT_STDS * deviation), MIN_BINS, MAX_BINS))
 
 
 def evidence_bins(values, counts, n_bins):
-    """Return the edges between the bins of the evidence, and a typical evidence of each bin.
+    """Return the inner edges of the bins of the evidence, and the median evidence of each bin.
 
     Parameters
     ----------
     values : list of ndarray of shape (n_cells,)
-        The evidence of each column's cells, as released.
+        Released evidence of the cells of each column.
     counts : list of ndarray of shape (n_cells,)
-        The released counts of the cells.
+        Released counts of the cells.
     n_bins : int
     """
-    mean = variance = 0.0
-    for value, count in zip(values, counts, strict=True):
-        fractions = count / max(count.sum(), 1e-300)
-        own = float(fractions @ value)
-        mean += own
-        variance += float(fractions @ (value - own) ** 2)
-    spread = WIDTH * math.sqrt(variance)
+    mean = 0.0
+    variance = 0.0
+    for column_values, column_counts in zip(values, counts, strict=True):
+        frequencies = column_counts / max(column_counts.sum(), 1e-300)
+        column_mean = float(frequencies @ column_values)
+        mean += column_mean
+        variance += float(frequencies @ (column_values - column_mean) ** 2)
+    std = STD_FACTOR * math.sqrt(variance)
     quantiles = ndtri(np.arange(1, 2 * n_bins) / (2 * n_bins))
-    return mean + spread * quantiles[1::2], mean + spread * quantiles[::2]
+    return mean + std * quantiles[1::2], mean + std * quantiles[::2]
 
 
-def calibrated(noisy, evidence, prior, deviation, n_rows):
+def calibrate(noisy, evidence, prior, deviation, n_rows):
     """Return the shift and the slope of the evidence.
 
     Parameters
     ----------
     noisy : ndarray of shape (2, n_bins)
-        Noisy counts of the rows of each class by bins of their evidence.
+        Noisy counts of the rows of each class in the bins of the evidence.
     evidence : ndarray of shape (n_bins,)
-        A typical evidence of each bin.
+        Typical evidence of each bin.
     prior : float
-        The released frequency of the second class.
+        Released frequency of the second class.
     deviation : float
-        The standard deviation of the noise of a count.
+        Standard deviation of the noise of a count.
     n_rows : int
-        The public number of rows, or of persons.
+        Public number of rows, or of persons.
 
     Returns
     -------
     shift : float
-        In log odds.
+        Shift in log-odds.
     slope : float
-        Between the smallest and the largest of `SLOPES`.
+        Weighted mean of `SLOPES`.
     """
-    masses = _masses(noisy.sum(axis=0), 2.0 * deviation**2, n_rows)
+    counts = _shrunk_counts(noisy.sum(axis=0), 2.0 * deviation**2, n_rows)
     log_odds = logit(prior)
-    shifts = _shifts(SLOPES, masses, evidence, prior)
+    shifts = _shifts(SLOPES, counts, evidence, prior)
     p = expit(log_odds + shifts[:, np.newaxis] + SLOPES[:, np.newaxis] * evidence)
-    # What a bin has more of the second class than the probability says, and the variance of that,
-    # from chance and from the noise of both counts.
+    # Excess of the second class in a bin over its probability, and the variance of this excess,
+    # from sampling and from the noise of both counts.
     excess = (1.0 - p) * noisy[1] - p * noisy[0]
-    variance = masses * p * (1.0 - p) + deviation**2 * ((1.0 - p) ** 2 + p**2)
-    likelihood = -0.5 * np.sum(excess**2 / variance + np.log(variance), axis=1)
-    slope = softmax(likelihood) @ SLOPES
-    return float(_shifts(np.array([slope]), masses, evidence, prior)[0]), float(slope)
+    variance = counts * p * (1.0 - p) + deviation**2 * ((1.0 - p) ** 2 + p**2)
+    log_likelihood = -0.5 * np.sum(excess**2 / variance + np.log(variance), axis=1)
+    slope = softmax(log_likelihood) @ SLOPES
+    shift = _shifts(np.array([slope]), counts, evidence, prior)[0]
+    return float(shift), float(slope)
 
 
-def _masses(noisy, variance, n_rows):
-    """Return how many rows bins hold: noisy counts, moved to equal ones as far as noise asks.
+def _shrunk_counts(noisy, variance, n_rows):
+    """Return the numbers of rows of bins: noisy counts, shrunk to equal counts.
 
-    It is the estimator of James and Stein about bins of equal size.
+    The estimator is that of James and Stein.
     """
     equal = n_rows / len(noisy)
     excess = noisy - equal
-    kept = max(0.0, 1.0 - len(noisy) * variance / max(float(excess @ excess), 1e-300))
-    masses = np.maximum(equal + kept * excess, LEAST_MASS * equal)
-    return masses * (n_rows / masses.sum())
+    squares = max(float(excess @ excess), 1e-300)
+    shrinkage_factor = max(0.0, 1.0 - len(noisy) * variance / squares)
+    counts = np.maximum(equal + shrinkage_factor * excess, MIN_RELATIVE_COUNT * equal)
+    return counts * (n_rows / counts.sum())
 
 
-def _shifts(slopes, masses, evidence, prior):
-    """Return, for each slope, the shift with which the mean probability is the prior."""
-    low, high = np.full(len(slopes), -LARGEST_SHIFT), np.full(len(slopes), LARGEST_SHIFT)
-    for _ in range(BISECTIONS):
+def _shifts(slopes, counts, evidence, prior):
+    """Return for each slope the shift with which the mean probability equals the prior."""
+    low = np.full(len(slopes), -MAX_SHIFT)
+    high = np.full(len(slopes), MAX_SHIFT)
+    for _ in range(N_BISECTIONS):
         middle = 0.5 * (low + high)
         scores = logit(prior) + middle[:, np.newaxis] + slopes[:, np.newaxis] * evidence
-        is_above = (masses * expit(scores)).sum(axis=1) > prior * masses.sum()
-        low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+        is_above = (counts * expit(scores)).sum(axis=1) > prior * counts.sum()
+        low = np.where(is_above, low, middle)
+        high = np.where(is_above, middle, high)
     return 0.5 * (low + high)

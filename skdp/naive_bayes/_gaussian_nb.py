@@ -1,4 +1,4 @@
-"""Gaussian naive Bayes from noisy sums by class."""
+"""Gaussian naive Bayes from the noisy sums of each class."""
 
 import math
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from skdp.utils._validation import as_doubles
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassMomentsPlan(MomentsPlan):
-    """The number of rows of each class, and the means and variances of its columns.
+    """Plan of the number of rows of each class, and the means and variances of its columns.
 
-    A row adds u and u^2 - 1/2 of each column, in [-1, 1], to the sums of its class, and 1 to its
-    count. Derived in ``docs/naive_bayes.md``.
+    With u a value scaled to [-1, 1], a row adds u and u^2 - 1/2 of each column to the sums of its
+    class, and 1 to its count. The derivation is in ``docs/naive_bayes.md``.
 
     Parameters
     ----------
     n_classes : int
     prior : ndarray of shape (n_classes,) or None
-        Declared.
+        Declared class probabilities.
     """
 
     n_classes: int
@@ -43,7 +43,7 @@ class ClassMomentsPlan(MomentsPlan):
         """The (L1, L2) sensitivities of sums without rounding errors."""
         d = len(self.low)
         rows = self.guarantee.neighbors.sensitivity_factor
-        # A row in place of another is of another class, or of the same.
+        # A row that replaces another one belongs to another class, or to the same.
         squares = max(rows * (1.25 * d + 1.0), (rows - 1) * 4.0 * d)
         return rows * (1.5 * d + 1.0), math.sqrt(squares)
 
@@ -75,26 +75,26 @@ def _add_class_moments(sums, u, row_args):
 class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEstimator):
     """Gaussian naive Bayes from noisy counts, means and variances of classes.
 
-    Values are clipped to `bounds`. One joint release holds the number of rows of each class and
-    the sums and sums of squares of its columns.
+    Values are clipped to `bounds`. The number of rows of each class and the sums and sums of
+    squares of its columns are released jointly.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive.
+        Epsilon of a fit, positive.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 adds Laplace noise; a positive delta adds Gaussian
-        noise, which is smaller where there are many features.
+        Delta of a fit, in [0, 1). 0 adds Laplace noise. A positive delta adds Gaussian noise, which
+        is smaller with many features.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
         apart. It must not be computed from the data. "auto" spends a fifth of epsilon, and at most
-        of delta, on `skdp.stats.estimate_bounds`, in the same charge.
+        a fifth of delta, on `skdp.stats.estimate_bounds`, in the same charge.
     priors : array-like of shape (n_classes,), default=None
-        The public probabilities of the classes, of sum 1. None takes the noisy counts.
+        Public probabilities of the classes, of sum 1. None uses the noisy counts.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        Possible class labels. None takes the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -105,19 +105,19 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     Attributes
     ----------
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
-        The given bounds, or the released ones.
+        Bounds of each feature, declared or found privately.
     class_count_ : ndarray of shape (n_classes,)
-        Noisy numbers of rows, at least the standard deviation of that noise.
+        Noisy numbers of rows, at least the standard deviation of the noise.
     class_prior_ : ndarray of shape (n_classes,)
-        The given priors, or the shares of the counts.
+        Declared priors, or the normalized noisy counts.
     theta_ : ndarray of shape (n_classes, n_features)
-        Noisy means, within the bounds.
+        Noisy means, clipped to the bounds.
     var_ : ndarray of shape (n_classes, n_features)
-        Noisy variances, at least the noise's own standard deviation and at most what the bounds
-        allow. A class of too few rows for that noise has the mean and the variance of a uniform
-        distribution over the bounds.
+        Noisy variances, at least the standard deviation of their noise and at most the largest
+        variance within the bounds. A class with too few rows for that noise has the mean and the
+        variance of a uniform distribution over the bounds.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -139,12 +139,12 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. The proof is in ``docs/naive_bayes.md``.
-    With little noise the answer is that of scikit-learn's ``GaussianNB`` on the clipped rows, and
-    no better: where columns are skewed or say the same, its probabilities are far too close to 0
-    and 1. On a table of amounts, most of them zero, its accuracy without any noise is .41, where
-    guessing has .78; there `DPHistogramNB` has .80 at epsilon 1.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. The proof is in ``docs/naive_bayes.md``. With
+    little noise the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares its
+    weakness: with skewed or correlated columns its probabilities are far too close to 0 and 1. On a
+    table of amounts, most of them zero, its accuracy without any noise is .41, where guessing has
+    .78; `DPHistogramNB` has .80 there at epsilon 1.
 
     References
     ----------
@@ -187,15 +187,15 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
-            block.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only linear models accept a sparse matrix. Data larger than memory are read block
+            by block.
         y : array-like of shape (n_samples,)
-            Labels; or targets, which are clipped to `target_bounds`.
+            Class labels.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -217,65 +217,68 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         n_classes = len(self._planned_classes(shape))
         prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
-        classes = {"n_classes": n_classes, "prior": prior}
-        return plan_columns(self, ClassMomentsPlan, shape, guarantee, **classes)
+        return plan_columns(
+            self, ClassMomentsPlan, shape, guarantee, n_classes=n_classes, prior=prior
+        )
 
     def _released(self, run, plan):
         return run.released | {"bounds_": run.bounds}
 
     @row_wise_answer
     def decision_function(self, X):
-        """Return the logarithms of the classes' probabilities, but for a constant of each row.
+        """Return the log-probabilities of the classes, up to a constant per row.
 
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-            Samples; what is beyond the bounds counts as the bound.
+            Samples. Values are clipped to the bounds.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the difference of the second to the first.
+            For two classes the log-odds of the second.
         """
         X = self._read_samples(X)
         with np.errstate(divide="ignore"):
-            start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
+            constants = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
         rows = Rows(X, block_size(self.theta_.size))
-        known = (self.theta_, self.var_, self.bounds_)
-        scores = map_over(rows, _log_likelihoods, start, *known, shape=start.shape)
-        return scores[:, 1] - scores[:, 0] if len(start) == 2 else scores
+        params = (self.theta_, self.var_, self.bounds_)
+        scores = map_over(rows, _log_likelihoods, constants, *params, shape=constants.shape)
+        return scores[:, 1] - scores[:, 0] if len(constants) == 2 else scores
 
 
-def _log_likelihoods(block, start, means, variances, bounds):
-    # In C order once, so that no class has to copy its terms before they are added.
+def _log_likelihoods(block, constants, means, variances, bounds):
+    # `row_sums` needs C order; converting once avoids a copy for each class.
     clipped = np.clip(block, *bounds, order="C")
     scores = []
-    for of_class, mean, variance in zip(start, means, variances, strict=True):
-        apart = clipped - mean
-        scores.append(of_class - 0.5 * row_sums(apart * apart / variance))
+    for constant, mean, variance in zip(constants, means, variances, strict=True):
+        difference = clipped - mean
+        scores.append(constant - 0.5 * row_sums(difference * difference / variance))
     return np.stack(scores, axis=1)
 
 
@@ -284,5 +287,5 @@ def _checked_priors(priors, n_classes):
     if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
         return prior
     raise ValueError(
-        f"priors must be {n_classes} probabilities of sum 1, one of each class, got {priors!r}"
+        f"priors must be {n_classes} probabilities of sum 1, one per class, got {priors!r}"
     )

@@ -1,4 +1,4 @@
-"""Naive Bayes on private bins of raw tables: noisy counts of cells by class, one release."""
+"""Naive Bayes on raw tables from one release of noisy counts of cells by class."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,39 +12,39 @@ from skdp._data._persons import row_weights_of, weighted_bincount, zero_counts
 from skdp.base import plans_for_groups, private_fit_method
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
-from skdp.gam._bins import CELLS, consistent_counts, nearest_masses
+from skdp.gam._bins import CELLS, consistent_counts, nonnegative_counts
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import cells_of, exact_counts
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.mechanisms._stages import stages_of
-from skdp.naive_bayes._calibration import calibrated, evidence_bins, n_evidence_bins
+from skdp.naive_bayes._calibration import calibrate, evidence_bins, n_evidence_bins
 from skdp.utils._findings import ONE_BIN, report_finding
 from skdp.utils._row_wise import row_softmax, row_sums
 
 # Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two
-# classes, and for the temperature of several. With .1 in place of .05 the mean log loss on the
+# classes, and for the temperature of several. With .1 instead of .05 the mean log loss on the
 # training rows of ten tables (docs/benchmarks/many_tables.py) is lower by .003 and .006 at
 # epsilon = .3 and 1.
 CALIBRATION_FRACTION = 0.1
-TEMPERATURE_SHARE = 0.05
-# What the evidence is multiplied by, or by a mean of these: the inverses of the temperatures.
+TEMPERATURE_FRACTION = 0.05
+# Candidate factors of the evidence with several classes: inverse temperatures.
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
-# A cell's classes count as much beside its parent's as so many standard deviations of its noise,
-# and as much more as cells differ by chance: by so many of its deviations they do, and by this part
-# of one they may, however few tell of it.
-PARENTS_NOISES = 10.0
-CHANCES = 2.0
-LEAST_APART = 0.1
-# With delta = 0 a cell holds so many standard deviations of the noise, on average.
-PURE_CELL = 8.0
+# Minimum pseudo-count of the parent of a cell, in standard deviations of the noise of a count.
+PARENT_COUNT_STDS = 10.0
+# Number of its standard deviations that is subtracted from the statistic of the differences between
+# cells, and the minimum that remains, in the same unit.
+NULL_STDS = 2.0
+MIN_DIFFERENCE_STDS = 0.1
+# Average count of a cell with delta = 0, in standard deviations of the noise.
+PURE_COUNT_STDS = 8.0
 # Losses are rounded to this grid, so that their sums are exact.
-STEP = 2.0**-20
+LOSS_GRID = 2.0**-20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramNBPlan(ColumnsPlan):
-    """A fit's plan; see `skdp.mechanisms._plan.Plan`.
+    """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ class HistogramNBPlan(ColumnsPlan):
     def __post_init__(self):
         super().__post_init__()
         if self.has_two_classes:
-            self._calibration_noise.check_size(2 * self.n_evidence_bins)
+            self._calibration_mechanism.check_size(2 * self.n_evidence_bins)
         else:
-            self._losses_noise.check_size(len(INVERSE_TEMPERATURES))
+            self._losses_mechanism.check_size(len(INVERSE_TEMPERATURES))
 
     @property
     def name(self):
-        return f"{self._cells_noise.name} on counts of cells by class"
+        return f"{self._counts_mechanism.name} on counts of cells by class"
 
     @property
     def has_two_classes(self):
@@ -71,301 +71,379 @@ class HistogramNBPlan(ColumnsPlan):
 
     @property
     def stages(self):
-        """All releases of a fit, in order."""
+        """Stages of a fit, in the order in which they run."""
         if self.has_two_classes:
-            last = stages_of(self._calibration_noise, "counts of the evidence")
+            last = stages_of(self._calibration_mechanism, "counts of the evidence")
         else:
-            last = stages_of(self._losses_noise, "losses at each temperature")
-        return (*self._stages_of_columns, *last)
+            last = stages_of(self._losses_mechanism, "losses at each temperature")
+        return (*self._column_stages, *last)
 
-    unpaired = ()
-    n_others = 1
+    no_interaction = ()
+    n_other_counts = 1
 
     @property
     def scale(self):
-        return self._cells_noise.scale
+        return self._counts_mechanism.scale
 
     @property
     def sensitivity(self):
-        return self._cells_noise.sensitivity
+        return self._counts_mechanism.sensitivity
 
     @cached_property
-    def shares(self):
-        """What each stage gets of the whole."""
-        last = CALIBRATION_FRACTION if self.has_two_classes else TEMPERATURE_SHARE
-        shares = self.column_shares | {"temperature": last, "cells": 0.0}
-        return shares | {"cells": 1.0 - math.fsum(shares.values()) - 2.0**-50}
+    def budget_fractions(self):
+        """Fraction of the budget of each stage."""
+        last = CALIBRATION_FRACTION if self.has_two_classes else TEMPERATURE_FRACTION
+        fractions = self.column_fractions | {"calibration": last, "counts": 0.0}
+        # The counts have the rest; the last term is a margin for rounding.
+        fractions["counts"] = 1.0 - math.fsum(fractions.values()) - 2.0**-50
+        return fractions
 
     @property
-    def _most_counts(self):
-        return self.n_classes * (super()._most_counts + 1)
+    def _max_counts(self):
+        return self.n_classes * (super()._max_counts + 1)
 
     @cached_property
     def levels(self):
-        """How often a range is halved: until noise is too large beside a cell's mean count."""
-        return self._levels_of(PURE_CELL if self.budget.pure else 1.0)
+        """Levels of dyadic cells that are counted, as fine as noise allows."""
+        return self._choose_levels(PURE_COUNT_STDS if self.budget.is_pure else 1.0)
 
     @property
-    def _losses_noise(self):
+    def _losses_mechanism(self):
         size = len(INVERSE_TEMPERATURES)
-        moved = 0.5 * self._moved
-        l2 = math.nextafter(moved * math.sqrt(size), math.inf)
-        return self.budget.mechanism(self.shares["temperature"], l1=moved * size, l2=l2)
+        # A row's loss is within [-1/2, 1/2].
+        sensitivity = 0.5 * self._sensitivity_factor
+        l2 = math.nextafter(sensitivity * math.sqrt(size), math.inf)
+        budget_fraction = self.budget_fractions["calibration"]
+        return self.budget.mechanism(budget_fraction, l1=sensitivity * size, l2=l2)
 
     @property
-    def _calibration_noise(self):
+    def _calibration_mechanism(self):
         # A row is in one bin of the evidence of its class.
-        moved = float(self._moved)
-        l2 = math.nextafter(math.sqrt(moved), math.inf)
-        return self.budget.mechanism(self.shares["temperature"], l1=moved, l2=l2)
+        l1 = float(self._sensitivity_factor)
+        l2 = math.nextafter(math.sqrt(l1), math.inf)
+        return self.budget.mechanism(self.budget_fractions["calibration"], l1=l1, l2=l2)
 
     @property
     def n_evidence_bins(self):
-        """The number of bins in which the evidence of two classes is counted."""
-        # The deviation is nearly the same for any number of bins, and is public.
-        return n_evidence_bins(self.n_rows, self._calibration_noise.deviation(2))
+        """Number of bins in which the evidence of two classes is counted."""
+        # The standard deviation depends little on the number of counts, and is public.
+        return n_evidence_bins(self.n_rows, self._calibration_mechanism.deviation(2))
 
     def run(self, read, source, persons=None):
-        """Return the terms, their values and the constant; as `AdditivePlan.run`."""
+        """Return the terms, their values and the constant; see `AdditivePlan.run`."""
         table = read.X
         codes = read.y
-        columns = self._found(table, source, persons)
+        columns = self._find_domains(table, source, persons)
         row_weights = row_weights_of(persons)
-        first = self.levels[0]
-        terms = self._finest(columns)
-        exact = exact_counts(terms, table, row_weights, codes, self.n_classes, first)
+        coarsest = self.levels[0]
+        terms = self._finest_terms(columns)
+        exact = exact_counts(terms, table, row_weights, codes, self.n_classes, coarsest)
         exact.append(weighted_bincount(codes, row_weights, self.n_classes)[:, np.newaxis])
-        deviation = self._cells_noise.deviation(sum(each.size for each in exact))
-        *noisy, sizes = self._noisy(exact, source)
-        sizes = np.clip(_pooled(terms, noisy, sizes, first), deviation, None)
-        sizes *= self.n_rows / sizes.sum()
-        prior = sizes / self.n_rows
-        strength = PARENTS_NOISES * deviation + 1.0
-        # No cell says more against a class than if it held all rows, and none of that class.
-        least = strength / (self.n_rows + strength)
+        noise_std = self._counts_mechanism.deviation(sum(counts.size for counts in exact))
+        *noisy, class_counts = self._release_counts(exact, source)
+        class_counts = _pool_class_counts(terms, noisy, class_counts, coarsest)
+        class_counts = np.clip(class_counts, noise_std, None)
+        class_counts *= self.n_rows / class_counts.sum()
+        prior = class_counts / self.n_rows
+        parent_count = PARENT_COUNT_STDS * noise_std + 1.0
+        # Smallest ratio of a class's frequency in a cell to its prior: that of a cell with all rows
+        # and none of the class.
+        min_ratio = parent_count / (self.n_rows + parent_count)
         values = []
-        moves = []
-        held = np.eye(self.n_classes)[..., np.newaxis]
-        for j, own in enumerate(noisy):
-            counts, *told = _told(terms[j], own, sizes, deviation, first)
-            terms[j] = replace(terms[j], counts=counts)
-            chances = _chances(*told, prior, strength)
-            without = [_chances(*told, prior, strength, one)[k] for k, one in enumerate(held)]
-            values.append(np.log(np.maximum(chances.T / prior, least)))
-            moves.append((logit(without) - logit(chances)).T)
-        in_one_bin = [j for j, term in enumerate(terms) if self._is_in_one_bin(term, deviation)]
+        corrections = []
+        single_rows = np.eye(self.n_classes)[..., np.newaxis]
+        for j, column_counts in enumerate(noisy):
+            summary = _summarize_column(terms[j], column_counts, class_counts, noise_std, coarsest)
+            terms[j] = replace(terms[j], counts=summary.counts)
+            probabilities = _class_probabilities(summary, prior, parent_count)
+            leave_one_out = [
+                _class_probabilities(summary, prior, parent_count, row)[k]
+                for k, row in enumerate(single_rows)
+            ]
+            values.append(np.log(np.maximum(probabilities.T / prior, min_ratio)))
+            corrections.append((logit(leave_one_out) - logit(probabilities)).T)
+        in_one_bin = [j for j, term in enumerate(terms) if self._is_in_one_bin(term, noise_std)]
         report_finding(ONE_BIN, in_one_bin)
-        start = np.log(prior)
+        log_prior = np.log(prior)
         rows = cells_of(table, terms)
         if not self.has_two_classes:
-            weight = self._inverse_temperature(
-                rows, values, moves, start, codes, row_weights, source
+            factor = self._inverse_temperature(
+                rows, values, corrections, log_prior, codes, row_weights, source
             )
-            return terms, [weight * own for own in values], start
-        values = [own[:, 1] - own[:, 0] for own in values]
+            return terms, [factor * column_values for column_values in values], log_prior
+        values = [column_values[:, 1] - column_values[:, 0] for column_values in values]
+        # The correction changes the evidence in the direction of the row's class.
+        corrections = [column_corrections * (-1.0, 1.0) for column_corrections in corrections]
         counts = [term.counts for term in terms]
         edges, evidence = evidence_bins(values, counts, self.n_evidence_bins)
-        # What a row's own count changes has the sign of its class.
-        moves = [own * (-1.0, 1.0) for own in moves]
         exact = zero_counts(2 * len(evidence), row_weights)
-        sum_over(rows, _count_evidence, exact, values, moves, edges, row_args=(codes, row_weights))
-        noise = self._calibration_noise
-        noisy = noise.release(exact.astype(float), random_state=source).reshape(2, -1)
-        deviation = noise.deviation(noisy.size)
-        shift, slope = calibrated(noisy, evidence, prior[1], deviation, self.n_rows)
-        return terms, [slope * own[:, np.newaxis] for own in values], start[1:] - start[:1] + shift
+        sum_over(
+            rows, _count_evidence, exact, values, corrections, edges, row_args=(codes, row_weights)
+        )
+        mechanism = self._calibration_mechanism
+        noisy = mechanism.release(exact.astype(float), random_state=source).reshape(2, -1)
+        noise_std = mechanism.deviation(noisy.size)
+        shift, slope = calibrate(noisy, evidence, prior[1], noise_std, self.n_rows)
+        scaled = [slope * column_values[:, np.newaxis] for column_values in values]
+        return terms, scaled, log_prior[1:] - log_prior[:1] + shift
 
-    def _inverse_temperature(self, rows, values, moves, start, codes, row_weights, source):
-        """Return what the evidence of several classes is multiplied by, from noisy losses."""
+    def _inverse_temperature(
+        self, rows, values, corrections, log_prior, codes, row_weights, source
+    ):
+        """Return the factor of the evidence of several classes, from noisy losses."""
         losses = np.zeros(len(INVERSE_TEMPERATURES))
-        sum_over(rows, _add_losses, losses, values, moves, start, row_args=(codes, row_weights))
-        noisy = self._losses_noise.release(losses, random_state=source)
-        return softmax(-noisy / self._losses_noise.deviation(len(noisy))) @ INVERSE_TEMPERATURES
+        args = (values, corrections, log_prior)
+        sum_over(rows, _add_losses, losses, *args, row_args=(codes, row_weights))
+        noisy = self._losses_mechanism.release(losses, random_state=source)
+        noise_std = self._losses_mechanism.deviation(len(noisy))
+        return softmax(-noisy / noise_std) @ INVERSE_TEMPERATURES
 
 
-def _count_evidence(counts, cells, codes, row_weights, values, moves, edges):
-    """Add the counts of bins of the evidence, those of the first class and then of the second.
+def _count_evidence(counts, cells, codes, row_weights, values, corrections, edges):
+    """Add the counts of the bins of the evidence, of the first class and then of the second.
 
-    As in `_add_losses`, what a row's own count adds to its class is taken away.
+    As in `_add_losses`, the effect of a row's own count on its evidence is removed.
     """
-    evidence = sum(own[places] for own, places in zip(values, cells, strict=True))
+    evidence = sum(column_values[k] for column_values, k in zip(values, cells, strict=True))
     codes = codes.astype(np.intp)
-    evidence = evidence + sum(own[places, codes] for own, places in zip(moves, cells, strict=True))
+    pairs = zip(corrections, cells, strict=True)
+    evidence = evidence + sum(column_corrections[k, codes] for column_corrections, k in pairs)
     bins = np.searchsorted(edges, evidence) + (len(edges) + 1) * codes
     counts += weighted_bincount(bins, row_weights, len(counts))
 
 
-def _add_losses(losses, cells, codes, row_weights, values, moves, start):
-    """Add the Brier score, less 1/2 a row, at each temperature; halved, exact.
+def _add_losses(losses, cells, codes, row_weights, values, corrections, log_prior):
+    """Add half the Brier score minus 1/2 of each row, at each temperature; the sums are exact.
 
-    What a row's own count adds to its class is taken away: `moves`, of each cell and class.
+    `corrections`, of each cell and class, remove the effect of a row's own count on its evidence.
     """
-    evidence = sum(own[places] for own, places in zip(values, cells, strict=True))
-    truth = np.eye(len(start))[codes]
-    evidence += truth * sum(own[places] for own, places in zip(moves, cells, strict=True))
-    for i, weight in enumerate(INVERSE_TEMPERATURES):
-        errors = row_softmax(start + weight * evidence) - truth
+    evidence = sum(column_values[k] for column_values, k in zip(values, cells, strict=True))
+    truth = np.eye(len(log_prior))[codes]
+    pairs = zip(corrections, cells, strict=True)
+    evidence += truth * sum(column_corrections[k] for column_corrections, k in pairs)
+    for i, factor in enumerate(INVERSE_TEMPERATURES):
+        errors = row_softmax(log_prior + factor * evidence) - truth
         loss = np.clip(0.5 * row_sums(errors**2) - 0.5, -0.5, 0.5)
-        steps = np.trunc(loss / STEP)
-        losses[i] += STEP * (steps if row_weights is None else np.trunc(steps * row_weights)).sum()
+        steps = np.trunc(loss / LOSS_GRID)
+        losses[i] += (
+            LOSS_GRID * (steps if row_weights is None else np.trunc(steps * row_weights)).sum()
+        )
 
 
-def _pooled(terms, noisy, sizes, coarsest):
-    """Return the classes' numbers of rows: their own counts, and each column's, which add up to it.
+def _pool_class_counts(terms, noisy, class_counts, coarsest):
+    """Return the pooled numbers of rows of the classes.
+
+    The counts of each column's cells add up to those of the classes, so every column gives an
+    estimate. The estimates are averaged with weights inverse to their variances.
 
     Parameters
     ----------
     terms : list of Term
     noisy : list of ndarray of shape (n_classes, n_counts)
-        Of each column, as `_chances` takes them.
-    sizes : ndarray of shape (n_classes, 1)
+        Noisy counts of each column.
+    class_counts : ndarray of shape (n_classes, 1)
         Noisy counts of the classes.
     coarsest : int
-        The level of a number's coarsest cells.
+        Level of the coarsest cells of a numeric column.
 
     Returns
     -------
     ndarray of shape (n_classes,)
     """
-    # Of a number its coarsest cells, and its gaps.
-    last = -1 - 2**coarsest
-    pairs = zip(terms, noisy, strict=True)
-    parts = [sizes, *(own if "label" in term.kinds else own[:, last:] for term, own in pairs)]
-    # Noise has one variance in all counts.
-    weights = [1.0 / part.shape[1] for part in parts]
-    return np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
+    # The coarsest cells of a numeric column and its missing values are the last counts.
+    n_last = 2**coarsest + 1
+    estimates = [class_counts.sum(axis=1)]
+    # All counts have the same noise variance.
+    weights = [1.0 / class_counts.shape[1]]
+    for term, counts in zip(terms, noisy, strict=True):
+        cells = counts if "label" in term.kinds else counts[:, -n_last:]
+        estimates.append(cells.sum(axis=1))
+        weights.append(1.0 / cells.shape[1])
+    return np.average(estimates, axis=0, weights=weights)
 
 
-def _told(term, noisy, sizes, deviation, coarsest):
-    """Return what a column's noisy counts tell.
+@dataclass(frozen=True, eq=False)
+class _ColumnSummary:
+    """The noisy counts of one column by class, made consistent.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_cells,)
+        Counts of the finest cells over all classes; the last one is of missing values.
+    levels : list of (ndarray of shape (n_classes, n_cells), ndarray of shape (n_cells,))
+        Counts of the cells of each level, from the coarsest, and the pseudo-counts of their
+        parents, see `_parent_counts`.
+    missing : ndarray of shape (n_classes, 0 or 1)
+        Counts of missing values; empty if they are among the cells of `levels`.
+    """
+
+    counts: np.ndarray
+    levels: list
+    missing: np.ndarray
+
+
+def _summarize_column(term, noisy, class_counts, noise_std, coarsest):
+    """Return the `_ColumnSummary` of a column.
 
     Parameters
     ----------
     term : Term
     noisy : ndarray of shape (n_classes, n_counts)
-        Of a number at all levels that are counted.
-    sizes : ndarray of shape (n_classes,)
-        The classes' noisy numbers of rows.
-    deviation : float
-        Of the noise of a count.
+        Noisy counts; of a numeric column at all levels that are counted.
+    class_counts : ndarray of shape (n_classes,)
+        Noisy numbers of rows of the classes.
+    noise_std : float
+        Standard deviation of the noise of a count.
     coarsest : int
-        The level of a number's coarsest cells.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_cells,)
-    levels : list of (ndarray of shape (n_classes, n_cells), ndarray of shape (n_cells,))
-        The cells' counts, from the coarsest on, and what `_pull` returns of them.
-    missing : ndarray of shape (n_classes, 0 or 1)
+        Level of the coarsest cells of a numeric column.
     """
-    total = sizes.sum()
-    variance = deviation**2
+    total = class_counts.sum()
+    variance = noise_std**2
     if "label" in term.kinds:
-        levels = [(noisy, _pull(noisy, 1, variance))]
-        return np.clip(noisy.sum(axis=0), 0.0, total), levels, noisy[:, :0]
-    missing = np.clip(noisy[:, -1], 0.0, sizes)
+        return _ColumnSummary(
+            counts=np.clip(noisy.sum(axis=0), 0.0, total),
+            levels=[(noisy, _parent_counts(noisy, 1, variance))],
+            missing=noisy[:, :0],
+        )
+    missing = np.clip(noisy[:, -1], 0.0, class_counts)
+    cells = np.stack(
+        [
+            consistent_counts(counts, n_present, coarsest)
+            for counts, n_present in zip(noisy[:, :-1], class_counts - missing, strict=True)
+        ]
+    )
     levels = []
-    own = zip(noisy[:, :-1], sizes - missing, strict=True)
-    cells = np.stack([consistent_counts(*pair, coarsest) for pair in own])
     for level in range(1, cells.shape[1].bit_length()):
         counts = cells.reshape(len(cells), 2**level, -1).sum(axis=2)
-        # Where all levels are counted, sums have less noise (Hay et al. 2010).
+        # Consistent counts have less noise if all levels are counted (Hay et al. 2010).
         width = cells.shape[1] >> level
-        noise = variance * width / (2 * width - 1 if level >= coarsest else 1)
-        levels.append((counts, _pull(counts, 2 ** (level - 1), noise)))
-    masses = nearest_masses(cells.sum(axis=0), total - missing.sum())
-    return np.append(masses, missing.sum()), levels, missing[:, np.newaxis]
+        noise_variance = variance * width / (2 * width - 1 if level >= coarsest else 1)
+        levels.append((counts, _parent_counts(counts, 2 ** (level - 1), noise_variance)))
+    n_missing = missing.sum()
+    finest_counts = nonnegative_counts(cells.sum(axis=0), total - n_missing)
+    return _ColumnSummary(
+        counts=np.append(finest_counts, n_missing), levels=levels, missing=missing[:, np.newaxis]
+    )
 
 
-def _pull(counts, n_parents, variance):
-    """Return as how many more rows each cell's parent counts, as cells differ beyond chance.
+def _parent_counts(counts, n_parents, variance):
+    """Return the pseudo-count with which the class frequencies of a cell's parent are weighted.
 
-    A cell that holds most of its parent's rows says little that is new. Else it is the
-    method of moments for classes that are drawn, in each cell, from a Dirichlet distribution about
-    its parent's proportions. Chance is what drawing rows and the noise of a count make.
-    """
-    k = len(counts)
-    own = counts.reshape(len(counts), n_parents, -1)
-    rows = np.maximum(own, 0.0)
-    double = own.shape[2] / (own.shape[2] - 1.0)
-    masses = rows.sum(axis=0)
-    whole = np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
-    shares = rows.sum(axis=2, keepdims=True) / whole
-    part = masses / whole
-    # Half a row more of each class: where all are of one, noise alone would say how they are drawn.
-    squares = (((shares * whole + 0.5) / (whole + 0.5 * k)) ** 2).sum(axis=0)
-    size = masses * (1.0 - part)
-    drawn = (1.0 - squares) * size * whole / np.maximum(whole - 1.0, 1.0)
-    noise = (k - 2.0 + k * squares) * ((1.0 - part) ** 2 + part**2 / (double - 1.0)) * variance
-    chance = np.maximum(drawn + noise, 1e-300)
-    # A cell is compared with its siblings, of which it is one.
-    reach = double * size * drawn / chance
-    weights = reach / (1.0 + reach)
-    found = np.sum(weights * (((own - shares * own.sum(axis=0)) ** 2).sum(axis=0) / chance - 1.0))
-    spread = math.sqrt(2.0 * double * np.sum(weights**2) / max(k - 1, 1))
-    apart = max(found - CHANCES * spread, LEAST_APART * spread) / np.sum(weights * reach + 1e-300)
-    new = np.clip(double * (1.0 - part), 1e-12, 1.0).ravel()
-    return 1.0 / (np.clip(apart, 1e-12, 1.0) * new) - 1.0
-
-
-def _chances(levels, missing, prior, strength, held=0.0):
-    """Return the chances of the classes in each cell, that of missing values last.
+    It is large if cells differ from their siblings no more than by chance, and for a cell that has
+    most of its parent's rows, which adds little information. Otherwise it is the method of moments
+    estimate for class frequencies that are drawn from a Dirichlet distribution around those of the
+    parent. Chance is the sampling of rows and the noise of the counts.
 
     Parameters
     ----------
-    levels, missing
-        Of `_told`.
-    prior : ndarray of shape (n_classes,)
-        Of all cells without a parent.
-    strength : float
-        How many rows a cell's parent counts as at least.
-    held : ndarray of shape (n_classes, 1), default=0.0
-        What is taken from the counts of a row's cells.
+    counts : ndarray of shape (n_classes, n_cells)
+        Noisy counts.
+    n_parents : int
+        Number of parents; each has ``n_cells / n_parents`` neighboring cells.
+    variance : float
+        Noise variance of a count.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
     """
-    prior = chances = prior[:, np.newaxis]
-    for counts, more in levels:
-        parents = np.repeat(chances, counts.shape[1] // chances.shape[1], axis=1)
-        chances = _shrunk(counts - held, parents, strength + more)
-    without = _shrunk(missing - held, prior, strength)
-    return np.clip(np.hstack([chances, without]), 1e-15, 1.0 - 1e-15)
+    k = len(counts)
+    noisy = counts.reshape(len(counts), n_parents, -1)
+    rows = np.maximum(noisy, 0.0)
+    # Correction for comparing a cell with its siblings, of which it is one.
+    sibling_factor = noisy.shape[2] / (noisy.shape[2] - 1.0)
+    cell_counts = rows.sum(axis=0)
+    parent_counts = np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
+    frequencies = rows.sum(axis=2, keepdims=True) / parent_counts
+    part = cell_counts / parent_counts
+    # Half a row is added to each class: with a single class the sampling variance would be 0 and
+    # the noise alone would decide.
+    smoothed = (frequencies * parent_counts + 0.5) / (parent_counts + 0.5 * k)
+    squares = (smoothed**2).sum(axis=0)
+    size = cell_counts * (1.0 - part)
+    sampling_variance = (
+        (1.0 - squares) * size * parent_counts / np.maximum(parent_counts - 1.0, 1.0)
+    )
+    noise_factor = (1.0 - part) ** 2 + part**2 / (sibling_factor - 1.0)
+    noise_variance = (k - 2.0 + k * squares) * noise_factor * variance
+    null_variance = np.maximum(sampling_variance + noise_variance, 1e-300)
+    signal = sibling_factor * size * sampling_variance / null_variance
+    weights = signal / (1.0 + signal)
+    deviations = ((noisy - frequencies * noisy.sum(axis=0)) ** 2).sum(axis=0)
+    statistic = np.sum(weights * (deviations / null_variance - 1.0))
+    null_std = math.sqrt(2.0 * sibling_factor * np.sum(weights**2) / max(k - 1, 1))
+    excess = max(statistic - NULL_STDS * null_std, MIN_DIFFERENCE_STDS * null_std)
+    difference = excess / np.sum(weights * signal + 1e-300)
+    new_fraction = np.clip(sibling_factor * (1.0 - part), 1e-12, 1.0).ravel()
+    return 1.0 / (np.clip(difference, 1e-12, 1.0) * new_fraction) - 1.0
 
 
-def _shrunk(counts, parents, strength):
-    """Return the chances of classes in cells, pulled to those of their parents."""
-    pulled = np.maximum(counts, 0.0) + strength * parents
-    return pulled / pulled.sum(axis=0)
+def _class_probabilities(summary, prior, parent_count, removed=0.0):
+    """Return the probabilities of the classes in each cell; the last one is of missing values.
+
+    Parameters
+    ----------
+    summary : _ColumnSummary
+    prior : ndarray of shape (n_classes,)
+        Class frequencies, which are the parent of the coarsest cells.
+    parent_count : float
+        Minimum pseudo-count of a parent.
+    removed : ndarray of shape (n_classes, 1), default=0.0
+        Counts that are subtracted from all cells, to leave out a row.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_cells)
+    """
+    prior = prior[:, np.newaxis]
+    probabilities = prior
+    for counts, extra_parent_counts in summary.levels:
+        n_children = counts.shape[1] // probabilities.shape[1]
+        parents = np.repeat(probabilities, n_children, axis=1)
+        probabilities = _shrink(counts - removed, parents, parent_count + extra_parent_counts)
+    missing = _shrink(summary.missing - removed, prior, parent_count)
+    return np.clip(np.hstack([probabilities, missing]), 1e-15, 1.0 - 1e-15)
+
+
+def _shrink(counts, parents, parent_counts):
+    """Return class frequencies of cells, with pseudo-counts from their parents' frequencies."""
+    smoothed = np.maximum(counts, 0.0) + parent_counts * parents
+    return smoothed / smoothed.sum(axis=0)
 
 
 class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsModel):
-    """Naive Bayes on private histograms of raw tables.
+    """Naive Bayes classifier from private histograms of raw tables.
 
-    Each column of numbers is halved again and again, each column of labels has its categories, and
-    one release counts the rows of each class in all of these cells (with delta = 0, where noise
-    grows with their number, in the finest ones). A cell's evidence is how much more frequent each
-    class is in it than in the table; a row's score adds up the evidence of its cells. Where noise
-    or chance hides what is in a cell, its evidence is that of the cell that it is half of. Tables
-    are taken as they are: numbers, strings, dates and gaps.
+    Each numeric column is cut into dyadic bins, and each categorical column has its categories. One
+    release counts the rows of each class in all bins of all levels (with delta = 0, where noise
+    grows with their number, in the finest ones only). The evidence of a bin is the log-ratio of
+    each class's frequency in the bin to its frequency in the table; the score of a row is the sum
+    of the evidence of its bins. A bin whose count is hidden by noise or chance has the evidence of
+    its parent bin. Tables need no preprocessing: numbers, strings, dates and missing values are
+    accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        Possible class labels. None takes the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -376,13 +454,14 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        What each column's cells add to a score, as in `DPAdditiveClassifier`.
+        Values that each column's bins or categories add to a score, as in `DPAdditiveClassifier`.
     intercept_ : float or ndarray of shape (n_classes,)
-        What is added to the sum of the shapes.
+        Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+        Mean absolute value of each column's shape function, weighted by the noisy counts and
+        normalized to sum 1.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -399,17 +478,17 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     See Also
     --------
-    DPAdditiveClassifier : Fits the values of all columns together, in many steps.
-    DPGaussianNB : For columns of numbers whose classes are bell-shaped.
+    DPAdditiveClassifier : Fits the values of all columns together, iteratively.
+    DPGaussianNB : For numeric columns that are normally distributed within classes.
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    Columns are seldom independent, and naive Bayes counts what they share twice. So all evidence
-    is scaled. With two classes a tenth of the budget is spent on a histogram of the evidence, by
-    which the scale is found, and a shift with which the mean probability is the released
-    frequency of the class. With more classes a twentieth is spent on a temperature. The proof is in
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    Columns are seldom independent, and naive Bayes counts shared information twice, so all evidence
+    is rescaled. With two classes a tenth of the budget is spent on a histogram of the evidence,
+    which determines the scale and a shift with which the mean probability equals the released class
+    frequency. With more classes a twentieth is spent on a temperature. The proof is in
     ``docs/naive_bayes.md``.
 
     References
@@ -458,14 +537,15 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -487,26 +567,28 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         n_classes = len(self._planned_classes(shape))
-        return self._plan_of(HistogramNBPlan, shape, guarantee, n_classes=n_classes)
+        return self._make_plan(HistogramNBPlan, shape, guarantee, n_classes=n_classes)

@@ -61,38 +61,40 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     @cached_property
     def budget(self):
         # Whether labels are sought or not: so that the price hangs on no table's columns.
-        discovers = self.guarantee.delta > 0.0 or bool(self._undeclared(True))
-        return Budget(guarantee=self.guarantee, discovers=discovers)
+        discovers = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
+        return Budget(guarantee=self.guarantee, uses_key_selection=discovers)
 
     @cached_property
-    def shares(self):
-        """What each stage gets of the whole: all of it, if there is any."""
-        weights = self.column_shares
-        weights["cells"] *= self.binned
+    def budget_fractions(self):
+        """Fraction of the budget of each stage; they add up to 1 if there is any stage."""
+        weights = self.column_fractions
+        weights["counts"] *= self.binned
         total = math.fsum(weights.values()) * (1.0 + 2.0**-50) or 1.0
         return {stage: weight / total for stage, weight in weights.items()}
 
     @cached_property
     def mechanism(self):
-        if not any(self.shares.values()):
+        if not any(self.budget_fractions.values()):
             return NoRelease()
-        noise = self._cells_noise if self.binned else self.search or self.discovery
+        noise = self._counts_mechanism if self.binned else self.bounds_search or self.key_selection
         terms = {"scale": noise.scale, "sensitivity": noise.sensitivity}
-        what = "counts of cells" if self.binned else "bounds" if self.search else "categories"
+        what = (
+            "counts of cells" if self.binned else "bounds" if self.bounds_search else "categories"
+        )
         name = f"{noise.name} on {what}"
         return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)
 
     @property
     def stages(self):
-        return self._stages_of_columns
+        return self._column_stages
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        columns = self._found(table, source, persons)
+        columns = self._find_domains(table, source, persons)
         counts = None
-        edges = [np.asarray(column.known) for column in columns]
+        edges = [np.asarray(column.domain) for column in columns]
         if self.binned:
-            terms = self._counted(columns, table, source, persons)
+            terms = self._count_cells(columns, table, source, persons)
             edges = [t.edges[0] for t in terms]
             counts = objects([t.counts for t in terms])
         kinds = [column.kind for column in columns]
@@ -291,10 +293,10 @@ class DPTableVectorizer(PlannedTransformer):
             self._check_declared(shape)
             sought = is_auto(self.bounds) if binned else seeks
             known = None if sought else (0.0, 1.0)
-            columns = [Column(kind="number", known=known)] * shape.n_columns
+            columns = [Column(kind="number", domain=known)] * shape.n_columns
         else:
             columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
-            left = [j for j, column in enumerate(columns) if column.known is None]
+            left = [j for j, column in enumerate(columns) if column.domain is None]
             if left and not (binned or seeks):
                 called = [column_name(j, shape.names) for j in left]
                 raise ValueError(
@@ -403,14 +405,14 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _planned_parts_of(self, column):
         """Return the parts of one column, None where bins or categories are found."""
-        if column.is_label:
-            edges = column.known
+        if column.is_categorical:
+            edges = column.domain
         else:
             # Bins are counted first. A range has two ends, whatever they will be.
             edges = np.zeros(2) if self.numeric == "scaled" else None
         if edges is None:
             return None
-        groups = resolutions(n_cells(column.kind, edges), coarser=not column.is_label)
+        groups = resolutions(n_cells(column.kind, edges), coarser=not column.is_categorical)
         return _parts_of(column.kind, edges, groups)
 
     def _groups(self):

@@ -1,4 +1,4 @@
-"""The bins of a table's columns: which are declared, and how the others are found privately."""
+"""Bins of columns: declared, or found privately."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,24 +22,25 @@ from skdp.utils._validation import check_bounds, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
 AUTOMATIC = ("uniform", "quantile")
-# Of n_bins="auto": a bin of quantiles holds so many times the scale of the ranks' errors.
-FEWEST_BINS = 8
-MOST_BINS = 32
+# For n_bins="auto": minimum and maximum number of bins, and minimum number of rows of a bin of
+# quantiles, relative to the noise scale of a quantile's rank.
+MIN_BINS = 8
+MAX_BINS = 32
 ROWS_PER_SCALE = 2.5
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnBins(FrozenValue):
-    """One column's bins: between edges, or categories.
+    """The bins of one column, between edges, or its categories.
 
     Parameters
     ----------
     kind : {"categories", "declared", "uniform", "quantile"}
-        Whether there are categories, and if not, where the edges are from.
+        Categories, or the origin of the edges.
     limits : ndarray, default=None
-        The edges, or the categories; None while the edges are to be found.
+        Edges or categories; None if edges are to be found.
     other : int, default=-1
-        The category that takes undeclared values, -1 if none does.
+        Code of the category of undeclared values, or -1 if there is none.
     """
 
     kind: str
@@ -50,19 +51,19 @@ class ColumnBins(FrozenValue):
     def is_numeric(self):
         return self.kind != "categories"
 
-    # How many bins there are.
     @property
     def size(self):
+        """Number of bins."""
         return len(self.limits) - self.is_numeric
 
 
 def column_bins(categories, other, edges, names, n_features):
-    """Return a `ColumnBins` for each column, from the parameters as the user gave them.
+    """Return one `ColumnBins` per column, from the parameters of an estimator.
 
     Raises
     ------
     ValueError
-        If they contradict one another or the table's shape.
+        If the parameters contradict one another or the table's shape.
     """
     categories = category_entries(categories, names, n_features)
     edges = _edge_entries(edges, names, n_features)
@@ -77,22 +78,22 @@ def column_bins(categories, other, edges, names, n_features):
             raise ValueError(f"edges: column {j} needs 'uniform', 'quantile' or edges")
         else:
             declared = check_edges(declared, "edges")
-            # As of bounds, so that densities are finite.
+            # The limits are those of bounds, so that densities are finite.
             ends = declared[:-1], declared[1:]
             check_bounds(ends, len(declared) - 1, "edges", is_resolved=False)
             bins.append(ColumnBins("declared", declared))
-    if other is not None and all(each.other == UNDECLARED for each in bins):
-        raise ValueError(f"other={other!r} is among no column's categories")
+    if other is not None and all(column.other == UNDECLARED for column in bins):
+        raise ValueError(f"other={other!r} is not among the categories of any column")
     return bins
 
 
 def planned_n_bins(n_bins):
-    """Return how many bins of equal width a parameter `n_bins` asks for."""
-    return MOST_BINS if is_auto(n_bins) else check_integer(n_bins, "n_bins", 2)
+    """Return the number of bins of equal width for a parameter `n_bins`."""
+    return MAX_BINS if is_auto(n_bins) else check_integer(n_bins, "n_bins", 2)
 
 
 def planned_size(bins, n_bins):
-    """Return how many bins a column will have; None where quantiles decide it.
+    """Return the number of bins of a column before a fit, or None if quantiles determine it.
 
     Parameters
     ----------
@@ -100,29 +101,29 @@ def planned_size(bins, n_bins):
     n_bins : int or "auto"
     """
     if bins.kind == "quantile":
-        # Quantiles of values that are common are one edge.
+        # Equal quantiles, of common values, become one edge.
         return None
     return planned_n_bins(n_bins) if bins.limits is None else bins.size
 
 
 @dataclass(frozen=True, eq=False)
 class EdgesPlan(FrozenValue):
-    """Finds the edges of the columns whose bins are not declared.
+    """Plan that finds the edges of the columns whose bins are not declared.
 
     Parameters
     ----------
     bins : list of ColumnBins
     n_bins : int
-        Of "uniform" and "quantile" columns.
+        Number of bins of "uniform" and "quantile" columns.
     bounds : tuple of (low, high) or None
-        Of these columns, in their order; NaN where they are to be found. None if there are none.
+        Bounds of these columns, in their order; NaN if they are to be found. None if there are no
+        such columns.
     search : BoundsPlan or None
-        Finds the bounds that are not declared.
+        Plan that finds the bounds that are not declared.
     quantiles : QuantilePlan or None
-        Finds the edges of "quantile" columns. Its own bounds are read in `run` only where
-        `search` is None.
+        Plan that finds the edges of "quantile" columns. `run` replaces its bounds.
     left : Guarantee or None
-        What the release of something else on the bins must meet, if there is one.
+        Remaining guarantee for a release on the bins, if there is one.
     """
 
     bins: list
@@ -134,7 +135,7 @@ class EdgesPlan(FrozenValue):
 
     @classmethod
     def make(cls, bins, n_bins, bounds, shape, guarantee, share=1.0):
-        """Return the plan, calibrated to its two parts' shares.
+        """Return the plan, calibrated to fractions of the guarantee.
 
         Parameters
         ----------
@@ -142,12 +143,13 @@ class EdgesPlan(FrozenValue):
         bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
         shape : TableShape
         guarantee : Guarantee
-            Of all that is released.
+            Guarantee of everything that is released.
         share : float in (0, 1], default=1.0
-            Of the quantiles, in what the search leaves. Below 1 something is released on the bins,
-            too.
+            Fraction of the quantiles in the guarantee that remains after the search. Below 1 the
+            rest is for a release on the bins.
         """
-        n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
+        auto = is_auto(n_bins)
+        n_bins = planned_n_bins(n_bins)
         ranged = columns_of(bins, AUTOMATIC)
         chosen = columns_of(bins, ("quantile",))
         bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
@@ -166,18 +168,26 @@ class EdgesPlan(FrozenValue):
             alone = not len(chosen) and share == 1.0
             search, left = plan_search(replace(shape, n_columns=n_sought), left, alone=alone)
         if len(chosen):
-            own, left = split_guarantee(left, share) if share < 1.0 else (left, None)
-            low, high = np.zeros(len(chosen)), np.ones(len(chosen))
-            plan = partial(QuantilePlan, low=low, high=high, guarantee=own, n_rows=shape.n_rows)
+            if share < 1.0:
+                quantiles_guarantee, left = split_guarantee(left, share)
+            else:
+                quantiles_guarantee, left = left, None
+            plan = partial(
+                QuantilePlan,
+                low=np.zeros(len(chosen)),
+                high=np.ones(len(chosen)),
+                guarantee=quantiles_guarantee,
+                n_rows=shape.n_rows,
+            )
             quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
             if auto:
                 affordable = shape.n_rows / (ROWS_PER_SCALE * quantiles.scale)
-                n_bins = int(np.clip(affordable, FEWEST_BINS, MOST_BINS))
+                n_bins = int(np.clip(affordable, MIN_BINS, MAX_BINS))
                 quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
         return cls(bins, n_bins, bounds, search, quantiles, left)
 
     def run(self, table, source, **shared):
-        """Return the bins of each column, their edges found."""
+        """Return the bins of each column, with the released edges."""
         bins = list(self.bins)
         n_features = len(self.bins)
         ranged = columns_of(bins, AUTOMATIC)
@@ -201,16 +211,16 @@ class EdgesPlan(FrozenValue):
 
 
 def quantile_edges(quantiles, low, high):
-    """Return bin edges from released quantiles, the bounds outermost.
+    """Return bin edges from released quantiles; the outermost edges are the bounds.
 
-    A value that several quantiles share is common in the data and gets a narrow bin of its own;
-    one that is a single quantile belongs to the bin below. Edges lie half a step of the
-    quantiles' grid beside the value, so that rounding does not tell on which side it falls.
+    A value of several quantiles is common in the data and has a separate narrow bin. The value of a
+    single quantile belongs to the bin below. Edges are half a step of the quantiles' grid away from
+    the value, so that rounding cannot change its bin.
 
     Parameters
     ----------
     quantiles : ndarray of shape (n_quantiles,)
-        On the grid of `QuantilePlan`.
+        Quantiles on the grid of `QuantilePlan`.
     low, high : float
     """
     values, repeats = np.unique(quantiles, return_counts=True)
@@ -222,18 +232,21 @@ def quantile_edges(quantiles, low, high):
 
 
 def count_columns(table, bins, row_weights=None):
-    """Return the exact counts of each column's bins; what is outside counts in the outermost."""
+    """Return the exact counts of each column's bins.
+
+    Values beyond the outermost edges are counted in the outermost bins.
+    """
     numeric = numeric_columns(bins)
     labels = columns_of(bins, ("categories",))
     counts = {}
     if len(numeric):
-        own = [bins[j].limits for j in numeric]
+        edges = [bins[j].limits for j in numeric]
         rows = table.numbers(numeric)
-        found = count_bins(rows, own, outermost=True, row_weights=row_weights)
-        counts |= zip(numeric, found, strict=True)
+        numeric_counts = count_bins(rows, edges, outermost=True, row_weights=row_weights)
+        counts |= zip(numeric, numeric_counts, strict=True)
     if len(labels):
-        found = table.label_counts(labels, *_categories(bins, labels), row_weights)
-        counts |= zip(labels, found, strict=True)
+        label_counts = table.label_counts(labels, *_categories(bins, labels), row_weights)
+        counts |= zip(labels, label_counts, strict=True)
     return [counts[j] for j in range(len(bins))]
 
 
@@ -242,7 +255,7 @@ def _categories(bins, columns):
 
 
 def bin_codes(table, bins):
-    """Return the bin of each value, -1 for an undeclared category.
+    """Return the bin of each value, or -1 for an undeclared category.
 
     Returns
     -------
@@ -264,11 +277,13 @@ def numeric_columns(bins):
 
 
 def columns_of(bins, kinds):
-    return np.array([j for j, each in enumerate(bins) if each.kind in kinds], dtype=np.intp)
+    """Return the positions of the columns of these kinds."""
+    positions = [j for j, column in enumerate(bins) if column.kind in kinds]
+    return np.array(positions, dtype=np.intp)
 
 
 def category_entries(categories, names, n_features):
-    """One list of categories a column, None where a column is numeric."""
+    """Return one list of categories per column, with None for numeric columns."""
     if isinstance(categories, str | bytes) or not (categories is None or _has_length(categories)):
         raise ValueError(
             "categories must be a dict of columns, one list a column (None for a numeric one) or "
@@ -284,7 +299,7 @@ def column_pairs(interactions, names, n_features):
     ----------
     interactions : list of pairs of columns
     names, n_features
-        As in `column_entries`.
+        See `column_entries`.
 
     Returns
     -------
@@ -293,27 +308,27 @@ def column_pairs(interactions, names, n_features):
     Raises
     ------
     ValueError
-        If it is no list of pairs of columns, or a pair is named twice.
+        If `interactions` is not a list of pairs of columns, or contains a pair twice.
     """
     declared = []
     for pair in interactions if isinstance(interactions, list | tuple) else [interactions]:
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
             raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")
         found = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")
-        places = tuple(j for j, named in enumerate(found) if named)
-        if len(places) != 2 or places in declared:
+        positions = tuple(j for j, is_named in enumerate(found) if is_named)
+        if len(positions) != 2 or positions in declared:
             raise ValueError(f"interactions: {pair!r} is one column, or named twice")
-        declared.append(places)
+        declared.append(positions)
     return declared
 
 
 def crossed(codes, n_bins, pairs):
-    """Return the codes of columns and of pairs, and how many each has.
+    """Return the codes of columns and of pairs, and their numbers of bins.
 
     Parameters
     ----------
     codes : ndarray of shape (n_rows, n_features)
-        -1 where a value is in no bin; so is its pair.
+        Bins of the values; -1 if a value is in no bin, and then also for its pairs.
     n_bins : ndarray of shape (n_features,)
     pairs : list of (int, int)
 
@@ -329,7 +344,7 @@ def crossed(codes, n_bins, pairs):
 
 
 def _edge_entries(edges, names, n_features):
-    """ "uniform", "quantile" or an array for each column."""
+    """Return "uniform", "quantile" or an array of edges for each column."""
     if isinstance(edges, str):
         return [edges] * n_features
     if not _has_length(edges):
@@ -342,9 +357,9 @@ def _has_length(value):
 
 
 def _entries(value, apart, names, n_features, what):
-    """Return a parameter's entry for each column, of which a flat list is every one's.
+    """Return a parameter's entry for each column; a flat list is the entry of every column.
 
-    In none of these lists are entries of some types `apart`.
+    A list with an entry of the types `apart` is not flat.
     """
     if isinstance(value, Mapping | None) or not len(value):
         return column_entries(value, names, n_features, what)
@@ -353,7 +368,7 @@ def _entries(value, apart, names, n_features, what):
 
 
 def one_hot(codes, n_bins, value, sparse):
-    """Return a column for each bin of each feature, `value` where a row is in the bin."""
+    """Return one column per bin of each feature, with `value` if a row is in the bin."""
     places = codes + (np.cumsum(n_bins) - n_bins)
     inside = codes >= 0
     shape = (len(codes), int(n_bins.sum()))
@@ -363,5 +378,5 @@ def one_hot(codes, n_bins, value, sparse):
     return encoded if sparse else encoded.toarray()
 
 
-# The names of the features of X: the estimator's own, those that are given, or x0, x1, ...
+# Returns the names of the features of X: those of the fit, those that are passed, or x0, x1, ...
 input_names = OneToOneFeatureMixin.get_feature_names_out

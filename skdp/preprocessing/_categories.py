@@ -1,4 +1,4 @@
-"""Categories of columns: declared, or discovered by a stability threshold."""
+"""Categories of columns: declared, or found privately by a stability threshold."""
 
 import math
 import numbers
@@ -25,23 +25,23 @@ from skdp.utils._findings import (
     report_many_labels,
 )
 from skdp.utils._frames import objects
-from skdp.utils._labels import INTEGERS_APART, UNDECLARED, canonical_label, category_codes
+from skdp.utils._labels import MAX_EXACT_INTEGER, UNDECLARED, canonical_label, category_codes
 from skdp.utils._validation import code_type, is_auto
 
 
 def check_categories(categories, shape):
-    """Return one array of declared categories a column.
+    """Return one array of declared categories per column.
 
     Parameters
     ----------
     categories : list, or dict of column to list
-        One list a column, or one flat list for every column.
+        One list per column, or one flat list for every column.
     shape : TableShape
 
     Raises
     ------
     ValueError
-        If they are not that, or a column's labels are not distinct.
+        If `categories` has another form, or the labels of a column are not distinct.
     """
     single = isinstance(categories, np.ndarray) and categories.ndim == 0
     if categories is None or single or isinstance(categories, str | set | numbers.Number):
@@ -53,62 +53,65 @@ def check_categories(categories, shape):
 
 
 def _arrays_of_labels(entries, names):
-    """Return an array for each column's list of labels, or raise one `ValueError` about all."""
+    """Return one array of labels per column, or raise one `ValueError` for all columns."""
     arrays = []
-    refused = {}
+    columns_by_error = {}
     for j, entry in enumerate(entries):
         try:
             arrays.append(None if entry is None else categories_array(entry))
         except ValueError as error:
-            refused.setdefault(str(error), []).append(column_name(j, names))
-    if refused:
+            columns_by_error.setdefault(str(error), []).append(column_name(j, names))
+    if columns_by_error:
         raise ValueError(
-            join_messages(f"{', '.join(own)}: {error}" for error, own in refused.items())
+            join_messages(
+                f"{', '.join(columns)}: {error}" for error, columns in columns_by_error.items()
+            )
         )
     return arrays
 
 
 def category_lists(categories, shape):
-    """Return one array of declared categories a column, None where they are to be found.
+    """Return one array of declared categories per column, or None if they are to be found.
 
     Parameters
     ----------
     categories : None, "auto", list, or dict of column to list or "auto"
-        As `check_categories` takes it, with "auto" in place of a column's list.
+        As in `check_categories`, with "auto" instead of a column's list.
     shape : TableShape
 
     Raises
     ------
     ValueError
-        If they are not that, or a column's labels are not distinct.
+        If `categories` has another form, or the labels of a column are not distinct.
     """
     if finds_all(categories):
         return [None] * shape.n_columns
     if not (isinstance(categories, Mapping) or is_per_column(categories)):
         return check_categories(categories, shape)
     entries = all_declared(categories, shape, "categories", range(shape.n_columns))
-    return _arrays_of_labels([None if is_auto(own) else own for own in entries], shape.names)
+    entries = [None if is_auto(entry) else entry for entry in entries]
+    return _arrays_of_labels(entries, shape.names)
 
 
 def position_of(other, labels):
-    """Return the code of the category of other values, -1 if there is none."""
+    """Return the code of the category of other values, or -1 if there is none."""
     return UNDECLARED if other is None else int(category_codes(objects([other]), labels)[0])
 
 
 @dataclass(frozen=True, eq=False)
 class Declared(NoRelease):
-    """What is declared of columns, where nothing is counted.
+    """Declared values of columns, if nothing is computed from the data.
 
     Parameters
     ----------
     values : sequence
-        One a column.
+        One value per column.
     """
 
     values: object
 
     def run(self, table, source, persons=None):
-        """Return the values, and no counts."""
+        """Return the values, and None instead of counts."""
         return self.values, None
 
 
@@ -120,7 +123,7 @@ class DeclaredCounts(MechanismPlan):
     ----------
     categories : list of ndarray
     other : label or None
-        What is not among a column's categories is counted as this, if it is one of them.
+        Category as which undeclared values are counted, in columns that have it.
     mechanism : GeometricMechanism or GaussianMechanism
     """
 
@@ -145,19 +148,18 @@ class DeclaredCounts(MechanismPlan):
 class MixedCategories(MechanismPlan):
     """Categories that are declared for some columns and found in the others.
 
-    Where declared categories are counted, all counts of a row are one release: a row counts once
-    in each column, whether its categories are declared or found, and values that nothing declares
-    are released above a threshold. A declared category is released whatever its count, as one
-    that occurs in both neighboring tables.
+    If declared categories are counted, all counts are one release, in which a row counts once in
+    each column. Values that are not declared are released if their count reaches a threshold. A
+    declared category needs no threshold, because its name reveals nothing.
 
     Parameters
     ----------
     categories : list of ndarray or None
-        None where they are to be found.
+        Declared categories of each column; None if they are to be found.
     other : label or None
-        As of `DeclaredCounts`.
+        See `DeclaredCounts`.
     is_counted : bool
-        Whether declared categories are counted, too.
+        True if declared categories are counted, too.
     mechanism : StabilityThreshold
     """
 
@@ -172,24 +174,23 @@ class MixedCategories(MechanismPlan):
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts or None."""
         threshold = self.mechanism
-        sought = [j for j, own in enumerate(self.categories) if own is None]
-        columns = threshold.found(table.select(sought), source, persons)
-        report_identifiers(table, sought)
-        n_labels = {j: len(own) for j, (own, _) in zip(sought, columns, strict=True)}
-        report_many_labels(n_labels, n_units(table, persons))
-        report_finding(
-            NO_CATEGORIES, [j for j, own in zip(sought, columns, strict=True) if not len(own[0])]
-        )
+        undeclared = [j for j, labels in enumerate(self.categories) if labels is None]
+        released = threshold.found(table.select(undeclared), source, persons)
+        report_identifiers(table, undeclared)
         categories = list(self.categories)
         counts = [None] * len(self.categories)
-        for j, (labels, noisy) in zip(sought, columns, strict=True):
-            categories[j], counts[j] = labels, noisy
+        for j, (labels, noisy) in zip(undeclared, released, strict=True):
+            categories[j] = labels
+            counts[j] = noisy
+        n_labels = {j: len(categories[j]) for j in undeclared}
+        report_many_labels(n_labels, n_units(table, persons))
+        report_finding(NO_CATEGORIES, [j for j, n in n_labels.items() if not n])
         if self.is_counted:
-            declared = [j for j in range(len(categories)) if j not in sought]
+            declared = [j for j in range(len(categories)) if j not in undeclared]
             exact = self._declared_counts(table, declared, persons)
             noisy = threshold.mechanism.release(np.concatenate(exact), random_state=source)
-            own = split_by_column(noisy.astype(np.float64), exact)
-            for j, values in zip(declared, own, strict=True):
+            by_column = split_by_column(noisy.astype(np.float64), exact)
+            for j, values in zip(declared, by_column, strict=True):
                 counts[j] = values
         return categories, counts
 
@@ -198,23 +199,24 @@ class MixedCategories(MechanismPlan):
         others = [position_of(self.other, labels) for labels in lists]
         if persons is None:
             return table.label_counts(declared, lists, others)
-        # As in discovery a person counts one value of each column, so that counts stay whole.
+        # As for found categories, a person counts one value of each column: counts are integers.
         codes = table.codes(declared, lists, others)
         return [
-            units_of_labels(own, len(labels), persons)
-            for own, labels in zip(codes.T, lists, strict=True)
+            units_of_labels(column_codes, len(labels), persons)
+            for column_codes, labels in zip(codes.T, lists, strict=True)
         ]
 
 
 def check_declared(table, plan):
-    """Raise `ValueError` if a table holds labels that cannot be counted as a plan counts them.
+    """Raise `ValueError` if a table contains labels that a plan cannot count.
+
+    Labels of other kinds than the declared categories are refused. If categories are to be found,
+    labels that cannot be categories are refused.
 
     Parameters
     ----------
     table : ColumnTable
     plan : Declared, DeclaredCounts, MixedCategories or StabilityThreshold
-        Labels of other kinds than are declared are refused, and where categories are to be found
-        those of which none can be.
     """
     if isinstance(plan, Declared):
         lists = plan.values
@@ -224,29 +226,33 @@ def check_declared(table, plan):
         lists = [None] * table.shape[1]
     declared = {j: labels for j, labels in enumerate(lists) if labels is not None}
     other = getattr(plan, "other", None)
-    # The category of other values is not one of the column's own.
+    # The category of other values is not expected to occur in the column.
     expected = {j: _without(other, labels) for j, labels in declared.items()}
     found = [j for j in range(len(lists)) if j not in declared]
     table.check({}, declared, found=found, expected=expected)
 
 
 def _without(other, labels):
-    """Return the categories of a column but that of other values."""
+    """Return the categories of a column without that of other values."""
     return labels if other is None else labels[np.arange(len(labels)) != position_of(other, labels)]
 
 
 def check_served(table, categories, declared):
-    """Raise `ValueError` if samples hold labels of other kinds than a fitted model's categories.
+    """Raise `ValueError` if samples contain labels of other kinds than a model's categories.
+
+    Columns with found categories are checked only if their dtype determines the kind of all values.
+    In a column of objects the found categories do not determine the kinds of rare values, and the
+    rows of the fit must not be refused. Values that cannot be categories are refused, as in the
+    fit.
 
     Parameters
     ----------
     table : ColumnTable
+        Samples.
     categories : dict of column to ndarray
+        Categories of the fitted model.
     declared : collection of int
-        The columns whose categories were declared. What was discovered in a column of objects
-        says nothing of the kinds of its rare values, and its own rows must not be refused: other
-        columns are checked where their type says the kind of all their values. Values of which
-        no category can be found were refused by the fit, and are refused here.
+        Columns whose categories were declared.
     """
     checked = {
         j: labels for j, labels in categories.items() if j in declared or table.kind_is_public(j)
@@ -255,7 +261,7 @@ def check_served(table, categories, declared):
 
 
 def check_encoded(encoder, table):
-    """Raise `ValueError` if samples hold labels of other kinds than an encoder's `categories_`."""
+    """Raise `ValueError` if samples contain labels of other kinds than `categories_`."""
     categories = encoded_categories(encoder)
     names = names_for_keys(encoder)
     declared = declared_places(encoder.categories, names, len(categories))
@@ -265,77 +271,81 @@ def check_encoded(encoder, table):
 def encoded_categories(encoder):
     """Return an encoder's `categories_` by column, without that of other values.
 
-    This stands for other values, and its own kind says nothing of a column's.
+    The kind of the category of other values does not determine the kind of a column.
     """
     categories = encoder.categories_
     other = getattr(encoder, "other", None)
     if other is not None:
-        categories = [_without(other, own) for own in categories]
+        categories = [_without(other, labels) for labels in categories]
     return dict(enumerate(categories))
 
 
 def first_labels(categories):
-    """Return the first of each column's categories, of those that have some.
+    """Return the first category of each column that has categories.
 
     Parameters
     ----------
     categories : dict of column to ndarray
     """
-    return {j: own[:1].tolist()[0] for j, own in categories.items() if len(own)}
+    return {j: labels[:1].tolist()[0] for j, labels in categories.items() if len(labels)}
 
 
 def finds_all(categories):
-    """Return whether the categories of all columns of a table are to be found privately."""
+    """Return True if the categories of all columns are to be found privately."""
     return categories is None or is_auto(categories)
 
 
 def declared_places(categories, names, n_features):
-    """Return the columns whose categories are declared, and not "auto" or left out."""
+    """Return the positions of the columns with declared categories."""
     if finds_all(categories):
         return ()
     if isinstance(categories, Mapping) or is_per_column(categories):
         entries = column_entries(categories, names, n_features, "categories")
-        return [j for j, own in enumerate(entries) if not (own is None or is_auto(own))]
+        return [j for j, entry in enumerate(entries) if not (entry is None or is_auto(entry))]
     return range(n_features)
 
 
 def declared_labels(categories, names, n_features):
-    """Yield the places of columns and their declared lists of labels.
+    """Yield the positions of columns and their declared lists of labels.
 
     Parameters
     ----------
     categories : None, "auto", list, or dict of column to list or "auto"
     names : sequence of str or None
     n_features : int or None
-        Where it is not known, neither is the place of a list, which is None then.
+        If None, the positions of lists are unknown and None.
 
     Yields
     ------
-    place : int or None
+    position : int or None
     labels : sequence
     """
     if finds_all(categories):
         return
     is_flat = not (isinstance(categories, Mapping) or is_per_column(categories))
     if n_features is None:
-        every = categories.values() if isinstance(categories, Mapping) else categories
-        entries = [(None, own) for own in ([categories] if is_flat else every)]
+        lists = categories.values() if isinstance(categories, Mapping) else categories
+        entries = [(None, labels) for labels in ([categories] if is_flat else lists)]
     elif is_flat:
         entries = [(j, categories) for j in range(n_features)]
     else:
         entries = enumerate(column_entries(categories, names, n_features, "categories"))
-    yield from ((j, own) for j, own in entries if not (own is None or is_auto(own)))
+    for position, labels in entries:
+        if not (labels is None or is_auto(labels)):
+            yield position, labels
 
 
 def is_per_column(categories):
-    """Return whether a sequence has an entry for each column, and is no flat list of labels."""
+    """Return True if a sequence has one entry per column, False for a flat list of labels."""
     if not _has_items(categories):
         return False
     items = [*categories]
-    # "auto" and "manual" may be labels.
-    return bool(items) and (
-        all(map(is_auto, items)) or any(item is None or np.ndim(item) > 0 for item in items)
-    )
+    if not items:
+        return False
+    # In a list with other scalars, such as ["auto", "manual"], "auto" is a label.
+    if all(map(is_auto, items)):
+        return True
+    return any(item is None or np.ndim(item) > 0 for item in items)
 
 
 def _has_items(value):
@@ -344,7 +354,7 @@ def _has_items(value):
 
 
 def plan_counts(categories, other, shape, guarantee):
-    """Plan the counts of declared categories, or of those that are discovered.
+    """Return the plan of the counts of declared categories, or of those that are found.
 
     Parameters
     ----------
@@ -358,7 +368,7 @@ def plan_counts(categories, other, shape, guarantee):
     DeclaredCounts, MixedCategories or StabilityThreshold
     """
     categories = category_lists(categories, shape)
-    if any(own is None for own in categories):
+    if any(labels is None for labels in categories):
         return plan_discovery(categories, other, guarantee, is_counted=True)
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)
     mechanism.check_size(sum(map(len, categories)))
@@ -366,27 +376,28 @@ def plan_counts(categories, other, shape, guarantee):
 
 
 def plan_discovery(categories, other, guarantee, *, is_counted):
-    """Plan the discovery of the categories that are not declared, with counts.
+    """Return the plan that finds the categories that are not declared, with counts.
 
     Parameters
     ----------
     categories : list of ndarray or None
-        From `category_lists`; None, of one column at least, where they are to be found.
+        Output of `category_lists`, with None for at least one column.
     other : label or None
     guarantee : Guarantee
     is_counted : bool
-        Whether declared categories are counted in the same release.
+        True if declared categories are counted in the same release.
 
     Returns
     -------
     MixedCategories or StabilityThreshold
     """
-    n_sought = sum(own is None for own in categories)
-    n_declared = len(categories) - n_sought
+    n_undeclared = sum(labels is None for labels in categories)
+    n_declared = len(categories) - n_undeclared
     if not n_declared:
-        return StabilityThreshold(n_columns=n_sought, guarantee=guarantee)
-    n_counted = n_declared if is_counted else 0
-    threshold = StabilityThreshold(n_columns=n_sought, n_declared=n_counted, guarantee=guarantee)
+        return StabilityThreshold(n_columns=n_undeclared, guarantee=guarantee)
+    threshold = StabilityThreshold(
+        n_columns=n_undeclared, n_declared=n_declared if is_counted else 0, guarantee=guarantee
+    )
     return MixedCategories(
         categories=categories, other=other, is_counted=is_counted, mechanism=threshold
     )
@@ -394,32 +405,32 @@ def plan_discovery(categories, other, guarantee, *, is_counted):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StabilityThreshold(StatisticPlan):
-    r"""Release the values of columns whose noisy count reaches a threshold, and these counts.
+    r"""Release of the values whose noisy count reaches a threshold, with these counts.
 
     Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
     under replace-one, is added to the count of each value that occurs. A value that occurs in
     one row is released with probability :math:`P(1 + Z \ge \tau) \le \delta / d`. The proof, for
     a row that has a value in each of d columns, is in ``docs/encoders.md``. A person counts as one
-    row, of the most frequent value of each column, whatever number of rows there are.
+    row, with the most frequent of its values in each column.
 
     Parameters
     ----------
     n_columns : int
-        The number d of columns whose categories are sought.
+        Number d of columns whose categories are to be found.
     n_declared : int, default=0
-        The number of columns whose declared categories are counted with the same noise: the scale
-        is then that for d and these together. Declared categories need no threshold.
+        Number of columns whose declared categories are counted with the same noise. The scale is
+        then that of d plus these columns. Declared categories need no threshold.
     guarantee : Guarantee
-        Of positive delta.
+        Guarantee with a positive delta.
 
     Attributes
     ----------
     threshold : int
-        The threshold.
+        Threshold of the noisy counts.
     scale, sensitivity : float
-        Of the counts' noise.
+        Scale of the noise, and sensitivity of the counts.
     event : skdp.accounting.ApproximateDP
-        What the release costs.
+        Privacy event of the release.
 
     References
     ----------
@@ -441,8 +452,9 @@ class StabilityThreshold(StatisticPlan):
                 "categories that are not declared are found by a stability threshold, which needs "
                 "delta > 0; declare categories, or give delta"
             )
-        moved = self.guarantee.neighbors.sensitivity_factor * (self.n_columns + self.n_declared)
-        object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, moved))
+        n_columns = self.n_columns + self.n_declared
+        sensitivity = self.guarantee.neighbors.sensitivity_factor * n_columns
+        object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, sensitivity))
 
     @property
     def event(self):
@@ -463,119 +475,132 @@ class StabilityThreshold(StatisticPlan):
         table : ColumnTable
         source : RandomSource
         persons : Persons, default=None
-            Whose the rows are.
+            Persons of the rows.
 
         Returns
         -------
         categories : list of ndarray
-                Sorted: numbers, then strings.
+            Sorted categories, numbers before strings.
         counts : list of ndarray of float
         """
         columns = self.found(table.select(range(self.n_columns)), source, persons)
         report_identifiers(table, range(self.n_columns))
-        n_labels = {j: len(own) for j, (own, _) in enumerate(columns)}
+        n_labels = {j: len(labels) for j, (labels, _) in enumerate(columns)}
         report_many_labels(n_labels, n_units(table, persons))
-        report_finding(NO_CATEGORIES, [j for j, (own, _) in enumerate(columns) if not len(own)])
+        report_finding(NO_CATEGORIES, [j for j, n in n_labels.items() if not n])
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
     def found(self, columns, source, persons):
-        """Return what is released of each of some columns, as `ColumnTable.select` gives them."""
-        return [self._discover(*own, source) for own in _all_counts(columns, persons)]
+        """Return the released labels and counts of each column of `ColumnTable.select`."""
+        return [
+            self._select(labels, counts, source) for labels, counts in _all_counts(columns, persons)
+        ]
 
-    def _discover(self, labels, exact, source):
+    def _select(self, labels, exact, source):
+        """Return the labels whose noisy count reaches the threshold, and these counts."""
         noisy = self.mechanism.release(exact, random_state=source) if len(exact) else exact
-        kept = np.flatnonzero(noisy >= self.threshold)
-        return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
+        selected = np.flatnonzero(noisy >= self.threshold)
+        released = _released_labels([labels[i] for i in selected])
+        return released, noisy[selected].astype(np.float64)
 
 
 def _all_counts(columns, persons):
-    """Return of each column the values that can be categories and count, and their counts.
+    """Return the possible categories of each column, and their exact counts.
 
     Parameters
     ----------
     columns : Rows
-        Of a list of columns a block.
+        Rows whose blocks are lists of columns.
     persons : Persons or None
-        Whose rows may lie in several parts: which of their values counts is known here alone, of
-        the places of all rows' values.
+        Persons of the rows. The rows of a person can be in several partitions, so the value that a
+        person counts is chosen here, from the codes of all rows.
     """
     if persons is None:
-        return gather_over(columns, partial(_each, _value_counts), partial(_merged, _added_counts))
-    found = gather_over(columns, partial(_each, _coded), partial(_merged, _joined_codes))
-    return [_counts_of_persons(*own, persons) for own in found]
+        return gather_over(
+            columns, partial(_map_columns, _value_counts), partial(_merge_columns, _add_counts)
+        )
+    coded = gather_over(
+        columns, partial(_map_columns, _encode), partial(_merge_columns, _concatenate_codes)
+    )
+    return [_person_counts(labels, codes, persons) for labels, codes in coded]
 
 
-def _counts_of_persons(labels, codes, persons):
+def _person_counts(labels, codes, persons):
     counts = units_of_labels(codes, len(labels), persons)
-    # Where a person counts one of many values, the others must not be there to be released.
-    seen = np.flatnonzero(counts)
-    return [labels[place] for place in seen], counts[seen]
+    # A person counts only one of several values. The others must not be candidates for a release.
+    counted = np.flatnonzero(counts)
+    return [labels[i] for i in counted], counts[counted]
 
 
-def _each(function, columns):
+def _map_columns(function, columns):
     return [function(values) for values in columns]
 
 
-def _merged(merge, parts):
-    return [merge(own) for own in zip(*parts, strict=True)]
+def _merge_columns(merge, partitions):
+    return [merge(column_parts) for column_parts in zip(*partitions, strict=True)]
 
 
-def _added_counts(parts):
-    labels, places = _joined_labels(parts)
-    counts = np.concatenate([own for _, own in parts])
-    return labels, np.bincount(np.concatenate(places), counts, len(labels)).astype(np.int64)
+def _add_counts(partitions):
+    labels, indices = _merge_labels(partitions)
+    counts = np.concatenate([counts for _, counts in partitions])
+    return labels, np.bincount(np.concatenate(indices), counts, len(labels)).astype(np.int64)
 
 
-def _joined_codes(parts):
-    labels, places = _joined_labels(parts)
-    # The last place is that of what is no label.
-    places = (np.append(where, UNDECLARED).astype(code_type(labels)) for where in places)
-    codes = [where[own] for (_, own), where in zip(parts, places, strict=True)]
+def _concatenate_codes(partitions):
+    labels, indices = _merge_labels(partitions)
+    codes = []
+    for (_, partition_codes), label_indices in zip(partitions, indices, strict=True):
+        # The code of values that cannot be categories is the last index.
+        new_codes = np.append(label_indices, UNDECLARED).astype(code_type(labels))
+        codes.append(new_codes[partition_codes])
     return labels, np.concatenate(codes)
 
 
-def _joined_labels(parts):
-    """Return the labels of all parts, sorted, and the places of each part's among them."""
-    own = [labels for labels, _ in parts]
-    if all(isinstance(labels, np.ndarray) for labels in own):
-        found = np.unique(np.concatenate(own))
-        return found, [np.searchsorted(found, labels) for labels in own]
-    found = sorted(set(chain.from_iterable(own)), key=_order)
-    at = {label: place for place, label in enumerate(found)}
-    return found, [np.array([at[label] for label in labels], dtype=np.intp) for labels in own]
+def _merge_labels(partitions):
+    """Return the sorted labels of all partitions, and the indices of each partition's labels."""
+    label_lists = [labels for labels, _ in partitions]
+    if all(isinstance(labels, np.ndarray) for labels in label_lists):
+        merged = np.unique(np.concatenate(label_lists))
+        return merged, [np.searchsorted(merged, labels) for labels in label_lists]
+    merged = sorted(set(chain.from_iterable(label_lists)), key=_sort_key)
+    index = {label: i for i, label in enumerate(merged)}
+    indices = []
+    for labels in label_lists:
+        indices.append(np.array([index[label] for label in labels], dtype=np.intp))
+    return merged, indices
 
 
-def _order(label):
+def _sort_key(label):
     return isinstance(label, str), label
 
 
 def _value_counts(values):
-    labels, codes = _coded(values)
+    labels, codes = _encode(values)
     return labels, units_of_labels(codes, len(labels), None)
 
 
-def _coded(values):
-    """Return the values of rows that can be categories, sorted, and the place of each row's.
+def _encode(values):
+    """Return the sorted values that can be categories, and the code of each row.
 
-    Numbers are an array, others a list.
+    Labels are an array if values are numbers, else a list.
     """
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):
-            found, codes = np.unique(values.astype(np.float64), return_inverse=True)
-            known = np.abs(found) < INTEGERS_APART
-        labels = found[known]
-        places = np.where(known, np.cumsum(known) - 1, UNDECLARED)
+            unique, codes = np.unique(values.astype(np.float64), return_inverse=True)
+            is_label = np.abs(unique) < MAX_EXACT_INTEGER
+        labels = unique[is_label]
+        indices = np.where(is_label, np.cumsum(is_label) - 1, UNDECLARED)
     else:
-        found = [canonical_label(value) for value in values]
-        labels = sorted(set(found) - {None}, key=_order)
-        at = {label: place for place, label in enumerate(labels)}
-        places = np.array([at.get(label, UNDECLARED) for label in found], int)
+        canonical = [canonical_label(value) for value in values]
+        labels = sorted(set(canonical) - {None}, key=_sort_key)
+        index = {label: i for i, label in enumerate(labels)}
+        indices = np.array([index.get(label, UNDECLARED) for label in canonical], int)
         codes = slice(None)
-    return labels, places.astype(code_type(labels))[codes]
+    return labels, indices.astype(code_type(labels))[codes]
 
 
 def _released_labels(labels):
-    """Return released labels as an array whose type says nothing of those that were not."""
+    """Return released labels as an array whose dtype does not depend on labels that were not."""
     if labels:
         return labels_array([canonical_label(label) for label in labels])
     return np.empty(0, dtype=object)

@@ -1,4 +1,4 @@
-"""Histograms of features with differential privacy, and features encoded by their bins."""
+"""Private histograms of features, and features encoded by their bins."""
 
 import math
 from dataclasses import dataclass
@@ -20,22 +20,23 @@ from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
-# What the edges get of epsilon where the output is made of them alone, and where counts are read.
+# Default fraction of epsilon for the edges: large if the output depends on them alone, smaller if
+# it also depends on the counts.
 EDGES_FRACTION = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramPlan(BinningPlan):
-    """The edges that have to be found, and the counts of all columns.
+    """Plan of a fit: the edges that are not declared, and the counts of all columns.
 
     Parameters
     ----------
     edges : EdgesPlan
     counts : mechanism or None
-        Adds noise to all counts together; None releases none.
+        Mechanism of all counts together; None if no counts are released.
     mechanism : plan
-        What is charged.
+        Plan that is charged.
     pairs : list of (int, int)
     sparse_output : bool
     """
@@ -53,8 +54,12 @@ class HistogramPlan(BinningPlan):
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, row_weights_of(persons))
-            pairs = zip(noisy, (each.is_numeric or each.other >= 0 for each in bins), strict=True)
-            counts = objects([consistent_counts(own, total, exactly) for own, exactly in pairs])
+            column_counts = []
+            for column, noisy_column in zip(bins, noisy, strict=True):
+                # Every value is in a bin, unless it may be an undeclared category.
+                is_complete = column.is_numeric or column.other >= 0
+                column_counts.append(consistent_counts(noisy_column, total, is_complete))
+            counts = objects(column_counts)
         return released | {"counts_": counts, "_pairs": self.pairs}
 
     def noisy_counts(self, table, bins, source, row_weights=None):
@@ -67,58 +72,58 @@ class HistogramPlan(BinningPlan):
 class DPHistogramTransformer(PlannedTransformer):
     """Encode features by the bins of noisy histograms.
 
-    Each numeric column is cut into bins, whose edges are declared or found privately; each
-    categorical column has its declared categories for bins. The counts of all bins are released
-    with noise. `transform` replaces each value by its bin.
+    Each numeric column is cut into bins whose edges are declared or found privately. The bins of a
+    categorical column are its declared categories. The counts of all bins are released with noise.
+    `transform` replaces each value by its bin.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: bounds, edges and counts together.
+        Epsilon of a fit, positive, for bounds, edges and counts together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
-        columns.
+        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numeric columns whose edges are not declared: numbers or arrays of shape
-        (n_features,), or one pair for each column. It must not be computed from the data.
-        "auto" finds it privately for a fifth of epsilon and at most of delta.
+        Range of the numeric columns without declared edges: numbers or arrays of shape
+        (n_features,), or one pair per column. It must not be computed from the data. "auto" finds
+        it privately for a fifth of epsilon and at most a fifth of delta.
     edges : {"quantile", "uniform"}, array, list or dict, default="quantile"
-        "quantile": edges between which there are about as many rows, found privately.
-        "uniform": bins of equal width. An array: declared edges for every numeric column. A list
-        of one entry a column, or a dict of column to entry, may give each column its own.
-        Declared edges are within -1e150 and 1e150 and at least 1e-150 apart. Values beyond the
-        outermost edges belong to the outermost bins.
+        "quantile": bins with about equal numbers of rows, found privately. "uniform": bins of equal
+        width. An array: declared edges for every numeric column. A list with one entry per column,
+        or a dict of column to entry, can set the entry of each column. Declared edges are within
+        -1e150 and 1e150 and at least 1e-150 apart. Values beyond the outermost edges belong to the
+        outermost bins.
     n_bins : int or "auto", default=32
-        The number of bins of columns without declared edges, at least 2. Columns in which a few
-        values are common get fewer. "auto" is 32 for "uniform"; for "quantile" as many, from 8 to
-        32, as leave each bin 2.5 times as many rows as the scale of the noise in a quantile's
-        rank: few for few rows, many columns or a small epsilon.
+        Number of bins of columns without declared edges, at least 2. Columns in which a few values
+        are common have fewer bins. "auto" is 32 for "uniform". For "quantile" it is the largest
+        number from 8 to 32 with which a bin has at least 2.5 times as many rows as the noise scale
+        of a quantile's rank: small for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
-        The categories of categorical columns, declared, never read off the data: a dict, a list
-        of one entry a column (None for a numeric one), or one flat list for every column. None
-        takes every column as numeric. In a dict, columns are named by their position or name.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. With None every column is numeric.
     other : label, default=None
-        The category that takes the values that are not among a column's categories, in columns
-        that have it. Elsewhere such a value is in no bin.
+        Category that represents all values that are not declared, in columns whose list contains
+        it. In other columns such a value is in no bin.
     encode : {"onehot", "ordinal", "density", "cumulative"}, default="onehot"
-        "onehot": a column for each bin. "ordinal": the number of the bin, from 0. "density": the
-        share of the rows in the bin, by its width if the column is numeric. "cumulative": the
-        share of the rows below the value, linear within the bin; for a category half of its own
-        rows count. A value in no bin is all zeros, -1, 0 and 0.5.
+        "onehot": one column per bin. "ordinal": the index of the bin, from 0. "density": the
+        fraction of rows in the bin, divided by its width if the column is numeric. "cumulative":
+        the fraction of rows below the value, linear within the bin; a category counts half of its
+        rows. A value in no bin becomes zeros, -1, 0 and 0.5 respectively.
     interactions : list of pairs of columns, default=None
-        For "onehot": a column for each bin of one feature and each bin of another, for models
-        that only add up what features say. Columns are named by their position or name. These
-        cells are products of the released bins, so that they cost no privacy.
+        For "onehot": pairs of columns, named by position or name. Each pair adds one column per
+        combination of a bin of one feature and a bin of the other, for linear models. The
+        combinations are products of the released bins, so they are post-processing.
     unit_norm : bool or "auto", default="auto"
-        Whether to divide the output by the bound on its rows' Euclidean norm, so that it is at
-        most 1, the `data_norm` that linear models take by default. "auto" does so for "onehot":
-        an entry is then ``1 / sqrt(n_features + n_pairs)``.
+        If True, divide the output by the bound on its rows' Euclidean norm, so that the norm is at
+        most 1, the default `data_norm` of linear models. "auto" does so for "onehot", where an
+        entry is then ``1 / sqrt(n_features + n_pairs)``.
     edges_fraction : float or "auto", default="auto"
-        What "quantile" edges take of the epsilon that the bounds leave, in (0, 1]. With 1 no counts
-        are released and `counts_` is None. "auto" is 0.9 for "onehot" and "ordinal", which do not
-        read the counts, and 0.5 for the others. Without "quantile" columns it must be "auto".
+        Fraction of epsilon, after that of the bounds, that is spent on "quantile" edges, in (0, 1].
+        With 1 no counts are released and `counts_` is None. "auto" is 0.9 for "onehot" and
+        "ordinal", which do not read the counts, and 0.5 for the others. Without "quantile" columns
+        it must be "auto".
     sparse_output : bool, default=False
-        Whether `transform` returns a CSR array, for "onehot" only.
+        If True, `transform` returns a CSR array; for "onehot" only.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -129,15 +134,16 @@ class DPHistogramTransformer(PlannedTransformer):
     Attributes
     ----------
     bin_edges_ : ndarray of shape (n_features,), of ndarray
-        The edges of each numeric column; the categories of each categorical one.
+        Bin edges of each numeric column and categories of each categorical column.
     counts_ : ndarray of shape (n_features,), of ndarray, or None
-        Noisy counts of each column's bins: not negative, not whole, and of sum n (at most n where a
-        value may be in no bin).
+        Noisy counts of each column's bins. They are non-negative, not integers, and sum to n (at
+        most n in columns where a value may be in no bin).
     n_bins_ : ndarray of shape (n_features,)
-        The number of bins of each column.
+        Number of bins of each column.
     output_norm_ : float
-        A bound on the Euclidean norm of every row that `transform` returns, from the parameters
-        and released values alone: a `data_norm` for the model that follows.
+        Bound on the Euclidean norm of every row that `transform` returns, computed from the
+        parameters and released values alone. It is a valid `data_norm` for a model that is fitted
+        to the output.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -154,7 +160,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
     See Also
     --------
-    DPKBinsDiscretizer : Finds edges only.
+    DPKBinsDiscretizer : Releases edges only.
 
     Notes
     -----
@@ -224,15 +230,15 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -253,11 +259,14 @@ class DPHistogramTransformer(PlannedTransformer):
         return self._fit(X, y, groups)
 
     def _statement(self, plan):
-        kinds = {each.kind for each in plan.edges.bins}
-        said = {"categories": "categories", "declared": "edges"}
-        words = [word for kind, word in said.items() if kind in kinds]
+        kinds = {column.kind for column in plan.edges.bins}
+        parameters = []
+        if "categories" in kinds:
+            parameters.append("categories")
+        if "declared" in kinds:
+            parameters.append("edges")
         sizes, *bounds = super()._statement(plan)["public"]
-        return {"public": (sizes, *words, *bounds)}
+        return {"public": (sizes, *parameters, *bounds)}
 
     def _check_rows(self, rows, plan):
         self._check_values(rows, plan.edges.bins, is_fit=True)
@@ -266,37 +275,39 @@ class DPHistogramTransformer(PlannedTransformer):
         norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
         if not self._divides():
             return run | {"output_norm_": norm, "_factor": 1.0}
-        # Rounded down, so that no row's norm exceeds 1.
+        # Rounded down, so that the norm of a row is at most 1.
         factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
         return run | {"output_norm_": 1.0, "_factor": factor}
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_choice(self.encode, "encode", tuple(EDGES_FRACTION))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
-        self._divides()  # It refuses what is neither true nor false.
+        self._divides()  # Raises `ValueError` if `unit_norm` is invalid.
         n_features = shape.n_columns
         names = shape.names
         pairs = self._planned_pairs(shape)
@@ -326,22 +337,22 @@ class DPHistogramTransformer(PlannedTransformer):
         )
 
     def expected_error(self, n_features):
-        """Return how far the noisy counts will be from those of the released bins.
+        """Return the expected error of the noisy counts of the released bins.
 
         Parameters
         ----------
         n_features : int
-            The number of columns. The error does not depend on the number of rows.
+            Number of columns. The error does not depend on the number of rows.
 
         Returns
         -------
         float
-            The root mean square of each count's error, before counts are made consistent.
+            Root mean square error of each count, before counts are made consistent.
 
         Raises
         ------
         ValueError
-            If a parameter is not as described, or no counts are released.
+            If a parameter is invalid or no counts are released.
 
         Examples
         --------
@@ -368,8 +379,8 @@ class DPHistogramTransformer(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_outputs), float64, or csr_array
-            As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_` and of
-            the products of pairs.
+            Encoded values, as described for `encode`. `n_outputs` is `n_features`; for "onehot" it
+            is the sum of `n_bins_` plus the products of the pairs' numbers of bins.
         """
         table = self._read_samples(X)
         self._check_values(table, self._bins)
@@ -400,7 +411,7 @@ class DPHistogramTransformer(PlannedTransformer):
         if parts is None:
             return made
         pairs = self._pairs if form is None else self._planned_pairs(form)
-        cells = np.split(made, np.cumsum([len(own) for own in parts]))
+        cells = np.split(made, np.cumsum([len(column_parts) for column_parts in parts]))
         return made + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):
@@ -432,12 +443,19 @@ class DPHistogramTransformer(PlannedTransformer):
 
     def _check_values(self, table, bins, *, is_fit=False):
         if self.categories is not None:
-            checks = _columns.check_labels, _columns.check_numbers
-            labels = {j: each.limits for j, each in enumerate(bins) if not each.is_numeric}
-            # The category of other values is not one of the column's own.
-            expected = {j: own[np.arange(len(own)) != bins[j].other] for j, own in labels.items()}
-            of_values = {j: checks[each.is_numeric] for j, each in enumerate(bins)}
-            table.check(of_values, labels, expected=expected if is_fit else None)
+            checks = {}
+            labels = {}
+            expected = {}
+            for j, column in enumerate(bins):
+                if column.is_numeric:
+                    checks[j] = _columns.check_numbers
+                else:
+                    checks[j] = _columns.check_labels
+                    labels[j] = column.limits
+                    # The category of other values is not expected to occur in the column.
+                    is_expected = np.arange(len(column.limits)) != column.other
+                    expected[j] = column.limits[is_expected]
+            table.check(checks, labels, expected=expected if is_fit else None)
 
     def _divides(self):
         if is_auto(self.unit_norm):
@@ -450,7 +468,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
 
 def _parts_of(each, size):
-    """Return the numbers of a column's bins or its categories; None where `size` is None."""
+    """Return the indices of a column's bins, or its categories; None if `size` is None."""
     if size is None:
         return None
     return range(size) if each.is_numeric else each.limits.tolist()
@@ -459,23 +477,23 @@ def _parts_of(each, size):
 def counts_mechanism(n_features, size, guarantee):
     """Return the mechanism for the counts of all features' bins together.
 
-    A row is in one bin of each feature; one that replaces another can change two.
+    A row is in one bin of each feature. A row that replaces another one can change two.
     """
-    moved = guarantee.neighbors.sensitivity_factor * n_features
-    # An epsilon too small for so many counts is refused here.
-    return counting_mechanism(moved, guarantee, error=lambda noise: noise.deviation(size))
+    sensitivity = guarantee.neighbors.sensitivity_factor * n_features
+    # An epsilon that is too small for this number of counts is refused here.
+    return counting_mechanism(sensitivity, guarantee, error=lambda noise: noise.deviation(size))
 
 
 def consistent_counts(noisy, total, exactly=True):
-    """Return the nearest counts, by least squares, that are not negative and sum to a total.
+    """Return the least squares estimate of non-negative counts with a known total.
 
     Parameters
     ----------
     noisy : ndarray of shape (n_bins,)
     total : float
-        Public.
+        Public total.
     exactly : bool, default=True
-        Whether the sum must be the total, or may be less.
+        True if the sum must equal the total; otherwise it may be smaller.
     """
     positive = np.maximum(noisy, 0.0)
     fits = not exactly and positive.sum() <= total
@@ -483,13 +501,13 @@ def consistent_counts(noisy, total, exactly=True):
 
 
 def densities(each, counts):
-    """Return the share of the rows in each bin of a column, by its width if it is of numbers."""
-    shares = counts / max(counts.sum(), 1.0)
-    return shares / np.diff(each.limits) if each.is_numeric else shares
+    """Return the fraction of rows in each bin, divided by its width if the column is numeric."""
+    frequencies = counts / max(counts.sum(), 1.0)
+    return frequencies / np.diff(each.limits) if each.is_numeric else frequencies
 
 
 def _norm_bound(encode, bins, counts, pairs):
-    """Return a bound on the norm of an encoded row, from released values alone."""
+    """Return a bound on the norm of an encoded row, from released values only."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))
         return root if root.is_integer() else math.nextafter(root, math.inf)
@@ -497,10 +515,10 @@ def _norm_bound(encode, bins, counts, pairs):
         largest = [max(each.size - 1, 1) for each in bins]
     else:
         largest = [densities(*column).max() for column in zip(bins, counts, strict=True)]
-    # Where no count is positive all densities are 0, and any bound is one.
+    # If no count is positive, all densities are 0 and every bound is valid.
     return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 
 def _largest_size(edges):
-    """An upper bound on the number of counts, known before any edges are."""
+    """Return an upper bound on the number of counts that does not depend on released edges."""
     return sum(edges.n_bins if each.limits is None else len(each.limits) for each in edges.bins)

@@ -32,29 +32,29 @@ class BinningPlan(TransformerPlan):
 
 
 class DPKBinsDiscretizer(PlannedTransformer):
-    """Bin continuous features into intervals whose edges are private.
+    """Bin continuous features into intervals with private edges.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive.
+        Epsilon of a fit, positive.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
-        columns.
+        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column. It must not be computed from the data. "auto" finds it privately, for a fifth of
-        epsilon with "quantile" and for all of it with "uniform".
+        Range of each feature: numbers or arrays of shape (n_features,), or one pair per column. It
+        must not be computed from the data. "auto" finds it privately, for a fifth of epsilon with
+        "quantile" and for all of it with "uniform".
     n_bins : int or "auto", default=5
-        The number of bins, at least 2. Features in which a few values are common get fewer.
-        "auto" is 32 for "uniform"; for "quantile" as many, from 8 to 32, as leave each bin 2.5
-        times as many rows as the scale of the noise in a quantile's rank.
+        Number of bins, at least 2. Features in which a few values are common have fewer bins.
+        "auto" is 32 for "uniform". For "quantile" it is the largest number from 8 to 32 with which
+        a bin has at least 2.5 times as many rows as the noise scale of a quantile's rank.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
-        "onehot": a sparse column for each bin. "onehot-dense": the same in an array. "ordinal":
-        the number of the bin, from 0.
+        "onehot": a sparse matrix with one column per bin. "onehot-dense": the same as an array.
+        "ordinal": the index of the bin, from 0.
     strategy : {"quantile", "uniform"}, default="quantile"
-        "quantile": about as many rows in each bin. "uniform": bins of equal width between the
-        bounds, which must then be "auto": between declared bounds nothing is left to learn.
+        "quantile": bins with about equal numbers of rows. "uniform": bins of equal width between
+        the bounds, which must then be "auto", since nothing remains to be learned between declared
+        bounds.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -65,9 +65,9 @@ class DPKBinsDiscretizer(PlannedTransformer):
     Attributes
     ----------
     bin_edges_ : ndarray of shape (n_features,), of ndarray
-        The edges of each feature's bins, the bounds outermost.
+        Edges of each feature's bins; the outermost ones are the bounds.
     n_bins_ : ndarray of shape (n_features,)
-        The number of bins of each feature.
+        Number of bins of each feature.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -84,7 +84,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
     See Also
     --------
-    DPHistogramTransformer : Releases counts as well and takes categorical columns.
+    DPHistogramTransformer : Also releases counts and accepts categorical columns.
 
     Notes
     -----
@@ -132,15 +132,15 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -162,26 +162,28 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_choice(self.encode, "encode", ("onehot", "onehot-dense", "ordinal"))
         check_choice(self.strategy, "strategy", _binning.AUTOMATIC)
@@ -210,7 +212,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         Returns
         -------
         csr_array or ndarray, float64
-            Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
+            Shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
         codes = _binning.bin_codes(self._read_samples(X), self._bins)
         if self.encode == "ordinal":
@@ -219,12 +221,12 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Replace each bin by its middle.
+        """Replace each bin by its midpoint.
 
         Parameters
         ----------
         X : array-like or sparse matrix
-            What `transform` returned.
+            Output of `transform`.
 
         Returns
         -------
@@ -233,7 +235,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         Raises
         ------
         ValueError
-            If X has another width than the output of `transform`.
+            If the number of columns of X differs from that of the output of `transform`.
         """
         check_is_fitted(self)
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
@@ -243,7 +245,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
             raise ValueError(f"X must have {width} columns, got shape {X.shape}")
         codes = X.T
         if self.encode != "ordinal":
-            codes = [own.argmax(axis=1) for own in np.split(X, np.cumsum(sizes)[:-1], axis=1)]
+            indicators = np.split(X, np.cumsum(sizes)[:-1], axis=1)
+            codes = [column_indicators.argmax(axis=1) for column_indicators in indicators]
         values = np.empty((len(X), len(sizes)))
         for j, edges in enumerate(self.bin_edges_):
             middles = edges[:-1] + 0.5 * np.diff(edges)

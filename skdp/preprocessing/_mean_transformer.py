@@ -65,9 +65,9 @@ class MeanPlan(MechanismPlan):
     def mechanism(self):
         # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
         # square root is rounded; one step up is not below it.
-        moved = float(self.guarantee.neighbors.sensitivity_factor)
-        l1 = moved * self.size
-        l2 = math.nextafter(moved * math.sqrt(self.size), math.inf)
+        sensitivity = float(self.guarantee.neighbors.sensitivity_factor)
+        l1 = sensitivity * self.size
+        l2 = math.nextafter(sensitivity * math.sqrt(self.size), math.inf)
         pure = replace(self.guarantee, delta=0.0)
         met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}
         choices = [bounded_noise(each, l1, l2) for each in met[self.noise]]
@@ -98,29 +98,26 @@ class MeanPlan(MechanismPlan):
 class DPMeanTransformer(BoundedColumnsTransformer):
     """Center features by noisy means.
 
-    Values are clipped to `bounds`, in `fit` only. One joint release holds the sums of all
-    features.
+    Values are clipped to `bounds`, in `fit` only. The sums of all features are released jointly.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive.
+        Epsilon of a fit, positive.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). Laplace noise spends none of it.
+        Delta of a fit, in [0, 1). Laplace noise does not spend it.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column; within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from
-        the data. "auto" finds it privately for a fifth of epsilon; it needs a public number of
-        rows.
+        Range of each feature: numbers or arrays of shape (n_features,), or one pair per column,
+        within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from the data.
+        "auto" finds it privately for a fifth of epsilon and needs a public number of rows.
     mechanism : {"auto", "laplace", "gaussian"}, default="auto"
-        "auto" takes the one whose noise has the smaller standard deviation for epsilon, delta
-        and the number of features. "gaussian" needs delta > 0.
+        "auto" chooses the mechanism whose noise has the smaller standard deviation for epsilon,
+        delta and the number of features. "gaussian" needs delta > 0.
     count : {"public", "noisy"}, default="public"
-        What sums are divided by. "public": the number of rows, which is then taken to be
-        public: a row that is taken away leaves its place empty and contributes the middle of
-        the bounds. "noisy": a noisy count, released together with the sums, for tables whose
-        very number of rows is private; the noise is larger. Where one row is replaced by
-        another ("replace_one") the number of rows is public and "noisy" is refused.
+        Divisor of the sums. "public": the number of rows, which is then public. A removed row
+        leaves its place empty and contributes the midpoint of the bounds. "noisy": a noisy count
+        that is released together with the sums, for tables whose number of rows is private; the
+        noise is larger. Under "replace_one" the number of rows is public and "noisy" is refused.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -131,9 +128,9 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        Noisy means, within the bounds.
+        Noisy means, clipped to the bounds.
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
-        The range of each feature, declared or found.
+        Bounds of each feature, declared or found privately.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -150,7 +147,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
 
     See Also
     --------
-    DPStandardScaler : Divides by noisy standard deviations as well.
+    DPStandardScaler : Also divides by noisy standard deviations.
 
     Notes
     -----
@@ -198,15 +195,15 @@ class DPMeanTransformer(BoundedColumnsTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -236,26 +233,28 @@ class DPMeanTransformer(BoundedColumnsTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         if shape.n_rows > LARGEST_COUNT:
             raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
@@ -278,27 +277,27 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         return {"mean_": released}
 
     def expected_error(self, n_samples, n_features=None):
-        """Return how far the means will be from those of the clipped values.
+        """Return the expected error of the means of the clipped values.
 
         Parameters
         ----------
         n_samples : int
-            The number of rows.
+            Number of rows.
         n_features : int, default=None
-            The number of features that are released together. None takes the length of
-            `bounds`, or 1 where they are two numbers.
+            Number of features that are released together. None takes the length of `bounds`, or 1
+            if they are two numbers.
 
         Returns
         -------
         ndarray of shape (n_features,)
-            The root mean square of each mean's error, before it is clipped to the bounds. With
-            ``count="noisy"`` it is that of a mean in the middle of the bounds, to first order;
-            at either end it is larger by a factor of sqrt(2).
+            Root mean square error of each mean, before it is clipped to the bounds. With
+            ``count="noisy"`` it is the error of a mean at the midpoint of the bounds, to first
+            order; at either end it is larger by a factor of sqrt(2).
 
         Raises
         ------
         ValueError
-            If a parameter is not as described.
+            If a parameter is invalid.
 
         Examples
         --------
@@ -310,8 +309,11 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         """
         n_samples = check_integer(n_samples, "n_samples", low=1)
         if n_features is None:
-            own = self.bounds if np.iterable(self.bounds) else ()
-            n_features = len(own) if isinstance(own, Mapping) else max(map(np.size, own), default=1)
+            bounds = self.bounds if np.iterable(self.bounds) else ()
+            if isinstance(bounds, Mapping):
+                n_features = len(bounds)
+            else:
+                n_features = max(map(np.size, bounds), default=1)
         n_features = check_integer(n_features, "n_features", low=1)
         if has_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
@@ -325,7 +327,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped.
+            Samples. They are not clipped.
 
         Returns
         -------

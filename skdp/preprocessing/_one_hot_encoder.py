@@ -45,30 +45,32 @@ class EncoderPlan(TransformerPlan):
 class DPOneHotEncoder(PlannedTransformer):
     """Encode categories as indicator columns, one for each category.
 
-    Categories are declared, or discovered by a stability threshold: those whose noisy count is
-    large enough. A category that is rare or not known becomes zeros, or the category `other`.
+    Categories are declared, or found by a stability threshold: those whose noisy count is large
+    enough. A rare or unknown category is encoded as zeros, or as the category `other`.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all columns together.
+        Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories 0
-        adds discrete Laplace noise to counts, and a positive delta Gaussian noise.
+        Delta of a fit, in [0, 1). Finding categories needs a positive delta. With declared
+        categories 0 adds discrete Laplace noise to the counts, and a positive delta adds Gaussian
+        noise.
     categories : list, dict of column to list or "auto", or "auto", default=None
-        One list of categories a column, in their order or by name or place, or one flat list for
-        every column; declared, never read off the data. None or "auto" discovers numbers and
-        strings that many rows hold, "auto" instead of a column's list those of this column.
+        Declared categories, which must not be read off the data: a list with one list per column, a
+        dict from a column's name or position to its list, or one flat list for every column. None
+        or "auto" finds the numbers and strings that many rows contain. "auto" instead of a column's
+        list finds those of this column.
     other : label, default=None
-        The category of what is not among the categories, or is infrequent: it gets the last
-        column, if it is not a declared category already. None encodes these as zeros; a column
-        of which nothing was discovered then has no output at all, which a model after it may
-        refuse once the encoder was charged.
+        Category of the values that are unknown or infrequent. It is the last output column, unless
+        it is a declared category. None encodes these values as zeros; a column in which no category
+        was found then has no output column, which a following model may refuse after the encoder
+        was charged.
     min_frequency : int or float, default=None
-        Categories with a smaller noisy count (int), or share of the rows (float below 1), are
-        infrequent and get no column.
+        Categories whose noisy count (int) or fraction of the rows (float below 1) is smaller are
+        infrequent and have no output column.
     sparse_output : bool, default=True
-        Whether `transform` returns a CSR matrix or an array.
+        If True, `transform` returns a CSR matrix, else an array.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -79,21 +81,21 @@ class DPOneHotEncoder(PlannedTransformer):
     Attributes
     ----------
     categories_ : list of ndarray
-        The categories of each column: as declared, or those discovered, numbers before strings
-        and each sorted; then `other`, if it is not one of them. Numbers that are equal are one
-        category: True, 1 and 1.0 are discovered as 1. Where categories are to be discovered,
-        values that are neither text nor numbers of a magnitude below 2**53 (dates, intervals,
-        long identifiers) are refused before the charge.
+        Categories of each column: those declared, or those found, sorted with numbers before
+        strings; then `other`, if it is not one of them. Equal numbers are one category: True, 1 and
+        1.0 are found as 1. If categories are to be found, values that are neither text nor numbers
+        of a magnitude below 2**53 (dates, intervals, long identifiers) are refused before the
+        charge.
     counts_ : list of ndarray
-        Noisy counts of each column's categories, without an appended `other`. None where nothing
-        was counted: with declared categories and no `min_frequency`, for the table or, if others
-        are discovered, for a column.
+        Noisy counts of each column's categories, without an appended `other`. None if nothing was
+        counted, with declared categories and no `min_frequency`: for the whole table or, if
+        categories of other columns are found, for a column.
     infrequent_categories_ : list of ndarray
-        The categories of each column that get no column of their own.
+        Categories of each column that have no output column.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
         The guarantee of the fit and its assumptions.
 
@@ -108,8 +110,8 @@ class DPOneHotEncoder(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. With declared categories and no `min_frequency` nothing is computed from the
-    data: nothing is charged and the statement's epsilon is 0. Missing values are no error: they
-    are not known. The proof is in ``docs/encoders.md``.
+    data: nothing is charged and the statement's epsilon is 0. Missing values are treated as unknown
+    categories. The proof is in ``docs/encoders.md``.
 
     References
     ----------
@@ -161,15 +163,15 @@ class DPOneHotEncoder(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -191,26 +193,28 @@ class DPOneHotEncoder(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
@@ -218,7 +222,7 @@ class DPOneHotEncoder(PlannedTransformer):
         categories = category_lists(self.categories, shape)
         if least is not None:
             mechanism = plan_counts(self.categories, self.other, shape, guarantee)
-        elif any(own is None for own in categories):
+        elif any(labels is None for labels in categories):
             mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
             mechanism = Declared(categories)
@@ -250,9 +254,11 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         table = self._read_samples(X)
         check_encoded(self, table)
-        pairs = [(kept, position_of(self.other, kept)) for kept in self._indicator_categories()]
-        bins = [ColumnBins("categories", *pair) for pair in pairs]
-        widths = np.array([each.size for each in bins])
+        bins = [
+            ColumnBins("categories", labels, position_of(self.other, labels))
+            for labels in self._encoded_labels()
+        ]
+        widths = np.array([column.size for column in bins])
         encoded = one_hot(bin_codes(table, bins), widths, 1.0, self.sparse_output)
         return csr_matrix(encoded) if self.sparse_output else encoded
 
@@ -263,17 +269,19 @@ class DPOneHotEncoder(PlannedTransformer):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_encoded_features)
-            What `transform` returned.
+            Output of `transform`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), object
-            None where no indicator is set.
+            Categories; None where no indicator is set.
         """
         check_is_fitted(self)
         X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
         indicators = [
-            (j, c) for j, kept in enumerate(self._indicator_categories()) for c in kept.tolist()
+            (j, label)
+            for j, labels in enumerate(self._encoded_labels())
+            for label in labels.tolist()
         ]
         if X.ndim != 2 or X.shape[1] != len(indicators):
             raise ValueError("X must have one column for each encoded feature")
@@ -286,19 +294,22 @@ class DPOneHotEncoder(PlannedTransformer):
         return first_labels(encoded_categories(self))
 
     def _parts_of_columns(self):
-        return [kept.tolist() for kept in self._indicator_categories()]
+        return [labels.tolist() for labels in self._encoded_labels()]
 
     def _planned_parts(self, form):
         if self.min_frequency is not None:
             return [None] * form.n_columns
         declared = category_lists(self.categories, form)
-        return [own if own is None else _with_other(own, self.other).tolist() for own in declared]
+        return [
+            None if labels is None else _with_other(labels, self.other).tolist()
+            for labels in declared
+        ]
 
     @property
     def _makes_sparse(self):
         return bool(self.sparse_output)
 
-    def _indicator_categories(self):
+    def _encoded_labels(self):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
         return [

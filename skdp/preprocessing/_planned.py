@@ -1,4 +1,4 @@
-"""Private statistics of columns within bounds that are declared, or found in the same fit."""
+"""Base classes of transformers that release statistics of columns, and their plans."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,27 +25,26 @@ from skdp.utils._validation import check_boolean
 
 
 class PlannedTransformer(TransformerMixin, TableEstimator):
-    """The fit of transformers by their plans.
+    """Base of transformers that are fitted by a plan.
 
-    A pipeline asks three attributes which steps are paid for twice: `_rescales`, whether features
-    are shifted or scaled; `_undoes_scaling`, whether the outcome is the same if they were before
-    (not of one that does not center); and `_known_range`, whether the range of what comes out is
-    known. What a class does not say is not so.
+    A pipeline finds redundant charges by three attributes, which are False unless a class sets
+    them: `_rescales`, features are shifted or scaled; `_undoes_scaling`, the output is the same if
+    they were shifted or scaled before; `_known_range`, the range of the output is known.
     """
 
     _public = ("bounds",)
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -71,21 +70,21 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
+            Names of the input's columns. None takes those of the fitted table, or x0, x1, ...
 
         Returns
         -------
         ndarray of str
-            A column's own name where one comes out of it. Where several do, its name, an
-            underscore and what they are of: the number of a bin, a category, or a class. Last are
-            those of pairs, both cells' with a space between them, and of indicators of what is
-            missing, ``missingindicator_`` and the column's name, where these were asked for.
+            The name of the input column, if it has one output column. Otherwise its name, an
+            underscore, and the index of a bin, a category or a class. Then follow, if present,
+            pairs, with the names of both cells separated by a space, and indicators of missing
+            values, ``missingindicator_`` and the column's name.
         """
         names = self._names_made(input_names(self, input_features), self._parts_of_columns())
         return np.array(names, dtype=object)
 
     def _parts_of_columns(self):
-        """Return what comes out of each column in words; None where it is one from each."""
+        """Return the names of each column's outputs, or None if every column has one output."""
 
     def _names_made(self, names, parts, form=None):
         """Return the names of the output's columns.
@@ -93,23 +92,25 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         Parameters
         ----------
         names : sequence of str
-            Those of the input's columns.
+            Names of the input's columns.
         parts : list of sequence, or None
-            As `_parts_of_columns` returns it.
+            Output of `_parts_of_columns`.
         form : TableForm, default=None
-            That of the input, where nothing is fitted yet.
+            Form of the input, if the transformer is not fitted yet.
         """
         if parts is None:
             return [*names]
-        pairs = zip(names, parts, strict=True)
-        return [f"{name}_{part}" for name, own in pairs for part in own]
+        output_names = []
+        for name, column_parts in zip(names, parts, strict=True):
+            output_names.extend(f"{name}_{part}" for part in column_parts)
+        return output_names
 
     def _output_form(self, form):
-        """Return the form of the table that `transform` makes, from that of the input.
+        """Return the form of the output of `transform`, from the form of the input.
 
-        A pipeline checks the steps that follow against it before the first charge. Nothing is
-        fitted: what only a release tells is None. What follows from parameters and from the form
-        of the input must be stated, as the steps that follow are checked no further than it goes.
+        A pipeline uses it to check the following steps before the first charge. Properties that
+        depend on a release are None. Properties that follow from parameters and from the form of
+        the input must be set, because the following steps are checked only against them.
 
         Parameters
         ----------
@@ -122,11 +123,11 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         Raises
         ------
         ValueError
-            If a fit would refuse a parameter.
+            If a parameter is invalid.
         """
         has_names = form.names is not None or form.is_frame is False
         if form.names is None and form.is_frame is not False and form.n_columns is not None:
-            # Parameters that call columns by name are right for some table.
+            # Column names in parameters are assumed to exist.
             form = replace(form, names=names_in(self.get_params(deep=False), form.n_columns))
         names = self._planned_names(form)
         n_columns = None if names is None else len(names)
@@ -141,44 +142,44 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
             is_sparse=self._makes_sparse,
         )
 
-    # Whether `transform` makes a sparse matrix.
+    # True if `transform` returns a sparse matrix.
     _makes_sparse = False
 
     def _planned_names(self, form):
-        """Return the names of the output's columns before a fit, None where it is found how many.
+        """Return the names of the output's columns before a fit, or None if unknown.
 
-        Where the input's names are not known they hold others in their place.
+        Unknown names of the input are replaced by x0, x1, ...
         """
         if form.n_columns is None:
             return None
         parts = self._planned_parts(form)
-        if parts is not None and any(own is None for own in parts):
+        if parts is not None and any(column_parts is None for column_parts in parts):
             return None
         return self._names_made(planned_input_names(form), parts, form)
 
     def _planned_parts(self, form):
-        """Return what `_parts_of_columns` will, with None for a column of which a fit finds it."""
+        """Return `_parts_of_columns` before a fit, with None for columns that depend on the fit."""
         return None
 
     def _makes_numbers(self, form):
-        """Return True if every column of the output is known to be of numbers."""
+        """Return True if all columns of the output are known to be numeric."""
         return True
 
     def _planned_kinds(self, form, n_columns):
-        """Return the kinds of the output's columns, None where they are all numbers, or unknown."""
+        """Return the kinds of the output's columns, or None if all are numeric or unknown."""
         return None
 
     def _plan_of_size(self, n_rows, n_columns):
-        """Return the plan of a fit to a table of which nothing but its size is known."""
+        """Return the plan of a fit to a table of which only the size is known."""
         names = names_in(self.get_params(deep=False), n_columns)
         shape = TableShape(n_rows=n_rows, n_columns=n_columns, names=names)
         return self.plan_fit(shape, guarantee_of(self))
 
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
-    """A transformer that learns statistics of columns of numbers within bounds.
+    """Base of transformers that release statistics of numeric columns within bounds.
 
-    Its plan is a `WithinBounds`, and its `_learned` makes attributes of what that returns.
+    The plan is a `WithinBounds`, and `_learned` returns the fitted attributes from its result.
     """
 
     _rescales = _undoes_scaling = True
@@ -188,15 +189,15 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
         return self._learned(run.released, *run.bounds, plan) | {"bounds_": run.bounds}
 
     def _clipped(self, X):
-        """Return samples within the bounds: what one wild value does to a model is bounded."""
+        """Return samples clipped to the bounds, which limits the effect of outliers."""
         return np.clip(read_samples(self, X), *self.bounds_)
 
 
 class CenteringTransformer(BoundedColumnsTransformer):
-    """Subtracts `_middle` and divides by `_spread`, unless they are None."""
+    """Base of transformers that subtract `_middle` and divide by `_spread`, if not None."""
 
     def _switches(self, *names):
-        """Return parameters that switch the two on, of which one must."""
+        """Return boolean parameters, or raise `ValueError` if none is true."""
         switches = [check_boolean(getattr(self, name), name) for name in names]
         if not any(switches):
             raise ValueError(f"one of {' and '.join(names)} must be true")
@@ -204,13 +205,13 @@ class CenteringTransformer(BoundedColumnsTransformer):
 
     @row_wise_answer
     def transform(self, X):
-        """Subtract the middle of each feature and divide by its spread.
+        """Center and scale each feature.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what is beyond the bounds counts as the bound, and what overflows becomes the
-            largest double.
+            Samples. Values are clipped to the bounds; results that overflow become the largest
+            double.
 
         Returns
         -------
@@ -223,7 +224,7 @@ class CenteringTransformer(BoundedColumnsTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Undo `transform`, but for clipping.
+        """Undo `transform`, except for clipping.
 
         Parameters
         ----------
@@ -247,13 +248,13 @@ def prefixed_names(estimator, n_columns):
 
 
 def planned_input_names(form):
-    """Return the names that the columns of a table of a form will have for a fitted transformer."""
+    """Return the input names of a transformer that is fitted to a table of this form."""
     return [f"x{j}" for j in range(form.n_columns)] if form.names is None else [*form.names]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TransformerPlan(MechanismPlan):
-    """What a transformer's fit will release, and whether its output will be sparse.
+    """Plan of a transformer's fit, with the format of its output.
 
     Parameters
     ----------
@@ -267,22 +268,22 @@ class TransformerPlan(MechanismPlan):
     by_person = True
 
     def run(self, X, source, **shared):
-        """Return what the mechanism releases, of which `_released` makes attributes."""
+        """Return the result of the mechanism, which `_released` turns into fitted attributes."""
         return self.mechanism.run(X, source, **shared)
 
 
 def plan_columns(estimator, kind, shape, guarantee, **fields):
-    """Plan a statistic of columns within an estimator's `bounds`, declared or found.
+    """Return the plan of a statistic within an estimator's `bounds`, declared or found.
 
     Parameters
     ----------
     estimator : estimator
     kind : type
-        Of the statistic's plan, with `n_rows`, and bounds and a guarantee.
+        Class of the statistic's plan, with the fields `n_rows`, `low`, `high` and `guarantee`.
     shape : TableShape
     guarantee : Guarantee
     **fields
-        Of the plan, beside these.
+        Further fields of the plan.
 
     Returns
     -------

@@ -28,32 +28,30 @@ LARGEST_TAIL = 0.05
 
 
 class DPMinMaxScaler(BoundedColumnsTransformer):
-    """Scale features to a range, by two private extreme quantiles.
+    """Scale features to a range by two private extreme quantiles.
 
-    The smallest and the largest value are those of single rows, so that no private release can
-    be near them. Two quantiles take their place; beyond them values leave the range, unless
-    `clip` is set.
+    The smallest and the largest value depend on single rows, so no private release can be close to
+    them. Two quantiles are used instead. Values beyond them leave the range, unless `clip` is set.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all features together.
+        Epsilon of a fit, positive, for all features together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
-        many features.
+        Delta of a fit, in [0, 1). With many features a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
-        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
-        epsilon and at most of delta. Values are clipped to it in `fit`.
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
+        apart. It must not be computed from the data. "auto" finds it privately for a fifth of
+        epsilon and at most a fifth of delta. Values are clipped to it in `fit`.
     feature_range : tuple of (float, float), default=(0, 1)
-        Where the two quantiles are mapped to, within -1e100 and 1e100.
+        Images of the two quantiles, within -1e100 and 1e100.
     quantile_range : "auto" or tuple of (float, float), default="auto"
-        The two quantiles, in per cent. "auto" takes those as far out as noise allows: with s the
-        scale of the noise of a quantile's rank, the share min(0.05, 12 s / n_samples) of the
-        rows is left out at either end: none as epsilon grows.
+        The two quantiles, in percent. "auto" chooses them as extreme as the noise allows: with s
+        the noise scale of a quantile's rank, the fraction min(0.05, 12 s / n_samples) of the rows
+        is left out at either end, which tends to 0 as epsilon grows.
     clip : bool, default=False
-        Whether `transform` clips to `feature_range`.
+        If True, `transform` clips to `feature_range`.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -68,12 +66,12 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     data_range_ : ndarray of shape (n_features,)
         ``data_max_ - data_min_``.
     scale_, min_ : ndarray of shape (n_features,)
-        `transform` returns ``X * scale_ + min_``. Where the range is nearly nothing (2**-21 of
-        the bounds' or less) the bounds' counts in its place.
+        `transform` returns ``X * scale_ + min_``. If the range is at most 2**-21 of that of the
+        bounds, the bounds are used instead of the quantiles.
     quantile_range_ : tuple of (float, float)
-        The two quantiles, in per cent.
+        The two quantiles, in percent.
     bounds_ : tuple of ndarray of shape (n_features,)
-        The bounds, declared or found.
+        Bounds of each feature, declared or found privately.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -134,15 +132,15 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -164,26 +162,28 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.clip, "clip")
         # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
@@ -219,8 +219,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what is beyond the bounds counts as the bound, and
-            what overflows becomes the largest double.
+            Samples. Values are clipped to the bounds; results that overflow become the largest
+            double.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Undo `transform`, but for clipping.
+        """Undo `transform`, except for clipping.
 
         Parameters
         ----------
@@ -258,22 +258,21 @@ class DPRobustScaler(CenteringTransformer):
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all features together.
+        Epsilon of a fit, positive, for all features together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
-        many features.
+        Delta of a fit, in [0, 1). With many features a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
-        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
-        epsilon and at most of delta. Values are clipped to it in `fit`.
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
+        apart. It must not be computed from the data. "auto" finds it privately for a fifth of
+        epsilon and at most a fifth of delta. Values are clipped to it in `fit`.
     with_centering : bool, default=True
-        Whether `transform` subtracts the median.
+        If True, `transform` subtracts the median.
     with_scaling : bool, default=True
-        Whether `transform` divides by the interquantile range. Without it only medians are
+        If True, `transform` divides by the interquantile range. Otherwise only medians are
         released, with less noise.
     quantile_range : tuple of (float, float), default=(25.0, 75.0)
-        The range's ends, in per cent.
+        Ends of the interquantile range, in percent.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -286,10 +285,10 @@ class DPRobustScaler(CenteringTransformer):
     center_ : ndarray of shape (n_features,) or None
         Noisy medians, within the bounds. None without `with_centering`.
     scale_ : ndarray of shape (n_features,) or None
-        Noisy interquantile ranges; one that is nearly nothing (2**-21 of the bounds' range or
-        less) counts as the bounds' range. None without `with_scaling`.
+        Noisy interquantile ranges. A range of at most 2**-21 of that of the bounds is replaced by
+        that of the bounds. None without `with_scaling`.
     bounds_ : tuple of ndarray of shape (n_features,)
-        The bounds, declared or found.
+        Bounds of each feature, declared or found privately.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -356,15 +355,15 @@ class DPRobustScaler(CenteringTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -386,26 +385,28 @@ class DPRobustScaler(CenteringTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         _, with_scaling = self._switches("with_centering", "with_scaling")
         ends = check_quantile_range(self.quantile_range)
@@ -445,28 +446,27 @@ def _magnitudes(block, low, high):
 class DPMaxAbsScaler(BoundedColumnsTransformer):
     """Divide features by private upper quantiles of their magnitudes.
 
-    The largest magnitude is that of a single row, so that no private release can be near it. A
-    quantile takes its place; beyond it values leave [-1, 1], unless `clip` is set. Nothing is
-    subtracted: signs stay, and zero stays zero.
+    The largest magnitude depends on a single row, so no private release can be close to it. A
+    quantile is used instead. Values beyond it leave [-1, 1], unless `clip` is set. Nothing is
+    subtracted, so signs and zeros are preserved.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all features together.
+        Epsilon of a fit, positive, for all features together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
-        many features.
+        Delta of a fit, in [0, 1). With many features a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
-        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
-        epsilon and at most of delta. Values are clipped to it in `fit`.
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
+        apart. It must not be computed from the data. "auto" finds it privately for a fifth of
+        epsilon and at most a fifth of delta. Values are clipped to it in `fit`.
     quantile : "auto" or float, default="auto"
-        Which quantile of the magnitudes, in per cent, above 0 and at most 100. "auto" takes one
-        as far out as noise allows: with s the scale of the noise of a quantile's rank, the share
-        min(0.05, 12 s / n_samples) of the rows is left out: none as epsilon grows.
+        Quantile of the magnitudes, in percent, above 0 and at most 100. "auto" chooses one as
+        extreme as the noise allows: with s the noise scale of a quantile's rank, the fraction
+        min(0.05, 12 s / n_samples) of the rows is left out, which tends to 0 as epsilon grows.
     clip : bool, default=False
-        Whether `transform` clips to [-1, 1].
+        If True, `transform` clips to [-1, 1].
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -477,14 +477,14 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     Attributes
     ----------
     max_abs_ : ndarray of shape (n_features,)
-        Noisy quantiles of the magnitudes, as large as the bounds allow at most.
+        Noisy quantiles of the magnitudes, at most the largest magnitude within the bounds.
     scale_ : ndarray of shape (n_features,)
-        What `transform` divides by: `max_abs_`; where that is nearly nothing (2**-21 of the
-        bounds' larger magnitude or less) the bounds' larger magnitude.
+        Divisor of `transform`: `max_abs_`, or the larger magnitude of the bounds if `max_abs_` is
+        at most 2**-21 of it.
     quantile_ : float
-        The quantile, in per cent.
+        The quantile, in percent.
     bounds_ : tuple of ndarray of shape (n_features,)
-        The bounds, declared or found.
+        Bounds of each feature, declared or found privately.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -542,15 +542,15 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -572,26 +572,28 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.clip, "clip")
 
@@ -617,7 +619,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what is beyond the bounds counts as the bound.
+            Samples. Values are clipped to the bounds.
 
         Returns
         -------
@@ -628,7 +630,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Undo `transform`, but for clipping.
+        """Undo `transform`, except for clipping.
 
         Parameters
         ----------
@@ -648,7 +650,7 @@ def tail_of_noise(plan):
 
 
 def flat_ranges(ranges, low, high):
-    """Return the ranges, the bounds' own in the place of those too small to divide by.
+    """Return the ranges, with those of the bounds instead of ranges that are too small.
 
     So values within the bounds are no further apart than ``1 / LEAST_RANGE`` after the division,
     in any unit.

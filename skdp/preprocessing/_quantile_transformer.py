@@ -20,29 +20,28 @@ LEAST_SHARE = 1e-7
 
 
 class DPQuantileTransformer(BoundedColumnsTransformer):
-    """Map features to a uniform or normal distribution, by many private quantiles.
+    """Map features to a uniform or normal distribution by private quantiles.
 
-    A value is mapped to the share of the rows below it, interpolated between noisy quantiles that
-    start and end with the bounds.
+    A value is mapped to the fraction of the rows below it, interpolated between noisy quantiles.
+    The first and the last quantile are the bounds.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all features together.
+        Epsilon of a fit, positive, for all features together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
-        many features.
+        Delta of a fit, in [0, 1). With many features a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
-        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
-        epsilon and at most of delta. Values are clipped to it in `fit`.
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
+        apart. It must not be computed from the data. "auto" finds it privately for a fifth of
+        epsilon and at most a fifth of delta. Values are clipped to it in `fit`.
     n_quantiles : "auto" or int, default="auto"
-        How many quantiles are used, the two bounds included; at least 3. "auto" takes the most, of
-        3, 5, 9, ..., 1025, whose noise is small against the distance between them; it depends on
-        the numbers of rows and features, epsilon and delta alone.
+        Number of quantiles, including the two bounds; at least 3. "auto" chooses the largest of 3,
+        5, 9, ..., 1025 whose noise is small compared with the distance between quantiles. It
+        depends only on the numbers of rows and features, epsilon and delta.
     output_distribution : {"uniform", "normal"}, default="uniform"
-        What features are mapped to. The normal one ends at -5.2 and 5.2.
+        Distribution of the output. The normal one is clipped to -5.2 and 5.2.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -55,11 +54,11 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     quantiles_ : ndarray of shape (n_quantiles, n_features)
         Noisy quantiles, non-decreasing; the first and the last are the bounds.
     references_ : ndarray of shape (n_quantiles,)
-        The shares of the rows that they stand for, evenly from 0 to 1.
+        Fractions of the rows that the quantiles represent, evenly spaced from 0 to 1.
     n_quantiles_ : int
         Number of quantiles.
     bounds_ : tuple of ndarray of shape (n_features,)
-        The bounds, declared or found.
+        Bounds of each feature, declared or found privately.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -120,15 +119,15 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -150,26 +149,28 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         check_choice(self.output_distribution, "output_distribution", ("uniform", "normal"))
 
@@ -221,7 +222,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Map values of the output distribution to those of the features.
+        """Map values of the output distribution back to those of the features.
 
         Parameters
         ----------

@@ -94,7 +94,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
         What each `transform` guarantees, and under which assumptions.
 
@@ -159,7 +159,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         X : array-like of shape (n_samples, n_features)
             Rows; their values are not used.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -181,15 +181,15 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         public = SIZES, "categories"
         return {"public": public, "sampler": plan.sampler, "trust_model": LOCAL}
 
-    def _charge_and_publish(self, fit, progress, table, plan, said):
+    def _charge_and_publish(self, fit, progress, table, plan, statement):
         # The statement speaks of `transform`, which charges.
         fit.charge(NoRelease())
-        fit.publish(plan, **said, categories_=plan.categories)
+        fit.publish(plan, **statement, categories_=plan.categories)
         self._plan, self._fitted_with = plan, self._statement_depends_on()
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return what one `transform` of a table of that shape will release.
+        """Return the plan of one `transform` of a table of this shape.
 
         Parameters
         ----------
@@ -249,8 +249,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
                 "old one; fit again"
             )
         check_output_setting(self)
-        own = {"accountant": self.accountant, "random_state": self.random_state}
-        with PrivateRelease(label=type(self).__name__, **own) as release:
+        with PrivateRelease(
+            label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
+        ) as release:
             release.make_guarantee(self.epsilon, 0.0)
             table.check_readable()
             return self._plan.run(table, release.charge(self._plan))
@@ -261,7 +262,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Parameters
         ----------
         reports : array-like of shape (n_samples, n_features)
-            What `transform` returned.
+            Output of `transform`.
 
         Returns
         -------
@@ -276,7 +277,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Parameters
         ----------
         reports : array-like of shape (n_samples, n_features)
-            What `transform` returned.
+            Output of `transform`.
         confidence : float, default=0.95
             The probability with which each interval covers its share, inside (0, 1).
 

@@ -11,25 +11,25 @@ from skdp.stats._moments import MomentsPlan
 class DPStandardScaler(CenteringTransformer):
     """Standardize features by noisy means and variances.
 
-    Values are clipped to `bounds`. One joint release holds the sums and the
-    sums of squares of all features.
+    Values are clipped to `bounds`. The sums and sums of squares of all features are released
+    jointly.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive.
+        Epsilon of a fit, positive.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). 0 adds Laplace noise; a positive delta adds Gaussian
-        noise, which is smaller where there are many features.
+        Delta of a fit, in [0, 1). 0 adds Laplace noise. A positive delta adds Gaussian noise, which
+        is smaller with many features.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
-        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
+        name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
         apart. It must not be computed from the data. "auto" spends a fifth of epsilon, and at most
-        of delta, on `skdp.stats.estimate_bounds`, in the same charge.
+        a fifth of delta, on `skdp.stats.estimate_bounds`, in the same charge.
     with_mean : bool, default=True
-        Whether `transform` subtracts the mean.
+        If True, `transform` subtracts the mean.
     with_std : bool, default=True
-        Whether `transform` divides by the standard deviation. Without it only the means are
+        If True, `transform` divides by the standard deviation. Otherwise only the means are
         released, with less noise.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -41,14 +41,14 @@ class DPStandardScaler(CenteringTransformer):
     Attributes
     ----------
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
-        The given bounds, or the released ones.
+        Bounds of each feature, declared or found privately.
     mean_ : ndarray of shape (n_features,)
-        Noisy means, within the bounds.
+        Noisy means, clipped to the bounds.
     var_ : ndarray of shape (n_features,) or None
-        Noisy variances, at least the noise's own standard deviation and at most what the
-        bounds allow. Where that noise exceeds the variance of a uniform distribution over the
-        bounds, nothing of the data is left: `var_` is that variance and `mean_` the middle.
-        None without `with_std`.
+        Noisy variances, at least the standard deviation of their noise and at most the largest
+        variance within the bounds. If that noise exceeds the variance of a uniform distribution
+        over the bounds, `var_` is this variance and `mean_` the midpoint of the bounds. None
+        without `with_std`.
     scale_ : ndarray of shape (n_features,) or None
         Square roots of `var_`.
     n_features_in_ : int
@@ -116,15 +116,15 @@ class DPStandardScaler(CenteringTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release statistics of each feature and charge the accountant.
+        """Charge the accountant and release the statistics of all features.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
-            released is a sum.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
+            block by block.
         y : None
-            Ignored, present for pipelines.
+            Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
@@ -146,26 +146,28 @@ class DPStandardScaler(CenteringTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         _, with_std = self._switches("with_mean", "with_std")
 

@@ -1,4 +1,4 @@
-"""Encoding categories by private means of the target."""
+"""Encoding of categories by private means of the target."""
 
 from dataclasses import dataclass, replace
 
@@ -28,37 +28,37 @@ from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_weights, split_epsilon
 from skdp.utils._validation import check_classes, check_target_bounds, check_within
 
-# What part of epsilon goes to the discovery of categories.
-DISCOVERY_SHARE = 0.5
+# Fraction of epsilon for finding categories.
+KEY_SELECTION_FRACTION = 0.5
 
 
 class DPTargetEncoder(PlannedTransformer):
-    """Encode each category by a private mean of the target, shrunk towards the overall mean.
+    """Encode each category by a private mean of the target, shrunk to the overall mean.
 
-    One joint release holds, for each category of each column, noisy sums from which the number of
-    its rows and the mean of their targets follow. Of classes, the mean is the share of the second
-    of two, or the shares of each of more.
+    Noisy sums of all categories of all columns are released jointly. They determine the number of
+    rows and the mean target of each category. The mean of a binary target is the fraction of the
+    second class; with more classes there is one fraction per class.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive, for all columns together.
+        Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        The delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a
-        positive delta Gaussian noise. Discovery needs a positive one, and spends it.
+        Delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a positive
+        delta adds Gaussian noise. Finding categories needs a positive delta and spends it.
     categories : list, dict of column to list or "auto", or "auto", default=None
-        One list of categories a column, in their order or by name or place, or one flat list for
-        every column; declared, never read off the data. None or "auto" discovers numbers and
-        strings that many rows hold, for half of epsilon; "auto" instead of a column's list those
-        of this column.
+        Declared categories, which must not be read off the data: a list with one list per column, a
+        dict from a column's name or position to its list, or one flat list for every column. None
+        or "auto" finds the numbers and strings that many rows contain, for half of epsilon. "auto"
+        instead of a column's list finds those of this column.
     target_bounds : tuple of (low, high), default=None
-        The range of a continuous target, which is clipped to it in `fit`; it must not be computed
-        from the data. None takes y to be classes.
+        Range of a continuous target, which is clipped to it in `fit`. It must not be computed from
+        the data. With None y contains classes.
     classes : array-like, default=None
-        The class labels. None takes those of y, as public.
+        Possible class labels. None takes the labels of y and thereby declares them public.
     smooth : float, default=10.0
-        By how many rows of the overall mean each category's mean is shrunk, at least 0, as in
-        scikit-learn. Noise shrinks it further, as much as its known variance calls for.
+        Number of pseudo-rows with the overall mean that are added to each category, at least 0, as
+        in scikit-learn. Noise shrinks the mean further, according to its known variance.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -69,20 +69,21 @@ class DPTargetEncoder(PlannedTransformer):
     Attributes
     ----------
     encodings_ : list of ndarray
-        The encodings of each column's categories; of more than two classes, n_classes arrays a
-        column, one after another.
+        Encodings of each column's categories. With more than two classes there are n_classes arrays
+        per column, one after another.
     categories_ : list of ndarray
-        The categories of each column, declared or discovered.
+        Categories of each column, declared or found privately.
     target_mean_ : float or ndarray of shape (n_classes,)
-        The noisy overall mean, over values that are categories. It encodes all others.
+        Noisy overall mean of the rows whose values are known categories. It encodes all other
+        values.
     classes_ : ndarray or None
-        The class labels, None of a continuous target.
+        Class labels; None with a continuous target.
     target_type_ : {"continuous", "binary", "multiclass"}
-        What y was taken to be.
+        Type of the target.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
         The guarantee of the fit and its assumptions.
 
@@ -99,8 +100,8 @@ class DPTargetEncoder(PlannedTransformer):
     row, its target included, as the unit. The proof is in ``docs/encoders.md``.
 
     ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder cross-fits there,
-    so that no row is encoded by its own target; here epsilon bounds what an encoding can tell of
-    one row's target, and cross-fitting would have to be charged for every fold.
+    so that no row is encoded by its own target. Here epsilon bounds the information that an
+    encoding reveals about one row's target, and cross-fitting would be charged for every fold.
 
     References
     ----------
@@ -149,12 +150,12 @@ class DPTargetEncoder(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Release noisy sums of each category and charge the accountant.
+        """Charge the accountant and release the noisy sums of all categories.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, of numbers, strings or other labels.
+            Rows of numbers, strings or other category labels.
         y : array-like of shape (n_samples,)
             Targets: numbers with `target_bounds`, else class labels.
         groups : array-like of shape (n_samples,), default=None
@@ -183,47 +184,50 @@ class DPTargetEncoder(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of a fit to a table of this shape.
+        """Return the plan of a fit to a data set of this shape.
 
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            Public shape of the table; with its class labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape; parameters
+            that need no shape are checked nevertheless.
         guarantee : Guarantee
-            Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
 
         Returns
         -------
         Plan
-            Made from public information only: no data, no charge, no noise.
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
 
         Raises
         ------
         ValueError
-            If `fit` would refuse a parameter.
+            If a parameter is invalid, as in `fit`.
         """
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
-        found = None
-        rest = guarantee
         categories = category_lists(self.categories, shape)
-        # Each discovered category has a row at least.
-        n_cells = sum(shape.n_rows if own is None else len(own) for own in categories)
-        if any(own is None for own in categories):
-            first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
-            own = replace(guarantee, epsilon=first)
-            discovery = found = plan_discovery(categories, None, own, is_counted=False)
+        # A found category has at least one row, so there are at most n_rows of them per column.
+        n_cells = sum(shape.n_rows if labels is None else len(labels) for labels in categories)
+        if any(labels is None for labels in categories):
+            first, second = split_epsilon(guarantee.epsilon, KEY_SELECTION_FRACTION)
+            selection_guarantee = replace(guarantee, epsilon=first)
+            discovery = plan_discovery(categories, None, selection_guarantee, is_counted=False)
             rest = replace(guarantee, epsilon=second, delta=0.0)
+            charged_discovery = discovery
         else:
             discovery = Declared(categories)
+            rest = guarantee
+            charged_discovery = None
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.number * n_cells)
         return TargetPlan(
             discovery=discovery,
             noise=noise,
-            mechanism=one_charge((found, noise), guarantee),
+            mechanism=one_charge((charged_discovery, noise), guarantee),
             outcomes=outcomes,
             smooth=smooth,
         )
@@ -234,7 +238,7 @@ class DPTargetEncoder(PlannedTransformer):
     _planned_classes = PrivateClassifierMixin._planned_classes
 
     def _outcomes(self, shape):
-        """Return what a target's weights are of, from the parameters and y's label set."""
+        """Return the `Outcomes` of the target, from the parameters and the label set of y."""
         if self.target_bounds is None:
             return Outcomes(0.0, 1.0, self._planned_classes(shape))
         if self.classes is not None:
@@ -253,7 +257,7 @@ class DPTargetEncoder(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_features * n_classes), float64
-            The latter of more than two classes.
+            The second shape with more than two classes.
         """
         table = self._read_samples(X)
         check_encoded(self, table)
@@ -263,9 +267,9 @@ class DPTargetEncoder(PlannedTransformer):
         others = [UNDECLARED] * len(self.categories_)
         for j, codes in enumerate(table.codes(columns, self.categories_, others).T):
             for k, mean in enumerate(means):
-                place = j * len(means) + k
-                # What is no category has the code -1, which finds the end.
-                encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
+                i = j * len(means) + k
+                # Unknown categories have the code -1, which selects the overall mean at the end.
+                encoded[:, i] = np.append(self.encodings_[i], mean)[codes]
         return encoded
 
     def _example_labels(self):
@@ -290,7 +294,7 @@ class DPTargetEncoder(PlannedTransformer):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What a target's weights, which sum to 1, are of: the ends of its range, or classes."""
+    """Outcomes to which a target's weights, which sum to 1, belong: ends of a range, or classes."""
 
     low: float
     high: float
@@ -311,11 +315,11 @@ class Outcomes:
         return [1] if self.number == 2 else list(range(self.number))
 
     def scaled(self, shares):
-        """Return shares of the upper end as numbers of the target's range."""
+        """Return values of the target's range from the weights of its upper end."""
         return self.low + shares * (self.high - self.low)
 
     def weights(self, target, n_rows, row_weights):
-        """Yield the weights of each outcome, of the targets of some of the rows."""
+        """Yield the weights of each outcome for the targets of a block of rows."""
         if self.classes is None:
             yield from range_weights(target, self.low, self.high, n_rows, row_weights)
         else:
@@ -324,7 +328,7 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetPlan(TransformerPlan):
-    """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
+    """Plan of a fit: the categories, unless declared, then noisy sums of outcomes' weights."""
 
     discovery: StabilityThreshold | MixedCategories | Declared
     noise: object
@@ -351,34 +355,34 @@ class TargetPlan(TransformerPlan):
         }
 
     def noisy_sums(self, table, categories, source, persons=None):
-        """Return the noisy sums of all columns, one row for each category."""
+        """Return the noisy sums of all columns, with one row per category."""
         rows = table.X.select(range(len(categories)))
         row_args = (table.y, row_weights_of(persons))
-        small = categories, self.outcomes, n_units(table.X, persons)
+        args = (categories, self.outcomes, n_units(table.X, persons))
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
-        sum_over(rows, _add_weights, exact, *small, row_args=row_args)
+        sum_over(rows, _add_weights, exact, *args, row_args=row_args)
         return self.noise.release(exact, random_state=source) if exact.size else exact
 
 
 def _add_weights(sums, columns, target, row_weights, categories, outcomes, n_rows):
     codes = [*map(category_codes, columns, categories)]
-    # What belongs to a column is a view.
+    # The sums of each column are views, which are updated in place.
     totals = split_by_column(sums, categories)
     for k, weight in enumerate(
         outcomes.weights(target, n_rows, 1.0 if row_weights is None else row_weights)
     ):
-        for total, places in zip(totals, codes, strict=True):
-            known = places >= 0
-            total[:, k] += np.bincount(places[known], weight[known], len(total))
+        for total, column_codes in zip(totals, codes, strict=True):
+            is_known = column_codes >= 0
+            total[:, k] += np.bincount(column_codes[is_known], weight[is_known], len(total))
 
 
 def _shrunk_means(sums, variance, smooth):
-    """Return the shrunk shares of outcomes of each category, and the overall ones.
+    """Return the shrunk means of outcomes of each category, and the overall means.
 
     With N the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
-    overall share and V the variance of the noise in S - N p, the share is
-    ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``: scikit-learn's where there is no
-    noise.
+    overall mean and V the variance of the noise in S - N p, the mean is
+    ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``. Without noise it is that of
+    scikit-learn.
     """
     n_outcomes = sums.shape[1]
     total = sums.sum(axis=0)
@@ -386,8 +390,8 @@ def _shrunk_means(sums, variance, smooth):
     if total.sum() > np.sqrt(variance * sums.size):
         clipped = np.clip(total, 0.0, None)
         prior = clipped / clipped.sum()
-    spread = variance * ((1.0 - prior) ** 2 + (n_outcomes - 1) * prior**2)
+    noise_variance = variance * ((1.0 - prior) ** 2 + (n_outcomes - 1) * prior**2)
     count = np.maximum(sums.sum(axis=1, keepdims=True), 0.0)
-    denominator = count**2 + smooth * count + 4.0 * max(smooth, 1.0) * spread
-    moved = count * (sums - count * prior) / denominator
-    return np.clip(prior + moved, 0.0, 1.0), prior
+    denominator = count**2 + smooth * count + 4.0 * max(smooth, 1.0) * noise_variance
+    shift = count * (sums - count * prior) / denominator
+    return np.clip(prior + shift, 0.0, 1.0), prior

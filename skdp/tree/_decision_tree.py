@@ -1,6 +1,6 @@
-"""Trees over private bins, as terms of an additive model; one that is grown on released curves.
+"""Trees over private bins as terms of an additive model, and a tree grown from shape functions.
 
-Derived in ``docs/forests.md``.
+The derivation is in ``docs/forests.md``.
 """
 
 from dataclasses import dataclass, replace
@@ -17,25 +17,26 @@ from skdp.preprocessing._binning import input_names
 from skdp.utils._validation import check_integer, check_verbose
 from skdp.utils._values import FrozenValue
 
-# What the curves that a tree is grown on get of what is left for steps.
-CURVES_SHARE = 0.3
-DEEPEST = 12
+# Fraction of the remaining budget for the shape functions from which a tree is grown.
+SHAPES_FRACTION = 0.3
+# Maximum depth of a tree.
+MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tree(FrozenValue):
-    """Tests that lead a row to a leaf, and what the leaves add to its score.
+    """Complete binary tree of tests, with the values that its leaves add to a score.
 
     Parameters
     ----------
     columns : ndarray of shape (n_tests,)
-        The positions of the columns that are tested, from the root on, level by level.
+        Positions of the tested columns, level by level from the root.
     sides : ndarray of shape (n_tests, n_cells)
-        The branch for each cell of the column: 0 or 1.
+        Branch of each cell of the tested column: 0 or 1.
     most_counts : ndarray of shape (n_leaves,)
-        By noisy counts, no leaf has more rows.
+        Upper bounds on the leaves' numbers of rows, from noisy counts.
     values : ndarray of shape (n_leaves,) or (n_leaves, n_classes), default=None
-        What each leaf adds to a score; None before they are fitted.
+        Values of the leaves; None before they are fitted.
 
     Examples
     --------
@@ -57,112 +58,128 @@ class Tree(FrozenValue):
 
     @property
     def shape(self):
-        """The number of leaves, as a tuple."""
+        """Number of leaves, as a tuple."""
         return self.most_counts.shape
 
-    def cells(self, own):
+    def cells(self, column_cells):
         """Return the leaf of each row.
 
         Parameters
         ----------
-        own : ndarray of shape (n_columns, n_rows), or list of ndarray of shape (n_rows,)
-            The rows' cells, of each column.
+        column_cells : ndarray of shape (n_columns, n_rows), or list of ndarray of shape (n_rows,)
+            Cells of the rows in each column.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            From 0 on, from left to right.
+            Indices of the leaves, from left to right.
         """
-        own = np.asarray(own)
+        column_cells = np.asarray(column_cells)
         first = 0
-        leaves = np.zeros(own.shape[1], dtype=np.intp)
-        rows = np.arange(own.shape[1])
+        nodes = np.zeros(column_cells.shape[1], dtype=np.intp)
+        rows = np.arange(column_cells.shape[1])
         while first < len(self.columns):
-            tests = first + leaves
-            leaves = 2 * leaves + self.sides[tests, own[self.columns[tests], rows]]
+            tests = first + nodes
+            nodes = 2 * nodes + self.sides[tests, column_cells[self.columns[tests], rows]]
             first = 2 * first + 1
-        return leaves
+        return nodes
 
     def term(self, terms, n_rows):
-        """Return what stands for the tree among released terms: itself.
+        """Return the tree itself, as its representation among the released terms.
 
         Parameters
         ----------
         terms : list of Term
-            Those of single columns.
+            Terms of single columns.
         n_rows : int
-            The public number of rows.
+            Public number of rows.
 
         Returns
         -------
         Tree
-            The same.
+            The same object.
         """
         return self
 
 
-def tree_of(terms, columns, sides):
-    """Return the tree of some tests, and bounds of its leaves' counts.
+def make_tree(terms, columns, sides):
+    """Return the tree with these tests, with bounds on its leaves' counts.
 
     Parameters
     ----------
     terms : list of Term
+        Terms of single columns, with noisy counts.
     columns : sequence of int
+        Tested column of each test.
     sides : list of ndarray
-        One a test, of as many cells as its column has.
+        For each test the branch of each cell of its column.
     """
-    most = np.array([np.inf])
-    while len(most) <= len(columns):
-        level = range(len(most) - 1, 2 * len(most) - 1)
-        masses = [np.bincount(sides[t], terms[columns[t]].counts, minlength=2) for t in level]
-        most = np.minimum(most[:, np.newaxis], masses).ravel()
+    max_counts = np.array([np.inf])
+    while len(max_counts) <= len(columns):
+        level = range(len(max_counts) - 1, 2 * len(max_counts) - 1)
+        counts = [np.bincount(sides[t], terms[columns[t]].counts, minlength=2) for t in level]
+        max_counts = np.minimum(max_counts[:, np.newaxis], counts).ravel()
     width = max(map(len, sides))
-    sides = np.array([np.pad(side, (0, width - len(side))) for side in sides], dtype=np.int8)
-    return Tree(columns=np.array(columns), sides=sides, most_counts=most)
+    padded = [np.pad(side, (0, width - len(side))) for side in sides]
+    return Tree(
+        columns=np.array(columns), sides=np.array(padded, dtype=np.int8), most_counts=max_counts
+    )
 
 
-def grown_tree(terms, curves, depth):
-    """Return the tree whose tests tell most apart by released curves, each within its branch.
+def grow_tree(terms, values, depth):
+    """Return the tree that is grown greedily from released shape functions.
+
+    Each test splits the cells that reach it so that the variance of the released values between
+    both sides is largest. Columns are treated as independent.
 
     Parameters
     ----------
     terms : list of Term
-    curves : list of ndarray of shape (n_cells, n_outputs)
+        Terms of single columns, with noisy counts.
+    values : list of ndarray of shape (n_cells, n_outputs)
+        Values of the shape functions.
     depth : int
     """
     columns = []
     sides = []
-    reached = [[term.counts for term in terms]]
-    for test in range((1 << depth) - 1):
-        own = reached[test]
-        gains, splits = zip(*map(best_split, terms, own, curves), strict=True)
-        j = int(np.argmax(gains))
+    node_counts = [[term.counts for term in terms]]
+    for node in range((1 << depth) - 1):
+        counts = node_counts[node]
+        variances = []
+        splits = []
+        for term, column_counts, column_values in zip(terms, counts, values, strict=True):
+            variance, split = best_split(term, column_counts, column_values)
+            variances.append(variance)
+            splits.append(split)
+        j = int(np.argmax(variances))
         for branch in (~splits[j], splits[j]):
-            reached.append([*own[:j], own[j] * branch, *own[j + 1 :]])
+            node_counts.append([*counts[:j], counts[j] * branch, *counts[j + 1 :]])
         columns.append(j)
         sides.append(splits[j])
-    return tree_of(terms, columns, sides)
+    return make_tree(terms, columns, sides)
 
 
 def best_split(term, counts, values):
-    """Return the variance of values between the best two sides of cells, and which are second.
+    """Return the largest variance of values between two sides of cells, and the second side.
 
-    Bins are cut in two; labels are sorted by their (first) value before.
+    The cells of a numeric column are split in their order. Those of a categorical column are sorted
+    by their value of the first output before.
     """
-    by_value = values[:, 0] if "label" in term.kinds else np.arange(len(values))
-    order = np.argsort(by_value, kind="stable")
-    masses = np.cumsum(counts[order])[:, np.newaxis]
-    sums = np.cumsum((counts[:, np.newaxis] * values)[order], axis=0)
-    total = max(masses[-1, 0], 1e-300)
-    products = masses * (total - masses)
-    squares = ((sums - sums[-1] * (masses / total)) ** 2).sum(axis=1, keepdims=True)
-    gains = np.divide(squares, products, out=np.zeros_like(products), where=products > 0.0)
-    return gains.max(), np.argsort(order) > gains.argmax()
+    sort_keys = values[:, 0] if "label" in term.kinds else np.arange(len(values))
+    order = np.argsort(sort_keys, kind="stable")
+    left_counts = np.cumsum(counts[order])[:, np.newaxis]
+    left_sums = np.cumsum((counts[:, np.newaxis] * values)[order], axis=0)
+    total = max(left_counts[-1, 0], 1e-300)
+    products = left_counts * (total - left_counts)
+    expected_sums = left_sums[-1] * (left_counts / total)
+    squares = ((left_sums - expected_sums) ** 2).sum(axis=1, keepdims=True)
+    variances = np.divide(squares, products, out=np.zeros_like(products), where=products > 0.0)
+    return variances.max(), np.argsort(order) > variances.argmax()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreePlan(AdditivePlan):
-    """A fit's plan: an additive model's, whose released curves say where a tree is cut.
+    """Plan of a fit of a tree: an additive model, from whose shape functions the tree is grown.
 
     Parameters
     ----------
@@ -173,81 +190,91 @@ class TreePlan(AdditivePlan):
     n_bins: int = N_BINS
 
     n_trees = 1
-    main_share = 0.0
+    main_fraction = 0.0
     finds_variance = False
     has_trends = False
-    _choice_shares = {"first": CURVES_SHARE}
+    _extra_fractions = {"first_steps": SHAPES_FRACTION}
 
     @property
-    def _most_joint_cells(self):
+    def _max_joint_cells(self):
         return self.n_trees << self.depth
 
-    def _joined(self, terms, cells, layout, residuals, source):
-        curves, _ = self._descent(cells, layout, residuals, source, share=self.shares["first"])
-        curves = layout.tables(curves)
-        return None, [grown_tree(terms, [curves[j] for j in range(len(terms))], self.depth)]
+    def _joint_terms(self, terms, cells, design, residuals, source):
+        weights, _ = self._descent(
+            cells, design, residuals, source, budget_fraction=self.budget_fractions["first_steps"]
+        )
+        bin_values = design.bin_values(weights)
+        return None, [grow_tree(terms, [bin_values[j] for j in range(len(terms))], self.depth)]
 
 
 class PrivateTrees(RawTableModel):
-    """The plan of trees, and scores from `trees_` and `intercept_`."""
+    """Base of models of trees: their plan, and scores from `trees_` and `intercept_`."""
 
-    def _plan(self, task, shape, guarantee, kind=TreePlan, **more):
+    def _plan(self, task, shape, guarantee, plan_class=TreePlan, **params):
+        """Return the plan of a task on a table of this shape."""
         check_verbose(self.verbose)
-        depth = check_integer(self.max_depth, "max_depth", 1, DEEPEST)
-        return self._plan_of(kind, shape, guarantee, task=task, depth=depth, **more)
+        depth = check_integer(self.max_depth, "max_depth", 1, MAX_DEPTH)
+        return self._make_plan(plan_class, shape, guarantee, task=task, depth=depth, **params)
 
     def _attributes(self, terms, values, constant, plan):
-        columns = len(plan.columns)
+        n_columns = len(plan.columns)
         names = input_names(self, None)
-        trees = zip(terms[columns:], values[columns:], strict=True)
+        trees = []
+        for tree, leaf_values in zip(terms[n_columns:], values[n_columns:], strict=True):
+            trees.append(replace(tree, values=leaf_values))
         return {
-            "shape_functions_": shape_functions(terms[:columns], values[:columns], names),
-            "trees_": [replace(tree, values=own) for tree, own in trees],
+            "shape_functions_": shape_functions(terms[:n_columns], values[:n_columns], names),
+            "trees_": trees,
             "intercept_": constant,
         }
 
     def _scores(self, X):
         scores = []
-        for cells, parts in self._cells_and_parts(X):
-            # One after another: how `sum` adds them up depends on how many rows there are.
-            own = np.add.accumulate(parts, axis=1)[:, -1]
-            scores.append(own + sum(tree.values[tree.cells(cells)] for tree in self.trees_))
+        for cells, contributions in self._iter_contributions(X):
+            # The order in which `sum` adds depends on the number of rows; `accumulate` adds the
+            # contributions of a row in sequence.
+            column_scores = np.add.accumulate(contributions, axis=1)[:, -1]
+            tree_scores = sum(tree.values[tree.cells(cells)] for tree in self.trees_)
+            scores.append(column_scores + tree_scores)
         return self.intercept_ + np.concatenate(scores)
 
 
 class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
-    """Classifier by one tree, grown on private curves.
+    """Decision tree classifier that is grown from private shape functions.
 
-    Noisy gradients find a curve for each column, as in `DPAdditiveClassifier`. A tree is cut where
-    these curves say that rows differ most, which costs nothing more. Then noisy gradients find the
-    values of all its leaves together. Tables are taken as they are: numbers, strings, dates and
-    gaps.
+    A shape function is fitted to each column by noisy gradients, as in `DPAdditiveClassifier`. The
+    tree splits where rows differ most by these functions, which is post-processing. Then the values
+    of all leaves are fitted together by noisy gradients. Tables need no preprocessing: numbers,
+    strings, dates and missing values are accepted.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learned of the data, together.
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
         categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside are
+        clipped.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own. A frame's column of objects is one of labels unless `bounds` names it.
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category. A data frame's column of dtype object is categorical unless
+        `bounds` names it.
     max_depth : int, default=6
-        How many tests lead to a leaf, from 1 to 12.
+        Maximum number of tests on the path to a leaf, from 1 to 12.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        Possible class labels. None takes the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+        Public positive weights of the classes. The loss of a row is multiplied by the weight of its
+        class. A class that is not named has weight 1. "balanced" would be computed from the data
+        and is refused.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -262,16 +289,18 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     Attributes
     ----------
     trees_ : list of Tree
-        The tree.
+        The fitted tree, in a list of one.
     intercept_ : float or ndarray of shape (n_classes,)
-        What is added to the value of a leaf.
+        Constant that is added to the value of a leaf.
     shape_functions_ : list of ShapeFunction
-        Of each column its cells. Their values are 0: the tree alone makes scores.
+        Bins or categories of each column. Their values are 0, because scores come from the tree
+        only.
     noise_multiplier_ : float or None
-        The scale of the noise of all steps, were they one, over what one row, or person, moves
-        their gradient by. None with delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -292,10 +321,10 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
-    Columns that tell nothing alone are not chosen: where classes depend on a product of columns,
-    take a forest. The proof is in ``docs/forests.md``.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    Columns without an effect of their own are not chosen: if classes depend on a product of
+    columns, use a forest. The proof is in ``docs/forests.md``.
 
     References
     ----------
@@ -341,14 +370,15 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
-        """Fit the model and charge the accountant.
+        """Charge the accountant and fit the model.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
         y : array-like of shape (n_samples,)
-            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
+            `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an

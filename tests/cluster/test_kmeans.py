@@ -102,10 +102,10 @@ def test_the_sensitivity_pays_for_the_rounding_of_sums():
 def test_a_row_lies_in_one_cell_wherever_it_is():
     cells = Cells(np.array([0.1, 0.0, -0.2]), np.array([0.5, 1e-9, 0.2]), np.array([4, 1, 2]))
     corners = np.array(list(itertools.product([-1.0, 0.1, 1.0], repeat=3)))
-    places = cells.places(corners)
+    places = cells.cell_indices(corners)
     assert places.min() == 0 and places.max() == 7
     points, drawn = cells.sample(4000)
-    np.testing.assert_array_equal(cells.places(points), drawn)
+    np.testing.assert_array_equal(cells.cell_indices(points), drawn)
     np.testing.assert_array_equal(np.bincount(drawn), np.full(8, 500))
     # Means and deviations of 4000 stratified points: six standard errors.
     np.testing.assert_allclose(points.mean(axis=0), cells.mean, atol=0.05)

@@ -33,13 +33,13 @@ from tests._private import (
     PerturbedObjective,
     Term,
     TreePlan,
+    append_pairs,
     best_split,
     cell_reader,
     declared_columns,
-    extended,
-    grown_tree,
-    joint_layout,
-    main_layout,
+    grow_tree,
+    joint_design,
+    main_design,
     read_persons,
     residual_grid,
     residual_sums,
@@ -61,23 +61,23 @@ def plan_of(task, guarantee, n=41, kind=ForestPlan, **more):
 def trees_of(kind):
     """The terms of some rows, and trees of them."""
     plan = plan_of(NumberTask(), meet(1e4, 1e-6))
-    terms = plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
+    terms = plan._count_cells(plan.columns, table_of(make_rows()), RandomSource(0))
     if kind is ForestPlan:
-        return terms, plan._joined(terms)[1]
+        return terms, plan._joint_terms(terms, None, None, None, None)[1]
     rng = np.random.default_rng(0)
-    return terms, [grown_tree(terms, [rng.normal(size=(len(t.counts), 1)) for t in terms], 3)]
+    return terms, [grow_tree(terms, [rng.normal(size=(len(t.counts), 1)) for t in terms], 3)]
 
 
 def gradient_of(plan, rows, targets, weights, row_weights=None):
     """The gradient at the weights, and the squares of a row's features."""
     terms, trees = trees_of(type(plan))
-    cells = plan._cells(terms, table_of(rows), targets, row_weights)
-    layout = joint_layout(main_layout(terms, plan.n_rows), trees, plan.main_share)
-    cells = extended(cells, trees)
-    size = (layout.size, plan.task.n_outputs)
+    cells = plan._joint_codes(terms, table_of(rows), targets, row_weights)
+    design = joint_design(main_design(terms, plan.n_rows), trees, plan.main_fraction)
+    cells = append_pairs(cells, trees)
+    size = (design.size, plan.task.n_outputs)
     weights = weights * np.random.default_rng(2).normal(size=size)
     step = residual_grid(plan.task.clip, plan.n_rows)
-    return residual_sums(cells, layout, plan.task.residuals, weights, step)
+    return residual_sums(cells, design, plan.task.residuals, weights, step)
 
 
 @pytest.mark.parametrize("kind", [ForestPlan, TreePlan])
@@ -200,25 +200,25 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
     """They are the same without rows, targets and noise, but for what the curves have of them."""
     terms, _ = trees_of(kind)
     plan = plan_of(NumberTask(), meet(1.0, 1e-6), kind=kind)
-    layout = main_layout(terms, plan.n_rows)
-    curves, seen = np.random.default_rng(3).normal(size=(layout.size, 1)), []
+    design = main_design(terms, plan.n_rows)
+    curves, seen = np.random.default_rng(3).normal(size=(design.size, 1)), []
 
-    def released(self, cells, layout, residuals, source, *, share):
-        seen.append((cells, residuals, source, share))
+    def released(self, cells, design, residuals, source, *, budget_fraction):
+        seen.append((cells, residuals, source, budget_fraction))
         return curves, None
 
     monkeypatch.setattr(kind, "_descent", released)
-    _, trees = plan._joined(terms, "cells", layout, "residuals", "source")
+    _, trees = plan._joint_terms(terms, "cells", design, "residuals", "source")
     if kind is ForestPlan:
         expected = trees_of(kind)[1]
     else:
-        tables = layout.tables(curves)
-        expected = [grown_tree(terms, [tables[j] for j in range(3)], 3)]
+        tables = design.bin_values(curves)
+        expected = [grow_tree(terms, [tables[j] for j in range(3)], 3)]
     for tree, other in zip(trees, expected, strict=True):
         np.testing.assert_array_equal(tree.columns, other.columns)
         np.testing.assert_array_equal(tree.sides, other.sides)
     # The rows, their clipped residuals and the charge's noise are handed on as they are.
-    handed = [("cells", "residuals", "source", plan.shares.get("first"))]
+    handed = [("cells", "residuals", "source", plan.budget_fractions.get("first_steps"))]
     assert seen == ([] if kind is ForestPlan else handed)
 
 
@@ -368,7 +368,7 @@ def test_a_tree_is_cut_where_curves_differ():
     np.testing.assert_array_equal(sides[:-1], np.arange(len(sides) - 1) >= 3)
     part = terms[0].counts[3:-1].sum() / terms[0].counts.sum()
     assert gain == pytest.approx(part * (1 - part), rel=1e-6)
-    tree = grown_tree(terms, curves, 2)
+    tree = grow_tree(terms, curves, 2)
     # A label's side is that of its value, and the branches are cut by the other column.
     np.testing.assert_array_equal(tree.columns, [2, 0, 0])
     assert (tree.sides[0][: len(terms[2].counts)] == (np.arange(5) != 1)).all()

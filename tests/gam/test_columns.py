@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._columns import Term, cell_reader, cells_of, marked
+from skdp.gam._columns import Term, cell_reader, cells_of, one_hot_csr
 from skdp.utils import ChunkedArray
 from tests._private import read_kinds
 
@@ -248,6 +248,6 @@ def test_blocks_of_cells_are_short_and_what_they_share_is_not_written_to():
     table = read_kinds(DPAdditiveClassifier(), np.zeros((20_000, 1)))[0]
     term = Term(features=(0,), kinds=("number",), edges=(np.array([0.0, 1.0]),))
     assert max(rows.stop - rows.start for rows in cells_of(table, [term]).blocks()) <= 1 << 13
-    marks = marked(np.zeros((3, 1), dtype=int), [2])
+    marks = one_hot_csr(np.zeros((3, 1), dtype=int), [2])
     with pytest.raises(ValueError, match="read-only"):
         marks.data *= 2.0

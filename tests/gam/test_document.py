@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import estimator_html_repr
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._shapes import MOST_CELLS, MOST_TERMS, edge_names
+from skdp.gam._shapes import MAX_CELLS, MAX_TERMS, edge_names
 
 EVIL = "<script>alert('1')</script>\x00&amp;"
 
@@ -76,9 +76,9 @@ def test_its_length_is_capped_and_it_says_so():
     X = np.random.default_rng(0).uniform(size=(300, 32))
     model = DPAdditiveRegressor(1e4, bounds=(0, 1), n_bins=64, target_bounds=(0, 1))
     html = model.fit(X, X[:, 0])._repr_html_()
-    assert html.count("<details>") == MOST_TERMS and f"{MOST_TERMS} of 32 terms" in html
+    assert html.count("<details>") == MAX_TERMS and f"{MAX_TERMS} of 32 terms" in html
     first = rows_of(html, "x0")
-    assert len(first) == MOST_CELLS + 1 and f"the {MOST_CELLS} of " in first[0][-1]
+    assert len(first) == MAX_CELLS + 1 and f"the {MAX_CELLS} of " in first[0][-1]
 
 
 def test_what_is_not_fitted_keeps_scikit_learns(model):

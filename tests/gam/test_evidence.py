@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from skdp.gam._blocks import Block, Layout
+from skdp.gam._blocks import Block, BlockDesign
 from skdp.gam._descent import Schedule, descend
-from skdp.gam._evidence import averaged_response, explained_by_chance, penalty_by_evidence, spectrum
+from skdp.gam._evidence import averaged_response, effective_dof, penalty_by_evidence, spectrum
 
-SCHEDULE = Schedule(bend=50.0, strength=0.5, quiet=1.0)
+SCHEDULE = Schedule(loss_smoothness=50.0, l2_reg_strength=0.5, penalty_to_noise=1.0)
 
 
 def layout_of(n_terms=6, n_cells=16, n_rows=1600.0, resolutions=(1, 4)):
@@ -21,7 +21,7 @@ def layout_of(n_terms=6, n_cells=16, n_rows=1600.0, resolutions=(1, 4)):
             groups = np.arange(n_cells) // coarser
             counts = np.bincount(groups, weights=np.full(n_cells, n_rows / n_cells))
             blocks.append(Block(term=term, weight=weight, groups=groups, counts=counts))
-    return Layout(blocks)
+    return BlockDesign(blocks)
 
 
 def early_mean(gradient, schedule, size):
@@ -55,11 +55,11 @@ def test_response_is_that_of_the_steps():
 
 
 def test_spectrum_is_that_of_the_centered_features():
-    layout, rng = layout_of(n_terms=1), np.random.default_rng(0)
-    curvatures, rotated = spectrum(layout, rng.normal(size=(layout.size, 1)))
+    design, rng = layout_of(n_terms=1), np.random.default_rng(0)
+    curvatures, rotated = spectrum(design, rng.normal(size=(design.size, 1)))
     # 1,600 rows, a hundred in each of the sixteen cells.
     cells = np.repeat(np.arange(16), 100)
-    fine, coarse = layout.blocks[1], layout.blocks[2]
+    fine, coarse = design.blocks[1], design.blocks[2]
     features = np.hstack(
         [
             fine.weight * np.equal.outer(cells, np.arange(16)),
@@ -79,7 +79,7 @@ def test_variance_of_weights_is_found(signal):
     moments, _ = spectrum(layout_of(n_terms=20))
     # In the basis of eigenvectors a gradient is the curvature times the distance of the weights,
     # sampling noise and the noise of the step.
-    basis = Layout(
+    basis = BlockDesign(
         layout_of(n_terms=0).blocks
         + [
             Block(term=j, weight=1.0 / 64.0, groups=np.zeros(1, dtype=int), counts=np.array([m]))
@@ -101,13 +101,13 @@ def test_variance_of_weights_is_found(signal):
         # The best is infinite; what is left of a feature of the largest curvature is little.
         assert found > curvatures.max()
     else:
-        best = max(variance / signal**2, SCHEDULE.strength)
+        best = max(variance / signal**2, SCHEDULE.l2_reg_strength)
         assert 0.6 * best < found < 1.7 * best
 
 
 def test_chance_falls_with_the_penalty():
-    layout = layout_of()
-    degrees = [explained_by_chance(layout, strength) for strength in (1e-9, 1.0, 1e9)]
+    design = layout_of()
+    degrees = [effective_dof(design, strength) for strength in (1e-9, 1.0, 1e9)]
     # Six columns of sixteen cells, less the mean of each.
     assert degrees[0] == pytest.approx(90.0, rel=1e-3)
     assert degrees[0] > degrees[1] > degrees[2]

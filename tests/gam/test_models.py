@@ -60,31 +60,31 @@ def huberized(task, f, y):
     return np.where(margin > 0, np.logaddexp(0, -margin), np.log(2) - 0.5 * margin)
 
 
-def optimum(plan, layout, asked, cells_of, y):
+def optimum(plan, design, asked, cells_of, y):
     """The penalized optimum on the released blocks, by another solver."""
-    design = np.zeros((len(y), layout.size))
-    for block, start in zip(layout.blocks, layout.starts, strict=False):
+    matrix = np.zeros((len(y), design.size))
+    for block, start in zip(design.blocks, design.offsets, strict=False):
         cells = cells_of[block.term] if block.term >= 0 else np.zeros(len(y), dtype=int)
-        design[np.arange(len(y)), start + block.groups[cells]] = block.features[cells]
-    strength = max(plan._problem(layout).strength, asked)
+        matrix[np.arange(len(y)), start + block.groups[cells]] = block.features[cells]
+    strength = max(plan._problem(design).l2_reg_strength, asked)
     tied = strength if plan.guarantee.delta == 0.0 else 0.0
 
     def loss(w):
-        f = design @ w
+        f = matrix @ w
         residual = np.clip(expit(f) - y, -0.5, 0.5)
-        bent = strength * w + tied * layout.ties(w[:, np.newaxis])[:, 0]
+        bent = strength * w + tied * design.roughness_gradient(w[:, np.newaxis])[:, 0]
         value = huberized(plan.task, f, y).sum() + 0.5 * bent @ w
-        return value, design.T @ residual + bent
+        return value, matrix.T @ residual + bent
 
     found = minimize(
         loss,
-        np.zeros(layout.size),
+        np.zeros(design.size),
         jac=True,
         method="L-BFGS-B",
         tol=1e-15,
         options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-16, "gtol": 1e-9},
     )
-    return design @ found.x
+    return matrix @ found.x
 
 
 @pytest.mark.quick_cases(every=2)
@@ -93,25 +93,25 @@ def test_without_noise_it_is_the_penalized_optimum(monkeypatch, delta):
     X, y = two_classes(1500)
     seen, make = {"asked": []}, AdditivePlan._descent
 
-    def kept(self, cells, layout, *rest, **shares):
-        seen.update(plan=self, layout=layout)
-        return make(self, cells, layout, *rest, **shares)
+    def kept(self, cells, design, *rest, **shares):
+        seen.update(plan=self, design=design)
+        return make(self, cells, design, *rest, **shares)
 
-    evident = AdditivePlan._evident_strength
+    evident = AdditivePlan._evidence_penalty
 
     def asked(self, *terms):
         seen["asked"].append(evident(self, *terms))
         return seen["asked"][-1]
 
     monkeypatch.setattr(AdditivePlan, "_descent", kept)
-    monkeypatch.setattr(AdditivePlan, "_evident_strength", asked)
+    monkeypatch.setattr(AdditivePlan, "_evidence_penalty", asked)
     model = classifier(1e10, delta=delta).fit(X, y)
-    plan, layout = seen["plan"], seen["layout"]
+    plan, design = seen["plan"], seen["design"]
     table, _ = read_kinds(model, X, reset=False)
     cells = cell_reader(model.shape_functions_)(table, slice(0, 1500))
     # The steps ask first; the check of the weights asks again at its end.
     asked_by_steps = seen["asked"][0] if seen["asked"] else 0.0
-    best = optimum(plan, layout, asked_by_steps, cells, y)
+    best = optimum(plan, design, asked_by_steps, cells, y)
     gap = np.abs(model.decision_function(X) - best)
     assert gap.max() < 1e-3 * max(1.0, np.abs(best).max())
 
@@ -480,7 +480,7 @@ def test_an_edit_of_another_shape_is_refused(values):
     model = DPAdditiveClassifier(categories=[0, 1, 2], classes=[0, 1, 2]).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="numbers of shape"):
         model.edit(0, values)
-    with pytest.raises(ValueError, match="no term"):
+    with pytest.raises(ValueError, match="term must be an index"):
         model.edit(True, 0.0)
     assert not model.edit(0, 0.0).shape_functions_[0].values.any()
 
@@ -492,7 +492,7 @@ class Secret:
 
 def test_a_cell_tells_nothing_by_its_error():
     X = np.array([[1.0], [2.0], [Secret()]] * 20, dtype=object)
-    with pytest.raises(ValueError, match="column 0 holds") as error:
+    with pytest.raises(ValueError, match="column 0 contains") as error:
         DPAdditiveClassifier(bounds=(0, 3)).fit(X, np.arange(60) % 2)
     assert error.value.__cause__ is None and "secret" not in str(error.value)
 

@@ -28,17 +28,17 @@ from skdp.gam import _plan as module
 from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._blocks import (
     WEIGHT_STEP,
-    Layout,
+    BlockDesign,
     all_pairs,
-    joint_layout,
-    main_layout,
-    pair_of,
+    joint_design,
+    main_design,
+    make_pair,
     pair_sums,
     trend_block,
 )
-from skdp.gam._column_plan import SEARCH_SHARE, Budget, GaussianThreshold
-from skdp.gam._columns import PackedCells, Term, declared_columns, exact_counts, finest_edges
-from skdp.gam._descent import TIES, Schedule, Scores, residual_grid, residual_sums
+from skdp.gam._column_plan import BOUNDS_FRACTION, Budget, GaussianThreshold
+from skdp.gam._columns import JointCodes, Term, declared_columns, exact_counts, finest_edges
+from skdp.gam._descent import PENALTY_SMOOTHNESS, Schedule, Scores, residual_grid, residual_sums
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -84,7 +84,7 @@ def odd_rows():
 
 
 def counts_of(plan, rows):
-    terms = plan._finest(plan.columns)
+    terms = plan._finest_terms(plan.columns)
     counts = exact_counts(terms, table_of(rows), coarsest=plan.levels[0])
     return np.concatenate(counts, axis=1)[0].astype(float)
 
@@ -93,7 +93,7 @@ def counts_of(plan, rows):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_brute_force_sensitivity_of_the_cells(relation, delta):
     plan = plan_of(BinaryTask(), meet(1.0, delta, relation))
-    order, claimed = (1 if delta == 0.0 else 2), plan._cells_noise.sensitivity
+    order, claimed = (1 if delta == 0.0 else 2), plan._counts_mechanism.sensitivity
     base, counts = make_rows(), {}
     for k, row in enumerate(odd_rows()):
         counts[k] = counts_of(plan, np.vstack([base, np.array([row], dtype=object)]))
@@ -105,22 +105,24 @@ def test_brute_force_sensitivity_of_the_cells(relation, delta):
 
 
 def setup_of(plan, rows, targets=None, row_weights=None):
-    """The layout of some bins, and the packed cells of rows in them."""
+    """The design of some bins, and the packed cells of rows in them."""
     terms = counted(plan)
-    cells = replace(plan, n_rows=len(rows))._cells(terms, table_of(rows), targets, row_weights)
-    fraction = 0.0 if plan.budget.pure else 0.3
-    return main_layout(terms, plan.n_rows, trend_fraction=fraction), cells
+    cells = replace(plan, n_rows=len(rows))._joint_codes(
+        terms, table_of(rows), targets, row_weights
+    )
+    fraction = 0.0 if plan.budget.is_pure else 0.3
+    return main_design(terms, plan.n_rows, trend_fraction=fraction), cells
 
 
 @cache
 def counted(plan):
-    return plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
+    return plan._count_cells(plan.columns, table_of(make_rows()), RandomSource(0))
 
 
 def gradient_of(plan, rows, targets, weights, row_weights=None):
-    layout, cells = setup_of(plan, rows, targets, row_weights)
+    design, cells = setup_of(plan, rows, targets, row_weights)
     step = residual_grid(plan.task.clip, plan.n_rows)
-    return residual_sums(cells, layout, plan.task.residuals, weights, step)
+    return residual_sums(cells, design, plan.task.residuals, weights, step)
 
 
 def targets_of(task, n):
@@ -138,11 +140,11 @@ def test_brute_force_sensitivity_of_a_gradient(task, relation, epsilon):
     plan = plan_of(task, meet(epsilon, 1e-6, relation), n=n)
     claimed = plan._steps_noise(100, 1).sensitivity
     base, targets = make_rows(), targets_of(task, n - 1)
-    layout, _ = setup_of(plan, base)
+    design, _ = setup_of(plan, base)
     extremes = (-1.0, 1.0) if isinstance(task, NumberTask) else range(max(task.n_outputs, 2))
     largest = 0.0
     for scale in (0.0, 1.0, 1e3):
-        shape = (layout.size, task.n_outputs)
+        shape = (design.size, task.n_outputs)
         weights = scale * np.random.default_rng(2).normal(size=shape)
         without = gradient_of(plan, base, targets, weights)
         found = []
@@ -165,8 +167,8 @@ def test_brute_force_sensitivity_of_a_gradient_to_a_person(task):
     plan = plan_of(task, meet(1.0, 1e-6), n=21)
     claimed = plan._steps_noise(100, 1).sensitivity
     base, targets = make_rows(), targets_of(task, 40)
-    layout, _ = setup_of(plan, base)
-    weights = 1e3 * np.random.default_rng(2).normal(size=(layout.size, task.n_outputs))
+    design, _ = setup_of(plan, base)
+    weights = 1e3 * np.random.default_rng(2).normal(size=(design.size, task.n_outputs))
     ends = (-1.0, 1.0) if isinstance(task, NumberTask) else range(task.n_outputs)
     own = [(row, end) for row in odd_rows()[::5] for end in ends]
 
@@ -222,12 +224,12 @@ def test_brute_force_sensitivity_of_the_center(task, delta, relation, k, monkeyp
         y, persons = np.append(targets, added).astype(targets.dtype), None
         if k is not None:
             persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
-        run = partial(plan.center.run, y, RandomSource(0), persons)
+        run = partial(plan.baseline.run, y, RandomSource(0), persons)
         return released_before_noise(monkeypatch, run)
 
     found = [values_of([end] * (k or 1)) for end in ends]
     others = found if relation == "replace_one" else [values_of([])]
-    reach = plan.center.mechanism.sensitivity
+    reach = plan.baseline.mechanism.sensitivity
     assert 0.999 * reach < moved_by(found, others, delta) <= reach
 
 
@@ -242,12 +244,12 @@ def test_brute_force_sensitivity_of_the_variance(center, relation, k, monkeypatc
         y, persons = np.append(targets, added), None
         if k is not None:
             persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
-        run = partial(plan.variance.run, y, center, RandomSource(0), persons)
+        run = partial(plan.target_variance.run, y, center, RandomSource(0), persons)
         return released_before_noise(monkeypatch, run)
 
     found = [values_of([end] * (k or 1)) for end in (-1.0, center, 0.3, 1.0)]
     others = found if relation == "replace_one" else [values_of([])]
-    reach = plan.variance.mechanism.sensitivity
+    reach = plan.target_variance.mechanism.sensitivity
     moved = moved_by(found, others, 1e-6)
     assert moved <= reach
     assert moved > 0.999 * reach
@@ -255,10 +257,12 @@ def test_brute_force_sensitivity_of_the_variance(center, relation, k, monkeypatc
 
 def check_of(plan, rows, targets, weights, monkeypatch, row_weights=None):
     """The values of a check before noise."""
-    layout, cells = setup_of(plan, rows, targets, row_weights)
+    design, cells = setup_of(plan, rows, targets, row_weights)
     residuals = partial(module._residuals, plan.task, 0.1)
-    strength = None if plan.budget.pure else 1.0
-    run = partial(plan._kept, cells, layout, residuals, weights, strength, RandomSource(0))
+    strength = None if plan.budget.is_pure else 1.0
+    run = partial(
+        plan._shrinkage_factor, cells, design, residuals, weights, strength, RandomSource(0)
+    )
     return released_before_noise(monkeypatch, run)
 
 
@@ -268,12 +272,12 @@ def check_of(plan, rows, targets, weights, monkeypatch, row_weights=None):
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_brute_force_sensitivity_of_the_check(task, delta, relation, monkeypatch):
     plan, targets = plan_of(task, meet(1.0, delta, relation), n=41), targets_of(task, 40)
-    base, reach = make_rows(), plan.checking.sensitivity
-    layout, _ = setup_of(plan, base)
+    base, reach = make_rows(), plan.shrinkage_test.sensitivity
+    design, _ = setup_of(plan, base)
     ends = (-1.0, 1.0) if isinstance(task, NumberTask) else range(max(task.n_outputs, 2))
     largest = 0.0
     for scale in (0.01, 1.0, 1e3):
-        shape = (layout.size, task.n_outputs)
+        shape = (design.size, task.n_outputs)
         weights = scale * np.random.default_rng(2).normal(size=shape)
         found = []
         for row in odd_rows()[::5]:
@@ -292,8 +296,8 @@ def test_brute_force_sensitivity_of_the_check(task, delta, relation, monkeypatch
 def test_a_person_moves_a_check_by_what_a_row_does(task, monkeypatch):
     plan = plan_of(task, meet(1.0, 1e-6), n=21)
     base, targets = make_rows(20), targets_of(task, 20)
-    layout, _ = setup_of(plan, base)
-    weights = np.random.default_rng(2).normal(size=(layout.size, task.n_outputs))
+    design, _ = setup_of(plan, base)
+    weights = np.random.default_rng(2).normal(size=(design.size, task.n_outputs))
     without = check_of(plan, base, targets, weights, monkeypatch)
     end, moved = (1.0 if isinstance(task, NumberTask) else 2), []
     for k in (1, 7, 500):
@@ -302,7 +306,7 @@ def test_a_person_moves_a_check_by_what_a_row_does(task, monkeypatch):
         y = np.append(targets, [end] * k)
         values = check_of(plan, rows, y, weights, monkeypatch, row_weights)
         moved.append(np.linalg.norm(values - without))
-    assert max(moved) <= plan.checking.sensitivity
+    assert max(moved) <= plan.shrinkage_test.sensitivity
     assert max(moved[1:]) > 0.9 * moved[0]
 
 
@@ -310,7 +314,7 @@ def packed(row_weights):
     """The packed cells of rows that are all in the first of two."""
     column, n = np.zeros(len(row_weights), dtype=int), len(row_weights)
     known = {"sizes": [2], "n_units": n, "targets": column, "row_weights": row_weights}
-    return PackedCells(Rows(column[:, None]), lambda block: [block[:, 0].astype(int)], **known)
+    return JointCodes(Rows(column[:, None]), lambda block: [block[:, 0].astype(int)], **known)
 
 
 def test_a_persons_steps_are_no_more_than_a_rows():
@@ -319,17 +323,17 @@ def test_a_persons_steps_are_no_more_than_a_rows():
         row_weights = read_persons(np.zeros(k), k).row_weights
         cells = packed(row_weights)
         residuals = np.append(0.5, rng.uniform(0.0, 0.5, 99))
-        alone = packed(np.ones(100)).steps(residuals[:, None], 2.0**-40)[:, 0]
+        alone = packed(np.ones(100)).round_to_grid(residuals[:, None], 2.0**-40)[:, 0]
         for value, most in zip(residuals, alone, strict=True):
-            steps = cells.steps(np.full((k, 1), value), 2.0**-40)
+            steps = cells.round_to_grid(np.full((k, 1), value), 2.0**-40)
             assert (1.0 - k * 2.0**-26) * most - k <= steps.sum() <= most
 
 
 def test_sums_are_exact_and_know_no_order():
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6), n=3000)
     rows, targets = make_rows(3000), targets_of(BinaryTask(), 3000)
-    layout, _ = setup_of(plan, rows[:10])
-    weights = np.random.default_rng(3).normal(size=(layout.size, 1))
+    design, _ = setup_of(plan, rows[:10])
+    weights = np.random.default_rng(3).normal(size=(design.size, 1))
     one = gradient_of(plan, rows, targets, weights)
     order = np.random.default_rng(4).permutation(3000)
     np.testing.assert_array_equal(one, gradient_of(plan, rows[order], targets[order], weights))
@@ -338,13 +342,13 @@ def test_sums_are_exact_and_know_no_order():
 
 
 def test_a_row_has_at_most_norm_1():
-    layout, _ = setup_of(plan_of(BinaryTask(), meet(1e3, 1e-6)), make_rows())
-    assert any(block.profile is not None for block in layout.blocks)
-    squares = math.fsum(block.weight**2 for block in layout.blocks)
+    design, _ = setup_of(plan_of(BinaryTask(), meet(1e3, 1e-6)), make_rows())
+    assert any(block.profile is not None for block in design.blocks)
+    squares = math.fsum(block.weight**2 for block in design.blocks)
     assert 0.99 < squares <= 1.0
-    heavy = [replace(block, weight=2 * block.weight) for block in layout.blocks]
+    heavy = [replace(block, weight=2 * block.weight) for block in design.blocks]
     with pytest.raises(ValueError, match="more than 1"):
-        type(layout)(heavy)
+        type(design)(heavy)
 
 
 def test_the_features_of_a_trend_rise_within_its_weight():
@@ -359,7 +363,7 @@ def test_the_features_of_a_trend_rise_within_its_weight():
     assert block.moments[0] == pytest.approx(exact, rel=0.02)
     too_long = replace(block, profile=2.0 * block.profile, weight=1.0)
     with pytest.raises(ValueError, match="more than 1"):
-        Layout([too_long])
+        BlockDesign([too_long])
 
 
 def test_trends_have_more_where_a_class_is_rare():
@@ -380,15 +384,15 @@ def term_of(counts):
 
 def test_where_noise_hides_the_counts_bins_have_equal_widths():
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6))
-    finest = plan._finest(plan.columns)[1]
+    finest = plan._finest_terms(plan.columns)[1]
     for seed in range(5):
         noisy = np.random.default_rng(seed).normal(0, 4000.0, size=2 * CELLS - 1)
-        term = plan._term(finest, noisy, 4000.0)
+        term = plan._merge_bins(finest, noisy, 4000.0)
         np.testing.assert_allclose(term.edges[0], [0.0, 5.0, 10.0], atol=0.2)
         # What is spread evenly makes bins, not rows.
         assert term.counts[:-1].sum() <= 40.0
     exact = np.append(level_counts(np.bincount(np.arange(40), minlength=CELLS)), 0.0)
-    term = plan._term(finest, exact, 1e-3)
+    term = plan._merge_bins(finest, exact, 1e-3)
     # Without noise they are where the rows are.
     assert len(term.edges[0]) == 9 and term.edges[0][-2] < 0.4
 
@@ -396,8 +400,8 @@ def test_where_noise_hides_the_counts_bins_have_equal_widths():
 def test_columns_that_hardly_vary_get_less_where_noise_is_large():
     terms = [term_of([96, 4, 0, 0]), term_of([50, 50, 0, 0])]
 
-    def squares(clearness):
-        return [block.weight**2 for block in main_layout(terms, 100, clearness).blocks]
+    def squares(signal_to_noise):
+        return [block.weight**2 for block in main_design(terms, 100, signal_to_noise).blocks]
 
     np.testing.assert_allclose(squares(1e9), 1 / 3, rtol=1e-2)
     # Two rows differ with the probabilities 0.0768 and 0.5; n mu is a twentieth of 500.
@@ -407,15 +411,17 @@ def test_columns_that_hardly_vary_get_less_where_noise_is_large():
 
 
 def test_large_noise_takes_fewer_steps():
-    def steps(bend, quiet=1.0):
-        return Schedule(bend=bend, strength=1.0, quiet=quiet).n_steps
+    def steps(bend, penalty_to_noise=1.0):
+        return Schedule(
+            loss_smoothness=bend, l2_reg_strength=1.0, penalty_to_noise=penalty_to_noise
+        ).n_steps
 
     # The root of the condition number is 40: twice that. 5: half of the ten; 1: the fewest.
     assert steps(1599.0) == 80
     assert steps(24.0) == 5 and steps(0.1) == 4
     # Where the penalty is far above the noise, steps need not be saved.
-    assert steps(24.0, quiet=2.0) == 10
-    assert Schedule(bend=24.0, strength=1.0, quiet=1.0).averaged == 3
+    assert steps(24.0, penalty_to_noise=2.0) == 10
+    assert Schedule(loss_smoothness=24.0, l2_reg_strength=1.0, penalty_to_noise=1.0).n_averaged == 3
 
 
 # One budget
@@ -462,7 +468,7 @@ def test_all_noise_together_is_the_event(monkeypatch, epsilon, declared, relatio
     # Cells, center, steps and check, after the searches; bounds are refined if columns are narrow.
     assert len(noises) in ((4,) if declared else (6, 7))
     # The budget of a refinement that was not needed is charged all the same.
-    unused = REFINEMENT_FRACTION * SEARCH_SHARE if len(noises) == 6 else 0.0
+    unused = REFINEMENT_FRACTION * BOUNDS_FRACTION if len(noises) == 6 else 0.0
     event = accountant.charges[0].event
     parts = event.events if hasattr(event, "events") else (event,)
     (gaussian,) = [part for part in parts if isinstance(part, Gaussian)]
@@ -505,16 +511,16 @@ def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity_of_the_choice_of_pairs(relation):
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6, relation), n=41, n_chosen=2)
-    claimed = plan._choice_noise(3).sensitivity
+    claimed = plan._pair_choice_mechanism(3).sensitivity
     base, targets = make_rows(), np.arange(40) % 2
-    terms = plan._counted(plan.columns, table_of(base), RandomSource(0))
+    terms = plan._count_cells(plan.columns, table_of(base), RandomSource(0))
     pairs = all_pairs(terms, ())
     assert len(pairs) == 3
 
     def sums_of(rows, targets):
-        layout, cells = setup_of(plan, rows, targets)
-        weights = 5.0 * np.random.default_rng(2).normal(size=(layout.size, 1))
-        scores, step = Scores.at(weights, cells, layout), residual_grid(0.5, 41)
+        design, cells = setup_of(plan, rows, targets)
+        weights = 5.0 * np.random.default_rng(2).normal(size=(design.size, 1))
+        scores, step = Scores.at(weights, cells, design), residual_grid(0.5, 41)
         return pair_sums(cells, pairs, scores, plan.task.residuals, step)
 
     without, found = sums_of(base, targets), []
@@ -528,14 +534,14 @@ def test_brute_force_sensitivity_of_the_choice_of_pairs(relation):
 
 def test_a_joint_layout_has_norm_1_too():
     plan = plan_of(NumberTask(), meet(1.0, 1e-6))
-    terms = plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
-    layout = main_layout(terms, 40)
-    joint = joint_layout(layout, [pair_of(terms, (0, 2), 12), pair_of(terms, (0, 1), 12)], 0.5)
+    terms = plan._count_cells(plan.columns, table_of(make_rows()), RandomSource(0))
+    design = main_design(terms, 40)
+    joint = joint_design(design, [make_pair(terms, (0, 2), 12), make_pair(terms, (0, 1), 12)], 0.5)
     assert 0.99 < math.fsum(block.weight**2 for block in joint.blocks) <= 1.0
-    weights = np.random.default_rng(0).normal(size=(layout.size, 1))
-    moved = joint.moved_from(layout, weights)
-    for j, table in layout.tables(weights).items():
-        np.testing.assert_allclose(joint.tables(moved)[j], table)
+    weights = np.random.default_rng(0).normal(size=(design.size, 1))
+    moved = joint.weights_from(design, weights)
+    for j, table in design.bin_values(weights).items():
+        np.testing.assert_allclose(joint.bin_values(moved)[j], table)
 
 
 def test_a_plan_knows_its_price_before_it_sees_a_table():
@@ -714,9 +720,9 @@ def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch)
 def test_plans_of_kinds_that_containers_give():
     shape = TableShape(n_rows=100, n_columns=2, classes=[0, 1], kinds=["number", "label"])
     plan = DPAdditiveClassifier(bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
-    assert plan.discovery is not None and plan.search is None
+    assert plan.key_selection is not None and plan.bounds_search is None
     plan = DPAdditiveRegressor(target_bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
-    assert plan.discovery is not None and plan.search is not None
+    assert plan.key_selection is not None and plan.bounds_search is not None
 
 
 # delta = 0
@@ -724,8 +730,8 @@ def test_plans_of_kinds_that_containers_give():
 
 def objective_of(epsilon=1.0, relation="add_remove", task=None, unit="row"):
     plan = plan_of(task or BinaryTask(), meet(epsilon, 0.0, relation, unit))
-    layout, _ = setup_of(plan, make_rows())
-    return plan, layout, plan._problem(layout)
+    design, _ = setup_of(plan, make_rows())
+    return plan, design, plan._problem(design)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -733,18 +739,18 @@ def objective_of(epsilon=1.0, relation="add_remove", task=None, unit="row"):
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("task", TASKS[:2] + TASKS[3:], ids=repr)
 def test_objective_perturbation_costs_its_share(task, unit, epsilon, relation):
-    plan, layout, objective = objective_of(epsilon, relation, task, unit)
+    plan, design, objective = objective_of(epsilon, relation, task, unit)
     rows = 1 if relation == "add_remove" else 2
     # By hand: noise, one row's curvature of rank 1 beside the penalty, and the output; of a
     # person's curvature the trace alone is known.
-    moved = rows * task.clip * sum(block.weight for block in layout.blocks)
+    moved = rows * task.clip * sum(block.weight for block in design.blocks)
     # Each weight's rounding to a grid of at most 2**-40 of the scale counts as a step.
     noise = moved / objective.scale + objective.size * 2.0**-40
     rank = 1 if unit == "row" else objective.size
-    jacobian = rank * math.log1p(task.loss.curvature_bound / (rank * objective.strength))
-    output = epsilon * plan.shares["steps"] / 64
-    rest = sum(mechanism.epsilon for mechanism in (plan.center.mechanism, plan.checking))
-    rest += epsilon * plan.shares["cells"]
+    jacobian = rank * math.log1p(task.loss.curvature_bound / (rank * objective.l2_reg_strength))
+    output = epsilon * plan.budget_fractions["steps"] / 64
+    rest = sum(mechanism.epsilon for mechanism in (plan.baseline.mechanism, plan.shrinkage_test))
+    rest += epsilon * plan.budget_fractions["counts"]
     assert noise + jacobian + output + rest <= epsilon
     # What the penalty spares the Jacobian is the noise's.
     assert noise + jacobian + output + rest > 0.999 * epsilon
@@ -755,53 +761,53 @@ def test_brute_force_l1_sensitivity_and_a_certified_minimum(task):
     n, rows = 40, make_rows()
     plan = plan_of(task, meet(1.0), n=n)
     targets = targets_of(task, n)
-    layout, _ = setup_of(plan, rows)
+    design, _ = setup_of(plan, rows)
 
     def gradient(weights, targets=targets):
         _, cells = setup_of(plan, rows, targets)
-        return residual_sums(cells, layout, task.residuals, weights, module.EXACT_ENOUGH)
+        return residual_sums(cells, design, task.residuals, weights, module.INEXACT_GRID)
 
     _, _, objective = objective_of(task=task)
     moves = []
     for scale in (0.0, 1.0, 100.0):
-        shape = (layout.size, task.n_outputs)
+        shape = (design.size, task.n_outputs)
         weights = scale * np.random.default_rng(2).normal(size=shape)
         for k in range(max(2, task.n_outputs)):
             other = np.append(targets[:-1], k)
             # Two labels of one row: as if it were replaced.
             moves.append(np.abs(gradient(weights) - gradient(weights, other)).sum())
-    assert max(moves) <= 2 * objective.moved
+    assert max(moves) <= 2 * objective.l1_sensitivity
     radius = objective._radius
     tolerance = 1e-9
     found = objective._minimum(gradient, weights.shape, tolerance, radius)
-    assert np.linalg.norm(gradient(found) + objective.strength * found) <= tolerance
+    assert np.linalg.norm(gradient(found) + objective.l2_reg_strength * found) <= tolerance
     # A bound on the curvature that is too small by far is raised until steps converge.
-    worse = replace(objective, bend=1e-3 * objective.bend)
+    worse = replace(objective, loss_smoothness=1e-3 * objective.loss_smoothness)
     again = worse._minimum(gradient, weights.shape, tolerance, radius)
-    strengths = worse.strength / objective.strength
+    strengths = worse.l2_reg_strength / objective.l2_reg_strength
     assert strengths == 1.0 and np.abs(again - found).max() < 1e-6
 
 
 def test_ties_are_a_penalty_of_neighbors():
     """The gradient of half the squared rises of bins; the gap's cell and labels have none."""
-    _, layout, _ = objective_of()
-    rng, matrix = np.random.default_rng(0), layout.ties(np.eye(layout.size))
+    _, design, _ = objective_of()
+    rng, matrix = np.random.default_rng(0), design.roughness_gradient(np.eye(design.size))
     for _ in range(3):
-        w, direction = rng.normal(size=(2, layout.size, 1))
+        w, direction = rng.normal(size=(2, design.size, 1))
         bins = [
             w[start : start + block.size - 1]
-            for block, start in zip(layout.blocks, layout.starts, strict=False)
+            for block, start in zip(design.blocks, design.offsets, strict=False)
             if 0 <= block.term < 2
         ]
         rises = math.fsum(float(np.sum(np.diff(own, axis=0) ** 2)) for own in bins)
-        assert float(np.vdot(w, layout.ties(w))) == pytest.approx(rises)
-        assert np.vdot(direction, layout.ties(w)) == pytest.approx(
-            np.vdot(layout.ties(direction), w)
+        assert float(np.vdot(w, design.roughness_gradient(w))) == pytest.approx(rises)
+        assert np.vdot(direction, design.roughness_gradient(w)) == pytest.approx(
+            np.vdot(design.roughness_gradient(direction), w)
         )
     values = np.linalg.eigvalsh(matrix)
     assert np.abs(matrix - matrix.T).max() == 0.0 and len(bins) == 2
     # With the squared norm the curvature is at most what the steps and roundings reckon with.
-    assert -1e-12 < values[0] and 1.0 + values[-1] <= TIES
+    assert -1e-12 < values[0] and 1.0 + values[-1] <= PENALTY_SMOOTHNESS
 
 
 def test_with_delta_zero_one_level_is_counted_finer_at_the_ends():
@@ -811,7 +817,7 @@ def test_with_delta_zero_one_level_is_counted_finer_at_the_ends():
     assert list(plan_of(BinaryTask(), meet(1.0, 1e-6)).levels) == [*range(1, 11)]
     column = plan.columns[1]
     for n_cells in (16, CELLS):
-        edges = finest_edges(column, n_cells, even=False)
+        edges = finest_edges(column, n_cells, equal_width=False)
         widths = np.diff(edges)
         assert edges[0] == 0.0 and edges[n_cells // 2] == 5.0 and edges[-1] == 10.0
         np.testing.assert_allclose(widths, widths[::-1])

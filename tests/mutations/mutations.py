@@ -456,7 +456,7 @@ MUTATIONS = [
         "gradient-of-a-replaced-row",
         "gam._plan",
         "AdditivePlan.sensitivity",
-        rules.put_for("self._moved", "1"),
+        rules.put_for("self._sensitivity_factor", "1"),
         ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient",),
         "relation ignored: 1 for 2",
     ),
@@ -472,7 +472,7 @@ MUTATIONS = [
         "steps-at-the-price-of-one",
         "gam._column_plan",
         "Budget.noise",
-        rules.put_for("math.sqrt(n_steps / share)", "math.sqrt(1.0 / share)"),
+        rules.put_for("math.sqrt(n_steps / budget_fraction)", "math.sqrt(1.0 / budget_fraction)"),
         ("gam/test_plan.py::test_all_noise_together_is_the_event",),
         "a hundred gradients with the noise of one",
     ),
@@ -769,8 +769,8 @@ MUTATIONS = [
     Mutation(
         "evidence-of-a-replaced-row-moves-one-count",
         "naive_bayes._histogram_nb",
-        "HistogramNBPlan._calibration_noise",
-        rules.put_for("float(self._moved)", "1.0"),
+        "HistogramNBPlan._calibration_mechanism",
+        rules.put_for("float(self._sensitivity_factor)", "1.0"),
         (
             "naive_bayes/test_histogram_nb.py"
             "::test_brute_force_sensitivity_of_the_counts_of_the_evidence",
@@ -791,8 +791,8 @@ MUTATIONS = [
     Mutation(
         "a-trend-beside-the-norm-of-its-column",
         "gam._blocks",
-        "main_layout",
-        rules.put_for("share * (1.0 - trend_fraction)", "share"),
+        "main_design",
+        rules.put_for("square * (1.0 - trend_fraction)", "square"),
         ("gam/test_plan.py::test_a_row_has_at_most_norm_1",),
         "a row's features have a norm above 1",
     ),

@@ -12,14 +12,15 @@ from sklearn.naive_bayes import CategoricalNB
 from skdp import DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp.accounting import gaussian_delta, get_epsilon
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.naive_bayes._calibration import SLOPES, calibrated, evidence_bins, n_evidence_bins
+from skdp.naive_bayes._calibration import SLOPES, calibrate, evidence_bins, n_evidence_bins
 from skdp.naive_bayes._histogram_nb import (
     HistogramNBPlan,
     _add_losses,
-    _chances,
+    _class_probabilities,
+    _ColumnSummary,
     _count_evidence,
-    _pooled,
-    _pull,
+    _parent_counts,
+    _pool_class_counts,
 )
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
@@ -91,7 +92,7 @@ def test_brute_force_sensitivity_of_the_losses(relation):
     terms = [Term(features=(0,), kinds=("label",), edges=(np.array(COLORS),))]
     for delta, order in ((0.0, 1), (1e-6, 2)):
         plan, largest = plan_of(meet(1.0, delta, relation)), 0.0
-        claimed = plan._losses_noise.sensitivity
+        claimed = plan._losses_mechanism.sensitivity
         for sure in (0.0, 3.0, 900.0):
             values = [sure * np.random.default_rng(1).normal(size=(5, 3))]
             moves = [-sure * np.random.default_rng(2).uniform(size=(5, 3))]
@@ -132,7 +133,9 @@ def test_brute_force_sensitivity_of_the_counts_of_the_evidence(relation):
     ]
     others = found if relation == "replace_one" else [counts(X, y)]
     for delta, order in ((0.0, 1), (1e-6, 2)):
-        claimed = plan_of(meet(1.0, delta, relation), n_classes=2)._calibration_noise.sensitivity
+        claimed = plan_of(
+            meet(1.0, delta, relation), n_classes=2
+        )._calibration_mechanism.sensitivity
         moved = [np.linalg.norm(a - b, order) for a in found for b in others]
         assert 0.999 * claimed < max(moved) <= claimed
 
@@ -146,11 +149,11 @@ def test_both_stages_cost_what_is_charged(delta, n_classes, categories):
             plan_of(meet(1.0, 0.0), categories=categories)
         return
     plan = plan_of(meet(1.0, delta), categories=categories, n_classes=n_classes)
-    noises = [plan._cells_noise]
-    noises.append(plan._calibration_noise if n_classes == 2 else plan._losses_noise)
+    noises = [plan._counts_mechanism]
+    noises.append(plan._calibration_mechanism if n_classes == 2 else plan._losses_mechanism)
     parts = [noise.sensitivity / noise.scale for noise in noises]
-    if plan.discovery is not None:
-        parts.append(plan.discovery._noise.sensitivity / plan.discovery._noise.scale)
+    if plan.key_selection is not None:
+        parts.append(plan.key_selection._noise.sensitivity / plan.key_selection._noise.scale)
     assert get_epsilon(plan.event, delta) <= 1.0
     if delta == 0.0:
         assert 0.999 < sum(parts) <= 1.0
@@ -191,7 +194,10 @@ def test_each_column_counts_the_classes_again(delta, monkeypatch):
     for _ in range(8000 // 3):
         noisy = exact + rng.normal(size=exact.shape)
         *columns, own = np.split(noisy, np.cumsum(sizes), axis=1)
-        found.append(_pooled(plan._finest(plan.columns), columns, own, first) - np.bincount(y))
+        found.append(
+            _pool_class_counts(plan._finest_terms(plan.columns), columns, own, first)
+            - np.bincount(y)
+        )
     expected = 1.0 / math.sqrt(1.0 + 2.0 / (2**first + 1) + 1.0 / 5.0)
     assert first == (last if delta == 0.0 else 1)
     assert np.std(found) == pytest.approx(expected, rel=0.1)
@@ -236,7 +242,7 @@ def test_slope_and_shift_of_the_evidence_are_found(prior, slope, shift):
         [np.bincount(np.searchsorted(edges, fine), m, 64) for m in (masses * (1 - p), masses * p)]
     )
     frequency = counts[1].sum() / n_rows
-    found_shift, found_slope = calibrated(counts, evidence, frequency, 1e-3, n_rows)
+    found_shift, found_slope = calibrate(counts, evidence, frequency, 1e-3, n_rows)
     # The grid of slopes has steps of a factor of the root of 2; bins are not points.
     assert 0.8 * slope < found_slope < 1.25 * slope
     scores = np.log(frequency / (1 - frequency)) + found_shift + found_slope * fine
@@ -250,7 +256,7 @@ def test_noise_that_hides_the_evidence_leaves_the_frequency_of_the_classes():
     rng = np.random.default_rng(0)
     for _ in range(50):
         noisy = rng.normal(0, deviation, (2, 8))
-        shift, slope = calibrated(noisy, evidence, prior, deviation, n_rows)
+        shift, slope = calibrate(noisy, evidence, prior, deviation, n_rows)
         assert SLOPES[0] <= slope <= SLOPES[-1]
         scores = np.log(prior / (1 - prior)) + shift + slope * evidence
         means.append(np.mean(1.0 / (1.0 + np.exp(-scores))))
@@ -316,26 +322,27 @@ def test_parents_count_by_what_cells_tell_apart(k):
     chances = np.full(k, 1.0 / k)
     masses = rng.multinomial(50 * 512, np.full(512, 1 / 512))
     alike = rng.multinomial(masses, chances).T.astype(float)
-    assert _pull(alike, 256, 0.0).min() > 200.0
+    assert _parent_counts(alike, 256, 0.0).min() > 200.0
     for strength in (2.0, 20.0):
         own = rng.dirichlet(strength * chances, 512)
         counts = np.array([rng.multinomial(*each) for each in zip(masses, own, strict=True)]).T
         # Their noise is no difference.
         for scale in (0.0, 5.0):
             noisy = counts + scale * rng.normal(size=counts.shape)
-            found = np.median(_pull(noisy, 256, scale**2))
+            found = np.median(_parent_counts(noisy, 256, scale**2))
             assert 0.4 * strength < found + 1.0 < 2.5 * strength
     # What is all of its parent says nothing that is new.
     whole = np.zeros((k, 2))
     whole[:, 0] = 50.0
-    assert _pull(whole, 1, 0.0)[0] > 1e9
+    assert _parent_counts(whole, 1, 0.0)[0] > 1e9
 
 
 def test_temperatures_are_of_rows_that_are_not_counted():
-    """In tables without a row, its cells have what `moves` says."""
+    """In tables without a row, its cells have what the corrections say."""
     levels = [(np.array([[3.0, 1.0], [2.0, 6.0]]), np.array([4.0, 4.0]))]
     prior, none = np.array([0.5, 0.5]), np.zeros((2, 0))
-    less = _chances(levels, none, prior, 2.0, np.array([[1.0], [0.0]]))
+    summary = _ColumnSummary(np.zeros(2), levels, none)
+    less = _class_probabilities(summary, prior, 2.0, np.array([[1.0], [0.0]]))
     np.testing.assert_allclose(less[0], [(2 + 3) / (4 + 6), (0 + 3) / (6 + 6)])
 
 

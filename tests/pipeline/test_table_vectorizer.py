@@ -80,10 +80,12 @@ def test_what_is_released_together_is_the_event(numbers, declared):
         return
     parts = []
     if not declared:
-        finer = [plan.search.refinement.mechanism(n) for n in (1, plan.search.n_columns)]
+        finer = [
+            plan.bounds_search.refinement.mechanism(n) for n in (1, plan.bounds_search.n_columns)
+        ]
         assert finer[0].noise_multiplier == pytest.approx(finer[1].noise_multiplier)
-        parts = [plan.search.mechanism, finer[0], plan.discovery._noise]
-    parts += [plan._cells_noise] if numbers == "bins" else []
+        parts = [plan.bounds_search.mechanism, finer[0], plan.key_selection._noise]
+    parts += [plan._counts_mechanism] if numbers == "bins" else []
     precision = sum((part.sensitivity / part.scale) ** 2 for part in parts)
     mu = 1.0 / plan.budget.multiplier
     assert 0.999 * mu**2 < precision <= mu**2
@@ -93,7 +95,7 @@ def test_what_is_released_together_is_the_event(numbers, declared):
 def test_without_delta_the_stages_share_epsilon():
     front = DPTableVectorizer(delta=0.0, categories=CATEGORIES)
     plan = front.plan_fit(shape_of(), meet(1.0, 0.0))
-    cells, search = plan._cells_noise, plan.search
+    cells, search = plan._counts_mechanism, plan.bounds_search
     both_steps = search.mechanism.epsilon + search.refinement.mechanism(1).epsilon
     assert 0.999 < both_steps + cells.sensitivity / cells.scale <= 1.0
 
@@ -122,7 +124,7 @@ def test_scaling_learns_nothing_of_a_declared_table_and_refuses_a_column_that_is
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (np.array([["a"], [1.0]], dtype=object), "declare its categories"),
+        (np.array([["a"], [1.0]], dtype=object), "Declare its categories"),
         (pd.DataFrame({"x": [1.0, np.inf]}), "infinity"),
     ],
 )

@@ -250,9 +250,9 @@ def test_parts_send_the_places_of_labels_of_persons(words, tmp_path, monkeypatch
         values = np.where(np.isnan(values), None, values.astype(str))
     expected = counted(values, ids)
     parquet.write_table(pyarrow.table({"x": values}), tmp_path / "x.parquet", row_group_size=90)
-    join = _categories._joined_codes
+    join = _categories._concatenate_codes
     monkeypatch.setattr(
-        _categories, "_joined_codes", lambda parts: join(sent.append(parts) or parts)
+        _categories, "_concatenate_codes", lambda parts: join(sent.append(parts) or parts)
     )
     table = read_columns(BaseEstimator(), ChunkedArray(tmp_path / "x.parquet"), allow_nan=True)
     found = dict(zip(*_all_counts(table.select([0]), read_persons(ids, 500))[0], strict=True))
