@@ -39,7 +39,7 @@ class _ClassTask(FrozenValue):
     null_decrease_factor = 1.0
     baseline_fraction = (0.35, 20.0)
     min_baseline_fraction = 0.001
-    max_abs_score = 2.0 * LARGEST_SCORE
+    max_abs_score = 2.0 * MAX_SCORE
 
     @property
     def n_outputs(self):
@@ -57,11 +57,11 @@ class _ClassTask(FrozenValue):
     def plan_baseline(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of the noisy class frequencies; of two classes only one is counted."""
         l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
-        return ClassCenter(
+        return ClassBaseline(
             n_rows=n_rows,
             class_weight=self.weights,
             mechanism=mechanism(l1=l1, l2=math.sqrt(l1)),
-            largest=LARGEST_SCORE,
+            max_abs_score=MAX_SCORE,
         )
 
     def minority_fraction(self, scores):
