@@ -18,7 +18,7 @@ from skdp.ledger import chain_end
 from skdp.ledger._accountant import ledger_reports
 from skdp.ledger._view import ledger_records
 from skdp.pipeline import check_pipeline
-from skdp.utils._rounding import in_digits
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import RELATIONS, check_integer
 
 EXIT_CODES = """exit codes:
@@ -166,7 +166,7 @@ def _price(options):
     least = "" if checked.exact else "at least "
     words = str(checked)
     if folds > 1:
-        amounts = in_digits(*price.values())
+        amounts = format_rounded_up(*price.values())
         words += f"\n\n{folds} folds cost {least}({amounts}): "
         words += f"accountant.reserve({amounts}) books them"
     _print(options, checked.to_dict() | {"folds": folds, "total": price}, words)
@@ -178,7 +178,8 @@ def _epsilon(options):
     value = get_epsilon(step * options.steps, **terms)
     names = ("sampling_rate", "noise_multiplier", "steps")
     values = {"epsilon": value} | {name: getattr(options, name) for name in names} | terms
-    words = f"epsilon = {in_digits(value)} at delta = {options.delta:g} ({options.relation})"
+    epsilon = format_rounded_up(value)
+    words = f"epsilon = {epsilon} at delta = {options.delta:g} ({options.relation})"
     _print(options, values, words)
 
 

@@ -56,7 +56,7 @@ from skdp.utils._fit_progress import FitProgress
 from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._output import check_output_setting
-from skdp.utils._rounding import in_digits
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sources import Decoded
 from skdp.utils._sources import _matrix as array_of_columns
@@ -121,11 +121,11 @@ __all__ = [
     "column_values",
     "declared_columns",
     "extended",
+    "format_rounded_up",
     "gradient_rounding",
     "group_delta",
     "grown_tree",
     "importance",
-    "in_digits",
     "in_memory",
     "joint_layout",
     "label_codes",

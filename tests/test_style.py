@@ -39,7 +39,6 @@ NOT_REWRITTEN = {
     "testing",
     "top",
     "tree",
-    "utils",
 }
 
 # Openings of docstrings that have no subject and verb, or name nothing.

@@ -21,7 +21,12 @@ from skdp._data._bounded import max_bounded_additions
 from skdp._data._parts import sum_over
 from skdp.linear_model._planning import UNIT_ROUNDOFF, Perturbation, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
-from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
+from skdp.utils._symmetric import (
+    FAILURE_PROBABILITY,
+    pack_symmetric,
+    spectral_margin,
+    unpack_symmetric,
+)
 
 # Parts of the squared sensitivity that go to A, to b and to the eigenvalue; chosen with the
 # California housing table in view.
@@ -101,7 +106,7 @@ class AdaSSP(Perturbation):
 
     def _solve(self, A, b, least):
         noise_A, _, noise_least = self._noise(len(b))
-        allowed = float(-ndtri(FAILURE))
+        allowed = float(-ndtri(FAILURE_PROBABILITY))
         margin = spectral_margin(noise_A, len(b))
         least = max(0.0, least - noise_least * allowed)
         ridge = max(self.alpha, margin - least)

@@ -235,7 +235,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     @property
     def _units(self):
         """Counts stay as they are."""
-        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        low, high = check_target_bounds(self.target_bounds, minimum=0.0)
         return TargetScale(low, high, 0.0, 1.0)
 
     def _released(self, run, plan):

@@ -25,7 +25,7 @@ from skdp.utils._findings import (
     report_many_labels,
 )
 from skdp.utils._frames import objects
-from skdp.utils._labels import INTEGERS_APART, UNDECLARED, canonical_label, category_codes
+from skdp.utils._labels import MAX_EXACT_INTEGER, UNDECLARED, canonical_label, category_codes
 from skdp.utils._validation import code_type, is_auto
 
 
@@ -562,7 +562,7 @@ def _coded(values):
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):
             found, codes = np.unique(values.astype(np.float64), return_inverse=True)
-            known = np.abs(found) < INTEGERS_APART
+            known = np.abs(found) < MAX_EXACT_INTEGER
         labels = found[known]
         places = np.where(known, np.cumsum(known) - 1, UNDECLARED)
     else:
