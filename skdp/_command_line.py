@@ -18,7 +18,7 @@ from skdp.ledger import chain_end
 from skdp.ledger._accountant import ledger_reports
 from skdp.ledger._view import ledger_records
 from skdp.pipeline import check_pipeline
-from skdp.utils._rounding import in_digits
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import RELATIONS, check_integer
 
 EXIT_CODES = """exit codes:
@@ -193,7 +193,7 @@ def _price(options):
     text = str(checked)
     if n_folds > 1:
         at_least = "" if checked.exact else "at least "
-        cost = in_digits(total["epsilon"], total["delta"])
+        cost = format_rounded_up(total["epsilon"], total["delta"])
         text += f"\n\n{n_folds} folds cost {at_least}({cost}): "
         text += f"accountant.reserve({cost}) charges them as one"
     _print(options, checked.to_dict() | {"folds": n_folds, "total": total}, text)
@@ -213,7 +213,9 @@ def _epsilon(options):
         "relation": options.relation,
         "method": options.method,
     }
-    text = f"epsilon = {in_digits(epsilon)} at delta = {options.delta:g} ({options.relation})"
+    text = (
+        f"epsilon = {format_rounded_up(epsilon)} at delta = {options.delta:g} ({options.relation})"
+    )
     _print(options, values, text)
 
 

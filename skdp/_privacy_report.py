@@ -12,8 +12,8 @@ from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.ledger._report import BudgetReport, describe_composition
 from skdp.ledger._state import LedgerConfig, composed_price
-from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
-from skdp.utils._rounding import in_digits
+from skdp.utils._documents import Section, escape_control, html_fragment, html_text, markdown_text
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
 ASSUMPTIONS = (
@@ -70,7 +70,7 @@ class Total(FrozenValue):
         -------
         Section
         """
-        cost = in_digits(self.epsilon, self.delta)
+        cost = format_rounded_up(self.epsilon, self.delta)
         rows = [
             ("relation", self.neighbors),
             ("composition", self.composition),
@@ -155,7 +155,7 @@ class PrivacyReport(FrozenValue):
         -------
         str
         """
-        lines = [printable(self.title), "=" * len(printable(self.title))]
+        lines = [escape_control(self.title), "=" * len(escape_control(self.title))]
         for section in self._sections():
             lines += ["", *section.to_text()]
         return "\n".join(lines)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from skdp.mechanisms._stages import joined_calls, sampler_of
 from skdp.utils._documents import PrintedDocument, Section
-from skdp.utils._rounding import in_digits
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._units import for_unit
 from skdp.utils._values import FrozenValue
 
@@ -161,7 +161,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         -------
         Section
         """
-        cost = in_digits(self.epsilon, self.delta)
+        cost = format_rounded_up(self.epsilon, self.delta)
         # The first three are in the heading.
         rows = tuple(self.rows()[3:])
         return Section(f"{self.estimator} is ({cost})-differentially private", rows)
@@ -183,8 +183,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             noise_multiplier = f"{self.noise_multiplier:g}"
         texts = {
             "estimator": self.estimator,
-            "epsilon": in_digits(self.epsilon),
-            "delta": in_digits(self.delta),
+            "epsilon": format_rounded_up(self.epsilon),
+            "delta": format_rounded_up(self.delta),
             "relation": f"{self.relation}: {self.neighbors}",
             "unit": self.unit,
             "mechanism": self.mechanism,
@@ -230,7 +230,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         last = self.charges[-1]
         return (
             f"{len(self.charges)} calls, each of which starts from the released weights; the last "
-            f"call alone is ({in_digits(last.epsilon, last.delta)})-differentially private"
+            f"call alone is ({format_rounded_up(last.epsilon, last.delta)})-differentially private"
         )
 
 

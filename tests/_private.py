@@ -26,7 +26,6 @@ from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp._sgd._plan import plan_sgd
 from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting._events import leaves
-from skdp.accounting._laws import group_delta
 from skdp.cluster._kmeans import Cells
 from skdp.gam._blocks import append_pairs, joint_design, main_design
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
@@ -56,7 +55,6 @@ from skdp.utils._fit_progress import FitProgress
 from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._output import check_output_setting
-from skdp.utils._rounding import in_digits
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sources import Decoded
 from skdp.utils._sources import _matrix as array_of_columns
@@ -122,10 +120,10 @@ __all__ = [
     "column_values",
     "declared_columns",
     "gradient_rounding",
-    "group_delta",
+    "gradient_rounding",
     "grow_tree",
+    "grown_tree",
     "importance",
-    "in_digits",
     "in_memory",
     "joint_design",
     "label_codes",

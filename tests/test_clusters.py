@@ -155,7 +155,7 @@ def no_rows_here(monkeypatch):
     def read(array, number):
         raise AssertionError("a chunk was pulled")
 
-    monkeypatch.setattr("skdp.utils._sources._computed", read)
+    monkeypatch.setattr("skdp.utils._sources._compute_block", read)
 
 
 @pytest.fixture

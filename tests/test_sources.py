@@ -77,7 +77,7 @@ SCALED = make_pipeline(
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch):
     monkeypatch.setattr("skdp.utils._sources.SLICE_BYTES", 8 * len(NAMES) * 20)
-    monkeypatch.setattr("skdp.utils._sources.SLICES_OF_POLARS", 4)
+    monkeypatch.setattr("skdp.utils._sources.SLICES_PER_ROW_GROUP", 4)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -264,7 +264,7 @@ def test_what_is_no_number_is_refused_in_words(table, folder, tmp_path):
             fitted(SCALER, source)
     numbers = tmp_path / "numbers.csv"
     frame.select("a").write_csv(numbers)
-    with pytest.raises(ValueError, match="one value decides"):
+    with pytest.raises(ValueError, match="one value determines"):
         fitted(SCALER, ds.dataset(numbers, format="csv"))
     # A file of another type than the first would be cast, and one value could make that fail.
     pq.write_table(arrow(table[0]), tmp_path / "0.parquet")
@@ -683,7 +683,7 @@ def test_words_are_read_as_in_memory(number, table, tmp_path, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(ChunkedArray, "__array__", None)
             if groups is None:
-                patched.setattr("skdp.utils._sources._computed", pulled)
+                patched.setattr("skdp.utils._sources._compute_block", pulled)
             model = fitted(estimator, source, table[1], groups)
             found = [getattr(model, name)(source) for name in answers]
         assert values(model) == values(known)
@@ -723,7 +723,7 @@ def test_folds_and_pipelines_of_words_never_materialize(table, tmp_path, monkeyp
             continue
         with monkeypatch.context() as patched:
             patched.setattr(ChunkedArray, "__array__", None)
-            patched.setattr("skdp.utils._sources._computed", pulled)
+            patched.setattr("skdp.utils._sources._compute_block", pulled)
             pipes = [make_pipeline(clone(each), last) for each in (columns, filled)]
             predicted = [pipe.fit(ChunkedArray(source), y).predict(source) for pipe in pipes[1:]]
             pipes[0].fit(ChunkedArray(source), y).predict(ChunkedArray(source))
@@ -927,11 +927,11 @@ def test_rows_by_number_are_tables_in_parts(table, folder):
         again = chunked[np.arange(0, N, 2)][np.arange(1, N // 2, 3)]
         np.testing.assert_array_equal(again[5:30], X[::2][1::3][5:30])
         for rows in ([2, 1], [1, 1], [-1, 2], [0, N]):
-            with pytest.raises(ValueError, match="distinct numbers"):
+            with pytest.raises(ValueError, match="distinct, increasing"):
                 chunked[rows]
         with pytest.raises(TypeError, match="step 1"):
             chunked[[0.5]]
-    with pytest.raises(ValueError, match="distinct numbers"):
+    with pytest.raises(ValueError, match="distinct, increasing"):
         train_test_split(chunked, random_state=0)
 
 
@@ -1105,7 +1105,7 @@ def test_predictions_are_made_in_parts(estimator, tmp_path, monkeypatch):
     )
     # Whoever loads a table, or pulls a chunk, fails.
     monkeypatch.setattr(ChunkedArray, "__array__", None)
-    monkeypatch.setattr("skdp.utils._sources._computed", pulled)
+    monkeypatch.setattr("skdp.utils._sources._compute_block", pulled)
     for name in PREDICTIONS:
         for table in tables if hasattr(model, name) else ():
             more = [y] if name == "score" else []

@@ -23,7 +23,6 @@ NOT_REWRITTEN = {
     "naive_bayes",
     "noise",
     "pipeline",
-    "utils",
 }
 
 # Openings of docstrings that have no subject and verb, or name nothing.

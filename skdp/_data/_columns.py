@@ -31,7 +31,7 @@ from skdp.utils._frames import (
 )
 from skdp.utils._labels import (
     ARRAY_KINDS,
-    NOTHING,
+    MISSING_KEY,
     category_codes,
     is_missing,
     kind_of_others,
@@ -422,7 +422,7 @@ def category_of_no_value(kind, number_type, categories):
     """
     for category in categories.tolist():
         key = label_key(category)
-        if key is None or key == NOTHING:
+        if key is None or key == MISSING_KEY:
             continue
         if kind is not None and label_kinds(objects([category])) != {kind}:
             return category, kind

@@ -17,7 +17,7 @@ from skdp._data._errors import (
 from skdp._data._parts import Rows, map_over, sum_over
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, meta_of
-from skdp.utils._labels import INTEGERS_APART, is_missing, text_array
+from skdp.utils._labels import MAX_EXACT_INTEGER, is_missing, text_array
 from skdp.utils._row_wise import row_products
 from skdp.utils._values import FrozenValue
 
@@ -438,5 +438,5 @@ def _add_checks(total, block):
     total[0] += block[np.isnan(block)].sum()
     total[1] += np.abs(block[np.isinf(block)]).sum()
     # Not by magnitudes: that of the least integer overflows.
-    is_large = (block >= INTEGERS_APART) | (block <= -INTEGERS_APART)
+    is_large = (block >= MAX_EXACT_INTEGER) | (block <= -MAX_EXACT_INTEGER)
     total[2:] += is_large.sum(axis=0)

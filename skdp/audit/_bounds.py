@@ -22,7 +22,7 @@ from scipy.stats import binom
 from skdp.accounting import convert_relation, gdp_to_epsilon
 from skdp.utils._validation import check_choice, check_delta, check_integer, check_within
 
-LARGEST_EPSILON = 100.0
+MAX_EPSILON = 100.0
 LARGEST_MU = 30.0
 STEP = 1e-6
 
@@ -152,7 +152,7 @@ def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, m
 
         return _recursion_rejects(*counts, least, p)
 
-    return _largest(rejected, LARGEST_EPSILON)
+    return _largest(rejected, MAX_EPSILON)
 
 
 def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.95):
@@ -231,7 +231,7 @@ def success_bound(without, epsilon, delta=0.0):
     p = np.asarray(without)
     if not ((p >= 0.0) & (p <= 1.0)).all():
         raise ValueError(f"without must be probabilities, from 0 to 1, got {without!r}")
-    if epsilon > LARGEST_EPSILON:
+    if epsilon > MAX_EPSILON:
         return np.ones(p.shape)[()]
     below = np.minimum(np.exp(epsilon) * p + delta, 1.0)
     return np.minimum(below, 1.0 - np.exp(-epsilon) * (1.0 - delta - p))
@@ -297,7 +297,7 @@ def halved_epsilon(*counts, delta, confidence, gaussian=False):
         apart, both = convert_relation(epsilon, delta, "add_remove", "replace_one")
         return float(epsilons_of_tests(*counts, delta=both, error=error)) > apart
 
-    return _largest(rejected, LARGEST_EPSILON)
+    return _largest(rejected, MAX_EPSILON)
 
 
 def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.display._display import Display
 from skdp.gam import _shapes
-from skdp.utils._documents import printable
+from skdp.utils._documents import escape_control
 from skdp.utils._validation import check_integer
 
 # Number of panels side by side, of classes that have distinct colors, and of bars in a panel.
@@ -248,7 +248,7 @@ def ticks(shape, axis, shown):
 
 def short_text(text, width=36):
     """Return text of the user in at most `width` characters, without matplotlib's math mode."""
-    text = printable(text)
+    text = escape_control(text)
     half = width // 2
     short = text if len(text) <= width else f"{text[:half]}…{text[1 - half :]}"
     return short.replace("$", r"\$")

@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from skdp._data._columns import column_entries
 from skdp.gam._columns import Term
-from skdp.utils._documents import barred, html_fragment, html_table, html_text
+from skdp.utils._documents import html_fragment, html_table, html_text, with_bar
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -268,4 +268,4 @@ def _term_table(shape, head, max_importance):
 
 def _bar(value, max_value):
     """Return a number with a bar to the right of the middle, or to the left if negative."""
-    return barred(f"{value:+.4g}", value, max_value, middle=50.0)
+    return with_bar(f"{value:+.4g}", value, max_value, middle=50.0)

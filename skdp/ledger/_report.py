@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
-from skdp.utils._documents import PrintedDocument, Section, barred
-from skdp.utils._rounding import in_digits
+from skdp.utils._documents import PrintedDocument, Section, with_bar
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
 ROWS_BY_INDEX = (
@@ -195,8 +195,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
         """
         return [
             ("data set", self.dataset),
-            ("epsilon", f"{in_digits(self.spent[0])} spent of {self.limit[0]:.6g}"),
-            ("delta", f"{in_digits(self.spent[1])} spent of {self.limit[1]:.6g}"),
+            ("epsilon", f"{format_rounded_up(self.spent[0])} spent of {self.limit[0]:.6g}"),
+            ("delta", f"{format_rounded_up(self.spent[1])} spent of {self.limit[1]:.6g}"),
             ("relation", self.relation_in_words),
             ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
@@ -225,8 +225,10 @@ class BudgetReport(PrintedDocument, FrozenValue):
             words += ["[seeded]"] * entry.seeded
             words += [f"by {entry.user}"] * bool(entry.user)
             words += [f"for {entry.purpose}"] * bool(entry.purpose)
-            costs = [in_digits(cost) if number else "-" for cost in (entry.epsilon, entry.delta)]
-            costs[0] = barred(costs[0], entry.epsilon, largest)
+            costs = [
+                format_rounded_up(cost) if number else "-" for cost in (entry.epsilon, entry.delta)
+            ]
+            costs[0] = with_bar(costs[0], entry.epsilon, largest)
             rows.append((number or "", entry.time, " ".join(words).strip(), *costs))
         return rows
 
@@ -245,10 +247,13 @@ class BudgetReport(PrintedDocument, FrozenValue):
         rows = [("epsilon, delta of", "spent", "limit", "remaining")]
         for entry in self.breakdown:
             limits = (
-                in_digits(*entry[name]) if name in entry else "-" for name in ("limit", "remaining")
+                format_rounded_up(*entry[name]) if name in entry else "-"
+                for name in ("limit", "remaining")
             )
             (epsilon, delta), (limit, _) = entry["spent"], entry.get("limit", self.limit)
-            rows.append((entry["of"], barred(in_digits(epsilon, delta), epsilon, limit), *limits))
+            rows.append(
+                (entry["of"], with_bar(format_rounded_up(epsilon, delta), epsilon, limit), *limits)
+            )
         tables = rows, (self.columns, *self.charge_rows())
         notes = (*self.notes, *[SUB_LIMITS] * any("limit" in entry for entry in self.breakdown[1:]))
         notes = (*notes, f"Head hash if not edited: {self.head_hash}")

@@ -20,7 +20,7 @@ from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, Pu
 from skdp.accounting._laws import group_event
 from skdp.exceptions import BudgetExceededError
 from skdp.ledger._state import Charge, LedgerConfig, NotCopied
-from skdp.utils._rounding import in_digits
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked
 
@@ -188,7 +188,7 @@ def _describe_plan(steps, charge):
     whole = f"part of a plan of {steps} release{'s' * (steps > 1)}"
     if charge is None:
         return f"{whole}, not charged"
-    price = f"epsilon={in_digits(charge.epsilon)}, delta={in_digits(charge.delta)}"
+    price = f"epsilon={format_rounded_up(charge.epsilon)}, delta={format_rounded_up(charge.delta)}"
     return f"{whole} that was charged as one, ({price}) together"
 
 

@@ -21,7 +21,12 @@ from skdp._data._bounded import max_bounded_additions
 from skdp._data._parts import sum_over
 from skdp.linear_model._planning import UNIT_ROUNDOFF, PrivateSolver, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
-from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
+from skdp.utils._symmetric import (
+    FAILURE_PROBABILITY,
+    pack_symmetric,
+    spectral_margin,
+    unpack_symmetric,
+)
 
 # Fractions of the squared sensitivity of A, b and the eigenvalue. Tuned on California housing.
 SENSITIVITY_FRACTIONS = (0.5, 0.4, 0.1)
@@ -107,7 +112,7 @@ class AdaSSP(PrivateSolver):
     def _solve(self, A, b, min_eigenvalue):
         """Return the weights from the released statistics, which is post-processing."""
         noise_A, _, noise_eigenvalue = self._noise(len(b))
-        n_stds = float(-ndtri(FAILURE))
+        n_stds = float(-ndtri(FAILURE_PROBABILITY))
         margin = spectral_margin(noise_A, len(b))
         min_eigenvalue = max(0.0, min_eigenvalue - noise_eigenvalue * n_stds)
         l2_reg_strength = max(self.alpha, margin - min_eigenvalue)

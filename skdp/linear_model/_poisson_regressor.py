@@ -255,7 +255,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     @property
     def _target_scale(self):
         """The scale of counts, which are clipped and not scaled."""
-        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        low, high = check_target_bounds(self.target_bounds, minimum=0.0)
         return TargetScale(low, high, 0.0, 1.0)
 
     def _released(self, run, plan):

@@ -21,7 +21,7 @@ from skdp.pipeline._steps import (
     unaccepted,
 )
 from skdp.utils._documents import PrintedDocument, Section
-from skdp.utils._rounding import in_digits
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -165,7 +165,7 @@ class PipelineCheck(PrintedDocument, FrozenValue):
     def _rows(self):
         for step in self.steps:
             where = f" on {step.columns}" if step.columns else ""
-            price = f"({in_digits(step.epsilon, step.delta)})" if step.event else "-"
+            price = f"({format_rounded_up(step.epsilon, step.delta)})" if step.event else "-"
             unknown = step.fits == 0 and not step.exact
             times = "" if step.fits or not step.event else " x ?" if unknown else " x 0"
             least = "" if step.exact or not step.event or unknown else "at least "
@@ -173,9 +173,9 @@ class PipelineCheck(PrintedDocument, FrozenValue):
 
     def _totals(self):
         least = "" if self.exact else "at least "
-        price = f"({in_digits(self.epsilon, self.delta)})"
+        price = f"({format_rounded_up(self.epsilon, self.delta)})"
         if self.joint_epsilon < self.epsilon:
-            joint = f"({in_digits(self.joint_epsilon, self.delta)})"
+            joint = f"({format_rounded_up(self.joint_epsilon, self.delta)})"
             price = f"{price} step by step, {joint} as one plan"
         return f"one fit costs {least}{price}"
 

@@ -1,14 +1,14 @@
-"""Fits inside a private fit are kept out of the logs of tracking tools."""
+"""Suspension of automatic logging by tracking tools during a private fit."""
 
 import sys
 from contextlib import nullcontext
 
 
 def without_autologging():
-    """Return a context in which mlflow logs no fit of scikit-learn by itself.
+    """Return a context in which mlflow does not log fits of scikit-learn.
 
-    What an estimator fits to its own released values is no model of the user's, and its parameters
-    are not those that the user set. mlflow is not imported where it was not.
+    A private estimator may fit a scikit-learn model to released values. It is not a model of the
+    user, and its parameters are not the user's. mlflow is not imported by this function.
     """
     settings = sys.modules.get("mlflow.utils.autologging_utils")
     disable = getattr(settings, "disable_autologging", nullcontext)

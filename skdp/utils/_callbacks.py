@@ -1,27 +1,27 @@
-"""Callbacks of scikit-learn, where its version has them (from 1.9 on)."""
+"""Callbacks of scikit-learn, which exist from version 1.9 on."""
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:
 
     class CallbackSupportMixin:
-        """Takes no callbacks."""
+        """Base class without callbacks, for older versions of scikit-learn."""
 
     def with_callbacks(method):
-        """Return the method."""
+        """Return the method unchanged."""
         return method
 
 
 def callback_context(estimator, n_tasks):
-    """Return the context in which a fit tells callbacks of its tasks, None without callbacks.
+    """Return the context of a fit for scikit-learn's callbacks; None without callbacks.
 
     Parameters
     ----------
     estimator : estimator
-        Whose fit has begun.
+        Estimator whose fit has begun.
     n_tasks : int or None
-        Of the fit; None where they are not known.
+        Number of tasks of the fit; None if unknown.
     """
-    # The developer's interface of scikit-learn's mixin, in spite of its name.
+    # Despite its underscore, this is the interface of scikit-learn's mixin for developers.
     make = getattr(estimator, "_init_callback_context", None)
     return None if make is None else make(max_subtasks=n_tasks)

@@ -1,4 +1,4 @@
-"""A table in parts that need not be in memory together."""
+"""Partitioned tables, whose partitions need not be in memory together."""
 
 import os
 import sys
@@ -16,64 +16,67 @@ from skdp.utils._sources import (
     Parts,
     Source,
     folder_order_problem,
-    opened,
+    open_source,
     parts_of,
     path_parts,
     table_parts,
 )
 
-# So many are added by halves in the bound on the rounding of sums.
+# Maximum number of chunks, on which the bound on rounding errors of sums relies.
 MAX_CHUNKS = 2**24
+# Held while the header of a file is parsed.
 OPENING = Lock()
 
 
 class ChunkedArray:
-    """Rows of several 2-D arrays, of files or of a table of another library, read part by part.
+    """Rows of several 2-D arrays, of files or of a table of another library, read in chunks.
 
-    Estimators that say so fit and predict on it block by block: it is never loaded whole.
-    Files are opened when their rows are needed, at most one at a time, and never written to.
+    Estimators that document it fit and predict block by block, so that the table is never loaded as
+    a whole. Files are opened when their rows are needed, at most one at a time, and never written.
 
     Parameters
     ----------
-    chunks : sequence, or a table that is one already
-        A sequence of arrays of shape (n_i, n_features), of paths of ``.npy`` files, and of what a
-        whole table may be: the path of a Parquet file or of a folder of them (a chunk is a row
-        group), a pyarrow dataset, a polars LazyFrame (a chunk is a row group of the file to which
-        it is written), a dask array or DataFrame, a checkpointed Spark DataFrame (a chunk is a
-        partition); in a sequence also frames in memory, of numbers. Numbers, and in tables whose
-        schema declares types also strings and categories; all of the same width, and those with
-        names of columns with the same ones in the same order. The rows of the first come first.
+    chunks : sequence or table
+        A table is the path of a Parquet file or of a folder of them (a chunk is a row group), a
+        pyarrow dataset, a polars LazyFrame (a chunk is a row group of the file to which it is
+        written), a dask array or DataFrame, or a checkpointed Spark DataFrame (a chunk is a
+        partition). A sequence may contain such tables, arrays of shape (n_i, n_features), paths of
+        ``.npy`` files, and numeric frames in memory, in the order of their rows.
+
+        Values are numbers, and also strings and categories in tables whose schema declares types.
+        All items must have the same number of columns, and those with column names must have the
+        same names in the same order.
 
     Attributes
     ----------
     shape : tuple of (int, int)
         Numbers of rows and columns.
     dtype : numpy.dtype
-        The common type of the chunks' values: of objects where the schema declares strings or
-        categories. There numbers are Python floats, and what is missing is None or NaN.
+        Common type of the chunks' values. It is object if the schema declares strings or
+        categories: then numbers are Python floats, and missing values are None or NaN.
     ndim : int
         2.
-    borders : tuple of int
-        Where chunks begin, and the number of rows. No block that an estimator reads lies across.
+    offsets : tuple of int
+        First row of each chunk, and the number of rows. No block of rows spans several chunks.
 
     Raises
     ------
     ValueError
-        If there is no chunk, or one is not a table of the common width, of numbers or declared
-        labels, or there are more than 2**24 of them.
+        If there is no chunk or more than 2**24, the numbers of columns differ, or a chunk does not
+        consist of numbers or declared labels.
     OSError
         If a file cannot be read.
 
     Notes
     -----
-    Pickling keeps paths as paths and copies arrays. Slices of rows with step 1 return an array
-    of these rows; converting the whole to an array loads it. Rows by their sorted numbers, and
-    columns by theirs, are tables in parts again, whose rows are read when they are needed. Rows of
-    files in several folders cannot be taken by number, as their places depend on values.
+    Pickles contain paths of files and copies of arrays. Slices of rows with step 1 return an array
+    of these rows, and conversion to an array loads all rows. Indexing with sorted row indices, or
+    with column indices, returns a lazy `ChunkedArray`. Rows of files in several folders cannot be
+    selected by index, as their order may depend on values.
 
     polars writes the rows of a LazyFrame once, to a temporary Parquet file that only its owner can
-    read. The file is removed by `close`, at the end of a ``with`` statement, and when nothing
-    refers to the table, or to one that was made of it, any more.
+    read. The file is removed by `close`, at the end of a ``with`` statement, or with the last
+    reference to the table or to a table computed from it.
 
     Examples
     --------
@@ -96,8 +99,8 @@ class ChunkedArray:
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)
         else:
-            whole = as_chunked(chunks)
-            parts = None if whole is None else whole._parts
+            table = as_chunked(chunks)
+            parts = None if table is None else table._parts
         if parts is None and (_is_path(chunks) or is_frame(chunks)):
             raise ValueError("chunks must be a sequence of arrays, frames and paths, got one")
         self._set(parts or _all_parts(chunks))
@@ -112,13 +115,15 @@ class ChunkedArray:
             raise ValueError(f"chunks must have the same number of columns, got {widths}")
         if len(sources) > MAX_CHUNKS:
             raise ValueError(f"there must be at most 2**24 chunks, got {len(sources)}")
-        self._parts, self._sources, self._opened = parts, sources, local()
+        self._parts = parts
+        self._sources = sources
+        self._opened = local()
         self.offsets = tuple(accumulate((shape[0] for shape in shapes), initial=0))
         self.shape = (self.offsets[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
-        # Whether each chunk is opened by what is sent in its stead, as a path.
+        # True if each chunk can be opened from a pickle, as a path can.
         self.opens_itself = not any(source.in_memory for source in sources)
-        # What calls functions where the chunks are; None where that is here.
+        # The workers that hold the chunks; None if they are opened in this process.
         self.workers = parts.workers and parts.workers(self.offsets)
         return self
 
@@ -127,10 +132,10 @@ class ChunkedArray:
         return cls.__new__(cls)._set(parts)
 
     def close(self):
-        """Remove the temporary files that were written for the table, which cannot be read then.
+        """Remove the temporary files that were written for the table, which is then unreadable.
 
-        Files that were given by their paths stay, and so do those of another table of which this
-        one was made, by rows or columns or by a transform.
+        Files of the user are not removed, nor the temporary files of another table from which this
+        one was computed, by selecting rows or columns or by a transform.
         """
         self.forget()
         for source in self._sources:
@@ -152,29 +157,34 @@ class ChunkedArray:
             yield self._open(number)
 
     def __getitem__(self, key):
-        """Return the rows of a slice with step 1, as an array; or rows or columns by number."""
+        """Return an array for a slice with step 1; a lazy table for row or column indices."""
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
         if not _is_all(columns):
             columns = np.arange(self.shape[1])[columns]
             if not _is_all(rows) or columns.ndim != 1:
-                raise TypeError("take rows first, and several columns of these")
-            form = self._parts.form
+                raise TypeError(
+                    "a ChunkedArray cannot be indexed by rows and columns at once, or by a single "
+                    "column: index rows first, then a list of columns"
+                )
+            meta = self._parts.meta
             dtype = self.dtype
-            if form is not None:
-                form, dtype = _sources.form_of_columns(form, columns)
-            chosen = partial(_chosen, columns=columns, dtype=dtype)
-            return self.mapped(chosen, len(columns), dtype, form)
+            if meta is not None:
+                meta, dtype = _sources.meta_of_columns(meta, columns)
+            take_columns = partial(_take_columns, columns=columns, dtype=dtype)
+            return self.mapped(take_columns, len(columns), dtype, meta)
         if not isinstance(rows, slice):
             return self._rows(rows)
         if rows.step not in (None, 1):
-            raise TypeError(f"rows are read by slices with step 1, got {rows!r}")
+            raise TypeError(f"slices of rows must have step 1, got {rows!r}")
         start, stop, _ = rows.indices(len(self))
         numbers = range(bisect_right(self.offsets, start) - 1, bisect_left(self.offsets, stop))
-        offsets = ((number, self.offsets[number]) for number in numbers)
-        parts = [self._open(i)[max(start - first, 0) : stop - first] for i, first in offsets]
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
+        arrays = []
+        for number in numbers:
+            first = self.offsets[number]
+            arrays.append(self._open(number)[max(start - first, 0) : stop - first])
+        if len(arrays) == 1:
+            return arrays[0]
+        return np.concatenate(arrays) if arrays else np.empty((0, self.shape[1]), self.dtype)
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
@@ -182,19 +192,20 @@ class ChunkedArray:
         return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
 
     def __array_function__(self, function, types, args, kwargs):
-        """Put tables side by side without reading them, as scikit-learn's unions ask numpy to.
+        """Concatenate columns of tables lazily, which scikit-learn's unions do with NumPy.
 
-        Other functions get the table in memory.
+        Other functions of NumPy receive the table in memory.
         """
-        side_by_side = {np.hstack: {}, np.concatenate: {"axis": 1}}.get(function) == kwargs
-        tables = [as_chunked(table) for table in args[0]] if side_by_side else []
+        joins_columns = {np.hstack: {}, np.concatenate: {"axis": 1}}.get(function) == kwargs
+        tables = [as_chunked(table) for table in args[0]] if joins_columns else []
         if len({getattr(table, "offsets", None) for table in tables}) != 1:
             return function(*map(_in_memory, args), **kwargs)
         if all(table._parts.table is not None for table in tables):
-            return self._of_dask(function([table._parts.table.array for table in tables], **kwargs))
+            arrays = [table._parts.table.array for table in tables]
+            return self._from_dask(function(arrays, **kwargs))
         width = sum(table.shape[1] for table in tables)
         dtype = np.result_type(*(table.dtype for table in tables))
-        return self._viewed(tables, _side_by_side, width, dtype)
+        return self._viewed(tables, _join_columns, width, dtype)
 
     def __getstate__(self):
         return {name: value for name, value in vars(self).items() if name != "_opened"}
@@ -206,98 +217,111 @@ class ChunkedArray:
         return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
 
     def partitions(self):
-        """Return what opens the chunks.
+        """Return functions that open the chunks.
 
         Returns
         -------
         list of callables
-            Each returns a chunk, and raises if it has changed.
+            Each returns a chunk, and raises `ValueError` if it has changed.
         """
-        return [partial(opened, source) for source in self._sources]
+        return [partial(open_source, source) for source in self._sources]
 
     def forget(self):
-        """Let go of the chunk that was opened last, and of what Arrow keeps of decoding others."""
+        """Release the chunk that was opened last, and memory that Arrow keeps for decoding."""
         self._opened = local()
-        # Another thread may be importing it.
+        # The attribute may not exist yet, if another thread is importing pyarrow.
         if pool := getattr(sys.modules.get("pyarrow"), "default_memory_pool", None):
             pool().release_unused()
 
-    def mapped(self, function, n_columns, dtype, form=None):
-        """Return the table that a function makes of blocks of rows, each row by itself.
+    def mapped(self, function, n_columns, dtype, meta=None):
+        """Return the lazy table of a row-wise function of blocks of rows.
 
         Parameters
         ----------
         function : callable
-            It is called when rows are read, wherever that is, and maybe again.
+            Function of a block. It is called each time rows are read, maybe on another machine.
         n_columns : int
-            That it makes.
+            Number of columns of its value.
         dtype : numpy.dtype
-            Of the numbers, or objects, that it makes.
-        form : DataFrame, default=None
-            Without rows: the names and types of the columns that it makes.
+            Type of its value.
+        meta : DataFrame, default=None
+            Frame without rows: the names and types of the columns.
 
         Returns
         -------
-        ChunkedArray, or dask array of numbers without names, of a table that dask computes
+        ChunkedArray or dask array
+            A dask array if dask computes the table and `meta` is None.
         """
         table = self._parts.table
         if table is None:
             workers = self.workers and self.workers.mapped(function)
-            return self._viewed([self], partial(_mapped, function), n_columns, dtype, workers, form)
+            read = partial(_apply, function)
+            return self._viewed([self], read, n_columns, dtype, workers, meta)
         lazy = table.array.rechunk({1: -1})
-        made = {"chunks": (lazy.chunks[0], (n_columns,)), "meta": np.empty((0, 0), dtype)}
-        return self._of_dask(lazy.map_blocks(function, dtype=dtype, **made), form)
+        chunks = (lazy.chunks[0], (n_columns,))
+        array = lazy.map_blocks(function, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
+        return self._from_dask(array, meta)
 
-    def _of_dask(self, array, form=None):
-        # Of an array of dask's own, objects could be of any kind: they are refused.
-        is_own = form is not None or array.dtype.kind == "O"
-        return self._of(_sources.dask_parts(array, form)) if is_own else array
+    def _from_dask(self, array, meta=None):
+        """Return a dask array, as a `ChunkedArray` if it has column names or objects.
 
-    def _viewed(self, tables, read, n_columns, dtype, workers=None, form=None):
-        """Return what a function makes of the chunks of tables that are cut as this one is."""
+        A dask array of objects would be refused as input, since its objects could be anything.
+        """
+        is_wrapped = meta is not None or array.dtype.kind == "O"
+        return self._of(_sources.dask_parts(array, meta)) if is_wrapped else array
+
+    def _viewed(self, tables, read, n_columns, dtype, workers=None, meta=None):
+        """Return the lazy table of a function of the chunks of tables with equal offsets."""
         chunks = zip(*(table._sources for table in tables), strict=True)
-        views = (Source.view(each, read, (each[0].shape[0], n_columns), dtype) for each in chunks)
+        views = []
+        for sources in chunks:
+            views.append(Source.view(sources, read, (sources[0].shape[0], n_columns), dtype))
         order_problem = "".join(table._parts.order_problem for table in tables)
-        parts = Parts(sources=tuple(views), form=form, order_problem=order_problem, workers=workers)
+        parts = Parts(sources=tuple(views), meta=meta, order_problem=order_problem, workers=workers)
         return self._of(parts)
 
     def _rows(self, rows):
+        """Return the lazy table of rows by their indices, or by a mask."""
         rows = np.asarray(rows)
         parts = self._parts
         if rows.dtype == bool and rows.shape == (len(self),):
             rows = np.flatnonzero(rows)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise TypeError(f"rows are read by slices with step 1, or by numbers, got {rows!r}")
+            raise TypeError(f"rows must be a slice with step 1, or indices, got {rows!r}")
         folders = [source.folders for source in self._sources]
         order_problem = parts.order_problem or folder_order_problem(folders)
         if order_problem:
             raise ValueError(
-                f"rows of this table cannot be taken by number: {order_problem}. One row's values "
-                "then decide where others stand, so that folds would be of other rows. Take folds "
-                "of a table whose rows stay in place: of all rows of a file, or of the files of "
+                f"rows of this table cannot be taken by number: {order_problem}. The values of a "
+                "row could then change the positions of others, and with them the folds. Use "
+                "folds of a table with a fixed order of rows: all rows of a file, or the files of "
                 "one folder, given by its path or as a pyarrow dataset"
             )
         if np.any(np.diff(rows, prepend=-1, append=len(self)) <= 0):
             raise ValueError(
-                "rows of a table in parts are taken by distinct numbers that ascend, from 0 on: "
-                "sort them, and shuffle before a table is written"
+                "rows of a table in parts are selected by distinct, increasing indices: sort them, "
+                "and shuffle before a table is written"
             )
-        cuts = enumerate(np.split(rows, np.searchsorted(rows, self.offsets[1:-1])))
-        cuts = [(i, own - self.offsets[i]) for i, own in cuts if len(own) or not len(rows)]
+        # The indices of each chunk, relative to it. A table without rows keeps all chunks.
+        selections = []
+        for i, indices in enumerate(np.split(rows, np.searchsorted(rows, self.offsets[1:-1]))):
+            if len(indices) or not len(rows):
+                selections.append((i, indices - self.offsets[i]))
         if parts.table is not None:
-            return self._of(table_parts(parts.table.rows(cuts), parts.form))
+            return self._of(table_parts(parts.table.rows(selections), parts.meta))
         views = []
-        for i, own in cuts:
+        for i, indices in selections:
             source = self._sources[i]
-            shape = (len(own), self.shape[1])
-            views.append(Source.view([source], partial(_taken, own), shape, source.dtype))
-        return self._of(Parts(sources=tuple(views), form=parts.form))
+            shape = (len(indices), self.shape[1])
+            read = partial(_take_rows, indices)
+            views.append(Source.view([source], read, shape, source.dtype))
+        return self._of(Parts(sources=tuple(views), meta=parts.meta))
 
     def _open(self, number):
-        # What is opened remembers how far it is decoded, so that threads cannot share it.
+        # One chunk per thread: an opened chunk stores how far it is decoded.
         last = vars(self._opened).get("last")
         if last is None or last[0] != number:
-            last = self._opened.last = number, opened(self._sources[number])
+            last = self._opened.last = number, open_source(self._sources[number])
         return last[1]
 
 
@@ -307,21 +331,22 @@ def _is_all(key):
 
 def _in_memory(value):
     if isinstance(value, list | tuple):
-        return [_in_memory(each) for each in value]
+        return [_in_memory(item) for item in value]
     return np.asarray(value) if isinstance(value, ChunkedArray) else value
 
 
 def _mapped_file(path, written):
     if _written(path) != written:
         raise ValueError(f"{path} has changed since it was first opened")
-    # Threads that parse a header at once may fail (CPython's issue 106905).
+    # Threads that parse headers at the same time may fail (CPython's issue 106905).
     with OPENING:
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def _written(path):
-    found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
+    """Return the size and time of a file, which differ if it was written again."""
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 def _is_path(chunk):
@@ -329,7 +354,7 @@ def _is_path(chunk):
 
 
 def _chunk_parts(chunk):
-    """Return the parts of a table, of a ``.npy`` file, an array in memory or one of its own."""
+    """Return the `Parts` of an item of a sequence: a table, a ``.npy`` file or an array."""
     if _is_path(chunk):
         if (parts := path_parts(chunk)) is not None:
             return parts
@@ -345,21 +370,21 @@ def _chunk_parts(chunk):
         folders = frozenset()
         opening = partial(_itself, array)
     if getattr(array, "ndim", None) != 2 or array.dtype.kind not in "fiub":
-        found = f"{getattr(array, 'dtype', array)} of shape {np.shape(array)}"
-        raise ValueError(f"{name} must be a 2-D array of real numbers, got {found}")
+        description = f"{getattr(array, 'dtype', array)} of shape {np.shape(array)}"
+        raise ValueError(f"{name} must be a 2-D array of real numbers, got {description}")
     return Parts(sources=(Source(name, array.shape, array.dtype, opening, not folders, folders),))
 
 
 def _as_array(chunk):
     if is_frame(chunk):
-        # Dates have no common type with numbers: as objects they are refused.
+        # Dates would be joined with numbers as numbers; as objects they are refused.
         columns, _ = frame_columns(chunk)
         return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
     if issparse(chunk):
         raise ValueError("chunks must be dense")
     if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
         return chunk
-    # Left to itself numpy finds a type for all of a list in its values.
+    # Without a dtype NumPy would choose one from the values of the list.
     return np.array(chunk, dtype=np.float64)
 
 
@@ -368,64 +393,69 @@ def _itself(array):
 
 
 def _all_parts(chunks):
-    """Return the parts of a sequence of chunks, of which some may be tables of several."""
+    """Return the `Parts` of a sequence of chunks and tables."""
     chunks = list(chunks)
-    each = [_chunk_parts(chunk) for chunk in chunks]
-    forms = [parts.form for parts in each]
-    tables = [c if form is None else form for c, form in zip(chunks, forms, strict=True)]
-    names = [names_of(table) for table in tables if is_frame(table)]
-    names = [own for own in names if all(isinstance(name, str) for name in own)]
-    for one, other in chain.from_iterable(zip_longest(names[0], own) for own in names[1:]):
-        if one != other:
-            found = f"{other!r} in the place of {one!r}"
-            raise ValueError(f"chunks must have the same columns in the same order, got {found}")
-    typed = [form is not None and _sources.typed_columns(form) for form in forms]
-    form = forms[0] if any(typed) and typed.count(typed[0]) == len(typed) else None
-    sources = chain.from_iterable(parts.sources for parts in each)
-    order_problem = "".join(parts.order_problem for parts in each)
-    return Parts(sources=tuple(sources), form=form, order_problem=order_problem)
+    all_parts = [_chunk_parts(chunk) for chunk in chunks]
+    metas = [parts.meta for parts in all_parts]
+    names = []
+    for chunk, meta in zip(chunks, metas, strict=True):
+        table = chunk if meta is None else meta
+        if is_frame(table) and all(isinstance(name, str) for name in names_of(table)):
+            names.append(names_of(table))
+    for others in names[1:]:
+        for name, other in zip_longest(names[0], others):
+            if name != other:
+                raise ValueError(
+                    "chunks must have the same columns in the same order, got "
+                    f"{other!r} instead of {name!r}"
+                )
+    # The table has column names and types if all items declare the same.
+    typed = [meta is not None and _sources.typed_columns(meta) for meta in metas]
+    meta = metas[0] if any(typed) and typed.count(typed[0]) == len(typed) else None
+    sources = chain.from_iterable(parts.sources for parts in all_parts)
+    order_problem = "".join(parts.order_problem for parts in all_parts)
+    return Parts(sources=tuple(sources), meta=meta, order_problem=order_problem)
 
 
-def _chosen(block, columns, dtype):
+def _take_columns(block, columns, dtype):
     return np.take(block, columns, axis=1).astype(dtype, copy=False)
 
 
-def _mapped(function, rows, array):
+def _apply(function, rows, array):
     return function(np.asarray(array[rows]))
 
 
-def _side_by_side(rows, *arrays):
+def _join_columns(rows, *arrays):
     return np.hstack([array[rows] for array in arrays])
 
 
-def _taken(numbers, rows, array):
-    """Return a slice of some rows of an array, by their ascending numbers."""
-    numbers = numbers[rows]
+def _take_rows(indices, rows, array):
+    """Return a slice `rows` of the selected rows of an array, whose indices increase."""
+    indices = indices[rows]
     if isinstance(array, np.ndarray):
-        return array[numbers]
+        return array[indices]
     pieces = [array[0:0]]
     step = _sources.slice_rows(array.shape[1])
-    # Nothing is read behind the last of them: it would be decoded again for those that follow.
-    for own in np.split(numbers, np.flatnonzero(np.diff(numbers // step)) + 1):
-        if len(own):
-            pieces.append(array[own[0] : own[-1] + 1][own - own[0]])
+    # No rows after the last index are read: they would have to be decoded again later.
+    for group in np.split(indices, np.flatnonzero(np.diff(indices // step)) + 1):
+        if len(group):
+            pieces.append(array[group[0] : group[-1] + 1][group - group[0]])
     return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
 
 
 def meta_of(X):
-    """Return what has the names and types of a table's columns: an empty frame, or the table."""
-    form = X._parts.form if isinstance(X, ChunkedArray) else None
-    return X if form is None else form
+    """Return a frame without rows that has a table's column names and types, or the table."""
+    meta = X._parts.meta if isinstance(X, ChunkedArray) else None
+    return X if meta is None else meta
 
 
 def as_chunked(X):
-    """Return a table that is read part by part as a `ChunkedArray`, and None of any other.
+    """Return a partitioned table as a `ChunkedArray`, and None for any other table.
 
-    It is one already, a dask array, a dask DataFrame, a pyarrow dataset, a polars LazyFrame, a
-    checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet files. None of the
-    libraries is imported for anything else. Sums over rows are computed where the blocks of a dask
-    array, or the partitions of a frame of dask or Spark, are; what reads rows reads those of a
-    part, and forgets them when the next one is read.
+    Partitioned tables are a `ChunkedArray`, a dask array or DataFrame, a pyarrow dataset, a polars
+    LazyFrame, a checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet
+    files. The libraries are not imported for other tables. Sums over rows are computed by the
+    workers of dask or Spark. Rows that are read in this process are read one partition at a time.
 
     Parameters
     ----------
@@ -434,9 +464,8 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array of unknown shape, of other than numbers or not 2-D; if a column is not
-        declared to be of numbers, truth values, strings or categories; or as
-        `ChunkedArray` does.
+        If X is a dask array that has an unknown shape, is not numeric or not 2-D; if the type of a
+        column is not numeric, Boolean, string or categorical; or as in `ChunkedArray`.
     """
     if isinstance(X, ChunkedArray):
         return X

@@ -1,4 +1,4 @@
-"""Clipping whose bounds hold after floating-point rounding."""
+"""Clipping to bounds that hold after floating-point rounding."""
 
 import math
 
@@ -8,14 +8,15 @@ from skdp.utils._frames import is_frame
 from skdp.utils._row_wise import row_norms
 from skdp.utils._validation import broadcast_bounds, check_positive
 
+# Number of values that are processed at a time.
 _BLOCK_VALUES = 1 << 17
 
 
 def finite_doubles(values):
-    """Replace what overflowed, in place, by the largest double of its sign.
+    """Replace infinite values by the largest double of their sign, in place.
 
-    So a table stays finite behind a transformer, and the next step does not refuse it after the
-    charge.
+    The output of a transformer is then finite. Otherwise the next step of a pipeline would refuse
+    it after the charge.
     """
     largest = np.finfo(np.float64).max
     return np.clip(values, -largest, largest, out=values)
@@ -24,15 +25,15 @@ def finite_doubles(values):
 def clip_rows(X, norm):
     """Scale rows down to an L2 norm that never exceeds the bound.
 
-    The norm of the returned floats, taken as real numbers, is at most `norm`: the computed norm is
-    compared and scaled with a margin for its own rounding and that of the products, of a relative
-    size of about ``(n_features + 8) * 2**-51`` (float32: ``2**-23`` more). Clipping twice changes
-    nothing. A row whose squared norm overflows float64 becomes zero.
+    The exact norm of the returned floats is at most `norm`: the computed norm is compared with a
+    margin for the rounding of the norm and of the products. The relative margin is about
+    ``(n_features + 8) * 2**-51``, plus ``2**-23`` for float32. Clipping is idempotent. A row whose
+    squared norm overflows float64 becomes zero.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        An array of float64 or float32; other numbers, and lists, become float64.
+        Array of float64 or float32. Other numbers, and lists, are converted to float64.
     norm : float > 0
         The bound C. Each row g becomes ``g * min(1, C / ||g||)``.
 
@@ -44,7 +45,7 @@ def clip_rows(X, norm):
     Raises
     ------
     ValueError
-        If `X` is not a matrix of numbers, holds NaN, or `norm` is not positive and finite.
+        If `X` is not a matrix of numbers or contains NaN, or `norm` is not positive and finite.
 
     Examples
     --------
@@ -57,23 +58,27 @@ def clip_rows(X, norm):
     norm = check_positive(norm, "norm")
     out = np.empty_like(X)
     d = X.shape[1]
-    # Sum of d squares in any order, the square root, the division, the product.
+    # Bound on the relative rounding errors of a sum of d squares in any order, the square root,
+    # the division and the product.
     margin = (d + 8) * 2.0**-53
-    unit = 2.0**-24 if X.dtype == np.float32 else 2.0**-53
-    tiny = math.sqrt(d) * float(np.finfo(X.dtype).smallest_subnormal)
-    keep_below = norm * (1.0 - margin) - 2.0**-500
-    target = keep_below * (1.0 - 3.0 * margin - 2.0 * unit) - tiny
-    if keep_below <= 0 or target <= 0:
+    unit_roundoff = 2.0**-24 if X.dtype == np.float32 else 2.0**-53
+    # Products that underflow are rounded by at most half a subnormal number each.
+    underflow = math.sqrt(d) * float(np.finfo(X.dtype).smallest_subnormal)
+    # Rows with a computed norm up to this value are not changed.
+    max_unclipped = norm * (1.0 - margin) - 2.0**-500
+    target_norm = max_unclipped * (1.0 - 3.0 * margin - 2.0 * unit_roundoff) - underflow
+    if max_unclipped <= 0 or target_norm <= 0:
         raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {d} features")
     size = max(1, _BLOCK_VALUES // max(d, 1))
-    for rows in (slice(start, start + size) for start in range(0, len(X), size)):
-        wide = X[rows].astype(np.float64, copy=False)
+    for start in range(0, len(X), size):
+        rows = slice(start, start + size)
+        doubles = X[rows].astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
-            norms = row_norms(wide)
+            norms = row_norms(doubles)
             if np.isnan(norms).any():
-                raise ValueError("X holds NaN")
-            factors = np.where(norms <= keep_below, 1.0, target / norms)
-            np.multiply(wide, factors[:, None], out=out[rows], casting="same_kind")
+                raise ValueError("X contains NaN")
+            factors = np.where(norms <= max_unclipped, 1.0, target_norm / norms)
+            np.multiply(doubles, factors[:, None], out=out[rows], casting="same_kind")
         out[rows][~np.isfinite(norms)] = 0.0
     return out
 
@@ -84,7 +89,7 @@ def clip_features(X, bounds):
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        An array of float64 or float32; other numbers, and lists, become float64.
+        Array of float64 or float32. Other numbers, and lists, are converted to float64.
     bounds : tuple of (low, high)
         Scalars or arrays of shape (n_features,), finite, ``low <= high``.
 
@@ -97,7 +102,7 @@ def clip_features(X, bounds):
     Raises
     ------
     ValueError
-        If `X` is not a matrix of numbers, holds NaN, or the bounds are not ranges.
+        If `X` is not a matrix of numbers or contains NaN, or the bounds are not ranges.
 
     Examples
     --------
@@ -109,29 +114,32 @@ def clip_features(X, bounds):
     X = check_matrix(X)
     low, high = broadcast_bounds(bounds, X.shape[1])
     if X.dtype == np.float32:
-        low, high = _inwards(low, np.float32(np.inf)), _inwards(high, np.float32(-np.inf))
+        low = _rounded_inwards(low, np.float32(np.inf))
+        high = _rounded_inwards(high, np.float32(-np.inf))
         if np.any(low > high):
-            raise ValueError("no float32 number lies inside the bounds")
+            raise ValueError("bounds: no float32 number is between low and high; widen the bounds")
     out = np.clip(X, low, high)
     if np.isnan(out).any():
-        raise ValueError("X holds NaN")
+        raise ValueError("X contains NaN")
     return out
 
 
-def _inwards(bound, towards):
+def _rounded_inwards(bound, direction):
+    """Return the nearest float32 that is not outside of a bound; `direction` is inf or -inf."""
     rounded = bound.astype(np.float32)
-    outside = rounded < bound if towards > 0 else rounded > bound
-    return np.where(outside, np.nextafter(rounded, towards), rounded)
+    is_outside = rounded < bound if direction > 0 else rounded > bound
+    return np.where(is_outside, np.nextafter(rounded, direction), rounded)
 
 
 def check_matrix(X):
+    """Return a matrix of float64 or float32, or raise `ValueError`."""
     is_declared = hasattr(X, "dtype") or is_frame(X)
     X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a matrix of real numbers, got {X.dtype} of shape {X.shape}")
-    # A list's type is that of its widest number.
+    # The type that NumPy gives a list depends on its values, so lists become float64.
     if X.dtype == np.float64 or (X.dtype == np.float32 and is_declared):
         return X
-    # A warning would tell that a value overflowed.
+    # A warning about overflow would reveal that a large value exists.
     with np.errstate(over="ignore"):
         return X.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Text that others wrote, and tables of it, in HTML and Markdown."""
+"""Documents in text, HTML and Markdown, with text of users escaped."""
 
 import re
 import textwrap
@@ -13,47 +13,52 @@ STYLE = files("skdp.utils").joinpath("documents.css").read_text("utf-8")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
 
-def printable(text):
-    """Return a text on one line in which every character can be seen."""
+def escape_control(text):
+    """Return text with each unprintable character, such as a line break, replaced."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
-class Barred(str):
-    """A number in words, before which HTML draws a bar."""
+class TextWithBar(str):
+    """Text of a number, to which HTML adds a bar."""
 
     style = ""
 
 
-def barred(words, value, largest, middle=0.0):
-    """Return words with a bar from some percent of its place to the right, or left if negative."""
+def with_bar(text, value, largest, middle=0.0):
+    """Return text with a bar for a value.
+
+    The bar begins at `middle` percent of its cell. It extends to the right, or to the left for a
+    negative value, and `largest` is the value whose bar reaches the end of the cell.
+    """
     width = (100.0 - middle) * min(abs(value) / (largest or 1.0), 1.0)
-    words = Barred(words)
-    words.style = f"margin-left:{middle - width * (value < 0.0):.1f}%;width:{width:.1f}%"
-    return words
+    start = middle - width if value < 0.0 else middle
+    text = TextWithBar(text)
+    text.style = f"margin-left:{start:.1f}%;width:{width:.1f}%"
+    return text
 
 
 def html_text(text):
-    """Return a text as it may stand between tags and in attributes."""
-    safe = escape(printable(text))
-    if isinstance(text, Barred):
+    """Return text escaped for HTML elements and attributes, with its bar if it has one."""
+    safe = escape(escape_control(text))
+    if isinstance(text, TextWithBar):
         return f'<span class="skdp-bar"><span style="{text.style}"></span></span>&#160;{safe}'
     return safe
 
 
 def markdown_text(text):
-    """Return a text of which Markdown makes itself and no markup."""
-    return _MARKDOWN.sub(r"\\\1", printable(text))
+    """Return text escaped for Markdown."""
+    return _MARKDOWN.sub(r"\\\1", escape_control(text))
 
 
 def html_table(rows, *, head=None):
-    """Return a table.
+    """Return an HTML table.
 
     Parameters
     ----------
     rows : iterable of sequences of str
-        The first cell of a row names it, where there is no head.
+        Cells. Without a head, the first cell of a row is its header.
     head : sequence of str, default=None
-        Names of columns.
+        Names of the columns.
     """
     top = ""
     if head is not None:
@@ -64,34 +69,34 @@ def html_table(rows, *, head=None):
 
 
 def html_fragment(*parts):
-    """Return parts of a document with their style, as a notebook shows them."""
+    """Return a document of HTML parts, with its style, for notebooks."""
     return f'<div class="skdp-document"><style>{STYLE}</style>{"".join(parts)}</div>'
 
 
-def aligned(rows):
-    """Return lines of text in which the cells of a column stand below each other."""
-    rows = [list(map(printable, row)) for row in rows]
+def align_columns(rows):
+    """Return lines of text in which the cells of each column are aligned."""
+    rows = [list(map(escape_control, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
-def wrapped(text, indent):
-    """Return a text in lines of which all but the first are indented."""
+def wrap_text(text, indent):
+    """Return text in lines of at most 92 characters, indented by 2 and then by `indent`."""
     return textwrap.fill(
-        printable(text), 92, initial_indent="  ", subsequent_indent=" " * indent, tabsize=1
+        escape_control(text), 92, initial_indent="  ", subsequent_indent=" " * indent, tabsize=1
     )
 
 
 @dataclass(frozen=True)
 class Section(FrozenValue):
-    """A part of a document: rows of a name and words, tables and notes.
+    """A section of a document: rows of a name and a text, then tables, then notes.
 
     Parameters
     ----------
     heading : str
     rows : sequence of (str, str), default=()
     tables : sequence of sequences of rows, default=()
-        Of each table the first row names its columns.
+        The first row of a table is its head.
     notes : sequence of str, default=()
     """
 
@@ -101,17 +106,17 @@ class Section(FrozenValue):
     notes: tuple = ()
 
     def to_text(self):
-        """Return it as lines of plain text."""
-        heading = printable(self.heading)
+        """Return the section as lines of text."""
+        heading = escape_control(self.heading)
         width = max((len(name) for name, _ in self.rows), default=0) + 2
         lines = [heading, "-" * len(heading)]
-        lines += [wrapped(f"{printable(n):<{width}}{v}", width + 2) for n, v in self.rows]
+        lines += [wrap_text(f"{escape_control(n):<{width}}{v}", width + 2) for n, v in self.rows]
         for table in self.tables:
-            lines += ["", *aligned(table), ""]
-        return lines + [wrapped(note, 4) for note in self.notes]
+            lines += ["", *align_columns(table), ""]
+        return lines + [wrap_text(note, 4) for note in self.notes]
 
     def to_markdown(self, level):
-        """Return it as lines of Markdown, the heading of a level."""
+        """Return the section as lines of Markdown; `level` is that of its heading."""
         lines = ["", f"{'#' * level} {markdown_text(self.heading)}", ""]
         lines += [f"- **{markdown_text(n)}**: {markdown_text(v)}" for n, v in self.rows]
         for head, *rows in self.tables:
@@ -121,7 +126,7 @@ class Section(FrozenValue):
         return lines + [f"- {markdown_text(note)}" for note in self.notes]
 
     def to_html(self):
-        """Return it as HTML."""
+        """Return the section as HTML."""
         parts = [f"<h2>{html_text(self.heading)}</h2>"]
         parts += [html_table(self.rows)] if self.rows else []
         parts += [html_table(rows, head=head) for head, *rows in self.tables]
@@ -129,7 +134,7 @@ class Section(FrozenValue):
 
 
 class PrintedDocument:
-    """An object that is its ``section()`` where it is printed, and where a notebook shows it."""
+    """Base class of objects that are printed, and shown in notebooks, as their ``section()``."""
 
     def __str__(self):
         return "\n".join(self.section().to_text())
@@ -138,7 +143,8 @@ class PrintedDocument:
         return html_fragment(self.section().to_html())
 
 
-def _cells(row, named):
+def _cells(row, has_row_headers):
+    """Return the HTML cells of a row."""
     first, *others = (html_text(cell) for cell in row)
-    first = f'<th scope="row">{first}</th>' if named else f"<td>{first}</td>"
+    first = f'<th scope="row">{first}</th>' if has_row_headers else f"<td>{first}</td>"
     return first + "".join(f"<td>{cell}</td>" for cell in others)

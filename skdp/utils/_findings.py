@@ -1,8 +1,8 @@
-"""What a release shows about its columns, collected for one warning after the release.
+"""Findings about columns of a release, collected for one warning after the release.
 
-A warning is public, as the release is, so it may say nothing that the release does not say. What
-is reported here is computed from noisy values alone, which makes it post-processing: it costs
-nothing. Nothing may be reported that was computed from rows.
+A warning is public, so it may reveal nothing that the release does not. Findings are computed from
+noisy or public values only, which is post-processing and costs nothing. Nothing that was computed
+from rows may be reported.
 """
 
 import re
@@ -22,8 +22,8 @@ MANY_LABELS = "many labels"
 ONE_BIN = "bin"
 NO_NORM = "norm"
 
-# How each finding reads, in the order in which they are shown. A column is named in the first of
-# them that holds for it.
+# Message of each finding, in the order in which they are shown. A column is listed in the first
+# message that applies to it.
 MESSAGES = {
     NO_BOUNDS: (
         "No value but 0 stood out of the noise in {columns}, so the bounds are a guess, and may be "
@@ -55,15 +55,17 @@ MESSAGES = {
         "give more epsilon."
     ),
 }
-# Words that name identifiers, and what a word is in names such as customer_id and customerID.
+# Words that mark a column as one of identifiers.
 IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email"}
-# A found list of categories is one of identifiers if it is long, and a category has so few rows on
-# average; a declared one if it is as long as the table.
+# Found categories are taken for identifiers if there are at least MIN_IDENTIFIERS of them, with at
+# most ROWS_PER_IDENTIFIER rows each on average. Declared categories are taken for identifiers if
+# there are as many as rows.
 MIN_IDENTIFIERS = 20
-ROWS_OF_AN_IDENTIFIER = 10
+ROWS_PER_IDENTIFIER = 10
+# A word in names such as customer_id and customerID.
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# A warning names so many columns at most; the number of the others follows.
-MOST_NAMES = 20
+# Maximum number of column names in a message; the number of further columns follows.
+MAX_NAMES = 20
 
 _FINDINGS = ContextVar("findings", default=None)
 _IS_MUTED = ContextVar("is_muted", default=False)
@@ -71,7 +73,7 @@ _IS_MUTED = ContextVar("is_muted", default=False)
 
 @contextmanager
 def collect_findings():
-    """Yield a list to which the releases inside this context add what they show."""
+    """Yield a list to which releases in this context add their findings."""
     findings = []
     token = _FINDINGS.set(findings)
     try:
@@ -82,7 +84,7 @@ def collect_findings():
 
 @contextmanager
 def muted_findings():
-    """Warn of no findings inside this context: an audit fits thousands of synthetic tables."""
+    """Context without warnings of findings, for audits, which fit thousands of synthetic tables."""
     token = _IS_MUTED.set(True)
     try:
         yield
@@ -91,15 +93,15 @@ def muted_findings():
 
 
 def report_finding(kind, columns=()):
-    """Add a finding to the list of the release that runs, if there is one.
+    """Add a finding to the list of the current release, if there is one.
 
     Parameters
     ----------
     kind : str
         One of the constants of this module.
     columns : sequence of int, default=()
-        The positions of the columns in the table, empty if there are none or where the finding is
-        about the whole table. They must follow from noisy values.
+        Indices of the columns; empty if there are none, or if the finding is about the table. They
+        must be computed from noisy or public values.
     """
     findings = _FINDINGS.get()
     if findings is not None and (len(columns) or kind == NO_NORM):
@@ -107,99 +109,97 @@ def report_finding(kind, columns=()):
 
 
 def report_identifiers(table, columns):
-    """Report those of some columns whose public names say that they hold identifiers.
+    """Report the columns whose public names are those of identifiers.
 
     Parameters
     ----------
     table : ColumnTable
     columns : iterable of int
-        Those of which no categories are declared.
+        Columns without declared categories.
     """
     report_finding(IDENTIFIERS, [j for j in columns if is_identifier(table.label(j))])
 
 
 def report_many_labels(n_labels, n_units):
-    """Report columns of which nearly as many categories were found as there are rows.
+    """Report columns for which nearly as many categories were found as there are rows.
 
     Parameters
     ----------
     n_labels : dict of int to int
-        How many categories were released of each column.
+        Number of released categories by column.
     n_units : int
-        The public number of rows, or of persons.
+        Public number of rows, or of persons.
     """
-    report_finding(
-        MANY_LABELS,
-        [
-            j
-            for j, n_found in n_labels.items()
-            if n_found >= max(MIN_IDENTIFIERS, n_units / ROWS_OF_AN_IDENTIFIER)
-        ],
-    )
+    limit = max(MIN_IDENTIFIERS, n_units / ROWS_PER_IDENTIFIER)
+    report_finding(MANY_LABELS, [j for j, n_found in n_labels.items() if n_found >= limit])
 
 
 def report_declared_identifiers(params, names, n_columns, n_units):
-    """Report columns that are declared, but whose declaration is one of identifiers.
+    """Report declared columns whose declaration, or name, is that of identifiers.
 
     Parameters
     ----------
     params : dict
-        The estimator's parameters, of which `categories` and `bounds` are read.
+        Parameters of the estimator, of which `categories` and `bounds` are used.
     names : sequence or None
-        The names of the table's columns.
+        Names of the table's columns.
     n_columns : int
     n_units : int
-        The public number of rows, or of persons.
+        Public number of rows, or of persons.
     """
     lists = _declared_lists(params.get("categories"), names, n_columns)
-    most = max(MIN_IDENTIFIERS, n_units)
-    report_finding(MANY_LABELS, [j for j, labels in lists.items() if len(labels) >= most])
+    limit = max(MIN_IDENTIFIERS, n_units)
+    report_finding(MANY_LABELS, [j for j, labels in lists.items() if len(labels) >= limit])
     if "bounds" in params and names is not None:
-        # Numbers that are called identifiers are, also where bounds are declared for them.
+        # A numeric column with the name of identifiers is reported even if it has bounds.
         numbers = set(range(n_columns)) - set(lists)
         report_finding(IDENTIFIERS, sorted(j for j in numbers if is_identifier(names[j])))
 
 
 def _declared_lists(categories, names, n_columns):
-    """Return the lists of labels in a parameter that a plan has accepted, by column."""
+    """Return the declared labels by column, from a parameter that a plan accepted."""
     if categories is None or isinstance(categories, str):
         return {}
     if isinstance(categories, Mapping):
         positions = {} if names is None else {name: j for j, name in enumerate(names)}
-        entries = {positions.get(name, name): own for name, own in categories.items()}
-    elif any(isinstance(own, list | tuple | np.ndarray) for own in categories):
+        entries = {positions.get(name, name): labels for name, labels in categories.items()}
+    elif any(isinstance(labels, list | tuple | np.ndarray) for labels in categories):
         entries = dict(enumerate(categories))
     else:
-        # One flat list is for every column.
+        # A flat list applies to each column.
         entries = dict.fromkeys(range(n_columns), categories)
-    return {j: own for j, own in entries.items() if own is not None and not isinstance(own, str)}
+    declared = {}
+    for j, labels in entries.items():
+        if labels is not None and not isinstance(labels, str):
+            declared[j] = labels
+    return declared
 
 
 def is_identifier(name):
-    """Return True if a column's name, such as customer_id or customerID, is that of identifiers."""
+    """Return True for a name of identifiers, such as customer_id or customerID."""
     words = WORD.findall(name) if isinstance(name, str) else []
     return any(word.lower() in IDENTIFYING_WORDS for word in words)
 
 
 def warn_of_findings(label, findings, names=None):
-    """Emit one `UserWarning` with all findings of a release, none if there are none.
+    """Emit one `UserWarning` with all findings of a release, if there are any.
 
     Parameters
     ----------
     label : str
-        What made the release.
+        Name of the estimator or function.
     findings : list
-        From `collect_findings`.
+        Findings of `collect_findings`.
     names : sequence, default=None
-        The names of the table's columns; None names them by their positions.
+        Names of the table's columns; None uses their indices.
     """
     if _IS_MUTED.get():
         return
     sentences = []
     named = set()
     for kind, message in MESSAGES.items():
-        reported = [columns for found, columns in findings if found == kind]
-        columns = sorted({j for own in reported for j in own} - named)
+        reported = [columns for finding, columns in findings if finding == kind]
+        columns = sorted(set().union(*reported) - named)
         if columns:
             sentences.append(message.format(columns=_column_names(columns, names)))
             named.update(columns)
@@ -214,7 +214,8 @@ def warn_of_findings(label, findings, names=None):
 
 
 def _column_names(columns, names):
-    shown = [repr(j if names is None else names[j]) for j in columns[:MOST_NAMES]]
+    """Return a text that lists columns."""
+    shown = [repr(j if names is None else names[j]) for j in columns[:MAX_NAMES]]
     rest = len(columns) - len(shown)
     word = "column" if len(columns) == 1 else "columns"
     return f"{word} {', '.join(shown)}" + (f" and {rest} more" if rest else "")

@@ -1,15 +1,15 @@
-"""Arguments of `fit` that other estimators take and private ones do not."""
+"""Arguments of `fit` that private estimators refuse, and fitted attributes."""
 
 from functools import wraps
 
 NO_WEIGHTS = (
-    "private fits take no sample_weight, whose largest the noise would have to hide: weight "
-    "classes by class_weight={label: weight}, which is public, or leave it out"
+    "sample_weight is not supported: the noise would have to hide the largest weight. Weight "
+    "classes by class_weight={label: weight}, which is public, or leave sample_weight out"
 )
 
 
 def fitted_names(estimator):
-    """Return the names of an estimator's fitted attributes, by sklearn's convention."""
+    """Return the names of an estimator's fitted attributes, which end in an underscore."""
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
 
 
@@ -20,11 +20,11 @@ def forget_fitted(estimator):
 
 
 def without_weights(fit):
-    """Return a fit, or partial fit, that refuses every `sample_weight` but None.
+    """Decorator of `fit` and `partial_fit` that refuses any `sample_weight` but None.
 
-    A refused `fit` leaves no fitted attribute, whatever refuses it: also an unknown or a missing
-    argument, which Python refuses before `PrivateFit` is entered. A refused `partial_fit` leaves
-    the model as it was.
+    After a refused `fit` the estimator has no fitted attributes, even if Python refuses an unknown
+    or missing argument before `PrivateFit` is entered. A refused `partial_fit` does not change the
+    model.
     """
 
     @wraps(fit)
@@ -35,8 +35,8 @@ def without_weights(fit):
                 raise TypeError(NO_WEIGHTS)
             return fit(self, *args, **params)
         except TypeError:
-            # A statement that is still the old one says that the fit has not begun. A new one may
-            # be there if a callback fails after the fit.
+            # If the statement is still the old one, the fit has not begun. If a callback failed
+            # after the fit, the statement is new and the fitted attributes stay.
             if fit.__name__ == "fit" and vars(self).get("privacy_") is statement:
                 forget_fitted(self)
             raise

@@ -1,31 +1,32 @@
-"""How far a fit is, told by what is public before it begins."""
+"""Progress of a fit, for scikit-learn's callbacks and for `verbose`."""
 
 import math
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from skdp.utils._callbacks import callback_context
-from skdp.utils._rounding import in_digits
+from skdp.utils._rounding import format_rounded_up
 
+# Number of progress lines of a run with verbose=1.
 PROGRESS_LINES = 10
 _fit = ContextVar("fit", default=None)
 
 
 class FitProgress:
-    """Tells scikit-learn's callbacks, and by `verbose` the output, how far a fit is; as a context.
+    """Context that reports the progress of a fit to scikit-learn's callbacks and by `verbose`.
 
-    The fit is a task, a run of planned steps is one of that, and an epoch is one of the run. Their
-    metadata are the epsilon and delta so far. Rows, iterates and losses are not handed on, and
-    the steps of a solver that stops when it is done, whose number depends on rows, are no tasks.
-    As many steps are taken as were planned, whatever a callback returns.
+    The fit is a task, whose subtasks are runs of planned steps, whose subtasks are epochs. Their
+    metadata are the epsilon and delta spent so far. Rows, iterates and losses are not passed to
+    callbacks. The iterations of a solver with a stopping rule are not reported, as their number
+    depends on rows. All planned steps are taken, whatever a callback returns.
 
     Parameters
     ----------
     estimator : estimator
-        Whose `verbose`, if it has one, is 0 to print nothing, 1 for a line about the charge and
-        about ten of a run, more for a line each epoch.
+        Its `verbose`, if it has one: 0 is silent, 1 prints the charge and about ten progress
+        lines, 2 or more prints one line per epoch.
     n_tasks : int, default=None
-        How many stages the fit has, where that is known.
+        Number of stages of the fit; None if unknown.
     """
 
     def __init__(self, estimator, n_tasks=None):
@@ -44,56 +45,58 @@ class FitProgress:
             self._end(self._task, lambda: self._price.epsilon)
 
     def charged(self, plan, price):
-        """Say what was charged: the unit's price."""
+        """Report the charge; `price` is the price of a privacy unit."""
         self._price = price
-        self._by_step = price is plan
+        # The price of a group cannot be divided into steps, but that of a row can.
+        self._has_step_prices = price is plan
         if getattr(self._estimator, "verbose", 0):
-            amounts = f"epsilon {in_digits(price.epsilon)}, delta {price.delta:g}"
+            amounts = f"epsilon {format_rounded_up(price.epsilon)}, delta {price.delta:g}"
             print(f"{type(self._estimator).__name__}: {plan.name}; {amounts}", flush=True)
 
     @contextmanager
     def stage(self, name):
-        """Tell callbacks that a stage begins, and that it ends unless it fails."""
-        stage = self._sub(self._task, name)
+        """Context of a stage: report its begin, and its end unless it fails."""
+        stage = self._begin_subtask(self._task, name)
         yield
         self._end(stage)
 
     def steps(self, n_steps, n_epochs, spent_after):
-        """Begin a run and return what is to be called with the number of steps taken."""
+        """Begin a run, and return a function of the number of steps taken that reports progress."""
         price = self._price
         verbose = int(getattr(self._estimator, "verbose", 0))
-        epochs_a_line = math.ceil(n_epochs / (PROGRESS_LINES if verbose == 1 else n_epochs))
-        run = self._sub(self._task, "run", n_epochs)
-        epoch = self._sub(run, "epoch")
-        done = 0
-        shown = 0
+        n_lines = PROGRESS_LINES if verbose == 1 else n_epochs
+        epochs_per_line = math.ceil(n_epochs / n_lines)
+        run = self._begin_subtask(self._task, "run", n_epochs)
+        epoch = self._begin_subtask(run, "epoch")
+        n_done = 0
+        n_shown = 0
 
-        def after_step(taken):
-            nonlocal epoch, done, shown
+        def after_step(n_taken):
+            nonlocal epoch, n_done, n_shown
 
             def spent():
-                # Of a group's price no part is known: what steps cost is known of a row.
-                left = spent_after(n_steps) - spent_after(taken) if self._by_step else 0.0
-                return price.epsilon - left
+                if not self._has_step_prices:
+                    return price.epsilon
+                return price.epsilon - (spent_after(n_steps) - spent_after(n_taken))
 
-            if taken * n_epochs // n_steps == done:
+            if n_taken * n_epochs // n_steps == n_done:
                 return
-            done = taken * n_epochs // n_steps
+            n_done = n_taken * n_epochs // n_steps
             self._end(epoch, spent)
-            if done == n_epochs:
+            if n_done == n_epochs:
                 self._end(run, spent)
             else:
-                epoch = self._sub(run, "epoch")
-            if verbose and (done - shown >= epochs_a_line or done == n_epochs):
-                shown = done
-                spent_so_far = in_digits(spent(), digits=4)
-                amounts = f"epsilon {spent_so_far} of {price.epsilon:.4g} at delta {price.delta:g}"
-                print(f"epoch {done} of {n_epochs}: {amounts}", flush=True)
+                epoch = self._begin_subtask(run, "epoch")
+            if verbose and (n_done - n_shown >= epochs_per_line or n_done == n_epochs):
+                n_shown = n_done
+                epsilon = format_rounded_up(spent(), digits=4)
+                amounts = f"epsilon {epsilon} of {price.epsilon:.4g} at delta {price.delta:g}"
+                print(f"epoch {n_done} of {n_epochs}: {amounts}", flush=True)
 
         return after_step
 
-    def _sub(self, task, name, n_tasks=0):
-        """Begin a part of a task; None where there are no callbacks."""
+    def _begin_subtask(self, task, name, n_tasks=0):
+        """Begin a subtask of a task; return None without callbacks."""
         return task and self._begin(task.subcontext(task_name=name, max_subtasks=n_tasks))
 
     def _begin(self, task):
@@ -110,20 +113,20 @@ class FitProgress:
 
 
 def fits_alone():
-    """Return whether scikit-learn (1.9 and later) says that the fit is none of a pipeline's."""
+    """Return True if scikit-learn (1.9 and later) reports that no pipeline runs the fit."""
     fit = _fit.get()
     return fit is not None and getattr(fit._task, "parent", fit) is None
 
 
 def progress_callback(n_steps, n_epochs, spent_after):
-    """Return what a run calls with the number of steps taken: the fit around it is told.
+    """Return a function of the number of steps taken that reports to the current fit, or None.
 
     Parameters
     ----------
     n_steps, n_epochs : int
-        Of the run.
+        Number of steps and of epochs of the run.
     spent_after : callable
-        Returns the epsilon of so many first steps.
+        Function of n that returns the epsilon of the first n steps.
     """
     fit = _fit.get()
     return None if fit is None else fit.steps(n_steps, n_epochs, spent_after)

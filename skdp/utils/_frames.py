@@ -1,7 +1,7 @@
-"""Frames and their columns as arrays, as the types declare that they have.
+"""Conversion of frames and columns to arrays, by their declared types.
 
-`numpy.asarray` of a column asks its values for a type where the declared one is none of numpy's:
-one value then decides how the others are converted.
+`numpy.asarray` of a column derives a type from its values if the declared type is not one of
+NumPy: one value then determines how the others are converted.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ import numpy as np
 
 from skdp.utils._values import FrozenValue
 
+# Kinds of NumPy's numeric types, and of its durations and dates.
 NUMBERS = "biuf"
 TIMES = "mM"
-# Up to so many rows of a frame are copied to read columns of one type together.
-FEW_ROWS = 1 << 12
-# How the names of types begin.
-STARTS = {
+# Number of rows of a frame up to which columns of one type are copied to be read together.
+MAX_COPIED_ROWS = 1 << 12
+# Prefixes of the names of types, by kind.
+TYPE_PREFIXES = {
     "object": ("struct",),
     "number": ("int", "uint", "float", "double", "halffloat", "decimal"),
     "boolean": ("bool",),
@@ -26,8 +27,8 @@ STARTS = {
 
 
 def is_frame(X):
-    """Return whether a table has columns of types of their own: pandas, polars, Arrow or like."""
-    # An instance has its columns' names among its attributes.
+    """Return True for a frame, whose columns have separate types: pandas, polars, Arrow etc."""
+    # Attributes of the class: those of an instance include names of columns.
     kind = type(X)
     has_types = hasattr(kind, "dtypes") or hasattr(kind, "schema")
     is_other = hasattr(kind, "to_frame") or hasattr(kind, "collect")
@@ -40,36 +41,35 @@ def kind_of(dtype):
     if hasattr(dtype, "categories"):
         return "label"
     name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
-    found = (kind for kind, starts in STARTS.items() if name.lower().startswith(starts))
-    return next(found, "object")
+    for kind, prefixes in TYPE_PREFIXES.items():
+        if name.lower().startswith(prefixes):
+            return kind
+    return "object"
 
 
 def label_kind_of(dtype):
-    """Return the kind that all labels of a frame's column have by its type, None if it says none.
+    """Return the kind of all labels of a frame's column by its type; None if that is unknown.
 
     Returns
     -------
     {"numbers", "text", None}
-        None of objects, of dates, and of types that hold a list of labels of some other type.
+        None for objects, dates, and categorical types, whose labels have any type.
     """
     kind = kind_of(dtype)
     if kind in ("number", "boolean"):
-        # The subtype of intervals is that of their ends.
+        # Intervals have the subtype of their ends.
         return None if hasattr(dtype, "closed") else "numbers"
-    # What a type of categories, of polars' Enum or of Arrow's dictionary holds is not in its name.
+    # Names of categorical types, polars' Enum and Arrow's dictionaries do not show their labels.
     name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
-    return (
-        "text"
-        if name.lower().startswith(("str", "large_str", "utf8")) and kind == "label"
-        else None
-    )
+    is_text = name.lower().startswith(("str", "large_str", "utf8"))
+    return "text" if is_text and kind == "label" else None
 
 
 def number_type_of(dtype):
-    """Return the numpy type of a column of floats or integers, by the name of its type, or None.
+    """Return the NumPy type of a column of floats or integers, by its type's name, or None.
 
-    A column of pandas, polars or Arrow with gaps is read as objects, which no longer say that
-    its floats were rounded to four bytes.
+    A column of pandas, polars or Arrow with missing values is read as objects, which do not show
+    that its floats were rounded to four bytes.
     """
     dtype = getattr(dtype, "subtype", dtype)
     if isinstance(dtype, np.dtype):
@@ -80,13 +80,13 @@ def number_type_of(dtype):
 
 
 def in_memory(table):
-    """Return what dask, or a polars LazyFrame, holds, anything else as it is.
+    """Return a dask collection or polars LazyFrame in memory, and other tables unchanged.
 
     Raises
     ------
     ValueError
-        If a part is of another type than is declared: joined with the others it would change
-        theirs. Or if nothing is declared.
+        If a partition has another type than dask declares, which would change the type of the
+        others, or if dask declares no type.
     """
     kind = type(table)
     if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
@@ -98,17 +98,18 @@ def in_memory(table):
         return checked_blocks(table).compute()
     if not hasattr(kind, "map_partitions"):
         raise ValueError(
-            f"a {kind.__name__} of dask does not declare what it holds: give what its compute() "
-            "returns, or make it a dask array by dask.array.from_delayed"
+            f"a {kind.__name__} of dask does not declare its type: pass the result of its "
+            "compute(), or convert it to a dask array by dask.array.from_delayed"
         )
-    return table.map_partitions(checked_part, declared(table), meta=table._meta).compute()
+    checked = table.map_partitions(checked_partition, declared(table), meta=table._meta)
+    return checked.compute()
 
 
 def checked_blocks(array):
-    """Return a dask array that raises where it is computed if a block is not what it says.
+    """Return a dask array whose computation raises if a block has another shape or type.
 
-    Dask joins blocks without a look at them: one row could be taken for many, and one block's
-    type change the others. So this comes before anything else is done with an array.
+    Dask joins blocks without checking them: one row could become many, and the type of one block
+    could change that of the others. So this is done before any other operation on an array.
     """
     return array.map_blocks(_checked_block, dtype=array.dtype, meta=array._meta)
 
@@ -117,38 +118,48 @@ def _checked_block(block, block_info=None):
     declared = block_info[None]
     shape = declared["chunk-shape"]
     dtype = declared["dtype"]
-    # Subclasses have other ideas of what a value is: masked ones hide some.
-    is_plain = type(block) in (np.ndarray, np.memmap) and block.dtype == dtype
-    is_plain = is_plain and block.ndim == len(shape)
-    # A length that is unknown is NaN.
-    if not is_plain or any(own != n == n for own, n in zip(block.shape, shape, strict=True)):
-        found = f"{getattr(block, 'dtype', None)} of shape {np.shape(block)}"
+    # Subclasses of ndarray may treat values differently: masked arrays hide some.
+    is_valid = type(block) in (np.ndarray, np.memmap) and block.dtype == dtype
+    if is_valid and block.ndim == len(shape):
+        for length, declared_length in zip(block.shape, shape, strict=True):
+            # An unknown length is NaN.
+            if length != declared_length and declared_length == declared_length:
+                is_valid = False
+    else:
+        is_valid = False
+    if not is_valid:
+        description = f"{getattr(block, 'dtype', None)} of shape {np.shape(block)}"
         raise ValueError(
-            f"a block is a {type(block).__name__}, {found}; the dask array says that it is an "
+            f"a block is a {type(block).__name__}, {description}; the dask array declares an "
             f"ndarray, {dtype} of shape {shape}"
         )
     return block
 
 
-def checked_part(part, types):
-    """Return a part of a dask collection if its columns are those that are declared."""
-    if declared(part) != types:
-        raise ValueError(f"a part has the types {declared(part)}, declared are {types}")
-    return part
+def checked_partition(partition, types):
+    """Return a partition of a dask collection, or raise if its columns are not as declared."""
+    if declared(partition) != types:
+        raise ValueError(f"a part has the types {declared(partition)}, declared are {types}")
+    return partition
 
 
 def declared(table):
-    """Return the names and types of the columns of a part, or of a dask collection, in order."""
-    names, dtypes = (names_of(table), table.dtypes) if is_frame(table) else ([""], [table.dtype])
-    # Which labels a part lists depends on its rows.
+    """Return the names and types of the columns of a partition, or of a dask collection."""
+    if is_frame(table):
+        names = names_of(table)
+        dtypes = table.dtypes
+    else:
+        names = [""]
+        dtypes = [table.dtype]
+    # The labels of a categorical type depend on the rows of the partition.
     dtypes = ["category" if hasattr(dtype, "categories") else dtype for dtype in dtypes]
     return list(zip(names, dtypes, strict=True))
 
 
 def types_of(X):
-    """Return the types of a frame's columns, and that of an array once."""
+    """Return the types of a frame's columns; an array has a single type."""
     if is_frame(X):
-        # An instance of pandas has its columns among its attributes.
+        # Attributes of the class: those of a pandas frame include its columns.
         is_arrow = hasattr(type(X), "schema") and hasattr(type(X), "column_names")
         return X.schema.types if is_arrow else X.dtypes
     return [X.dtype] if hasattr(X, "dtype") else []
@@ -161,32 +172,32 @@ def frame_columns(frame, *, without_zones=False):
     ----------
     frame : DataFrame
     without_zones : bool, default=False
-        Whether dates of a time zone are dates of numpy, in UTC; otherwise they are objects.
+        True to convert dates with a time zone to NumPy dates in UTC; otherwise they are objects.
 
     Returns
     -------
     columns : list of ndarray of shape (n_rows,)
-        Of numbers, dates or durations where the column's declared type is one of numpy's and
-        nothing is missing that it cannot hold; of objects otherwise, where what is missing is
-        None, or was an object before.
+        Numbers, dates or durations if the column's type is one of NumPy that can represent its
+        missing values, and objects otherwise. Missing values are None in columns that become
+        objects.
     numeric : list of bool
-        Whether the column's type is one of numbers.
+        True for each column with a numeric type.
     """
     return columns_in_blocks(frame_blocks(frame, without_zones))
 
 
 @dataclass(frozen=True, eq=False)
 class FrameBlock(FrozenValue):
-    """Columns of a frame that are read together.
+    """Columns of a frame that are read as one array.
 
     Parameters
     ----------
     columns : list of int
-        Their positions.
+        Indices of the columns.
     values : ndarray of shape (n_rows, n_block_columns)
         As in `frame_columns`.
     is_numeric : bool
-        Whether the columns' type is one of numbers.
+        True if the columns' type is numeric.
     """
 
     columns: list
@@ -197,8 +208,8 @@ class FrameBlock(FrozenValue):
 def frame_blocks(frame, without_zones=False):
     """Return the columns of a frame as blocks, in any order.
 
-    Columns of one type are one block where the frame is a short one of pandas: to take its columns
-    one by one takes 20 microseconds for each, which is most of the time of an answer for one row.
+    Columns of one type are one block in a short pandas frame: reading a column takes 20
+    microseconds, which would be most of the time of a prediction for one row.
 
     Parameters
     ----------
@@ -212,8 +223,10 @@ def frame_blocks(frame, without_zones=False):
     """
     frame = in_memory(frame)
     blocks = _pandas_blocks(frame) if _is_short_pandas_frame(frame) else []
-    together = {j for block in blocks for j in block.columns}
-    others = [j for j in range(frame.shape[1]) if j not in together]
+    is_read = np.zeros(frame.shape[1], dtype=bool)
+    for block in blocks:
+        is_read[block.columns] = True
+    others = np.flatnonzero(~is_read).tolist()
     for j, column in zip(others, columns_of(frame, others), strict=True):
         values, is_numeric = column_values(column, without_zones)
         blocks.append(FrameBlock([j], values[:, np.newaxis], is_numeric))
@@ -221,7 +234,7 @@ def frame_blocks(frame, without_zones=False):
 
 
 def columns_in_blocks(blocks):
-    """Return the columns of a frame's blocks one by one, as `frame_columns` does."""
+    """Return the columns of a frame's blocks, as in `frame_columns`."""
     n_columns = sum(len(block.columns) for block in blocks)
     columns = [None] * n_columns
     numeric = [False] * n_columns
@@ -233,23 +246,23 @@ def columns_in_blocks(blocks):
 
 def _is_short_pandas_frame(frame):
     # Joining the columns of a long frame would copy it.
-    return hasattr(type(frame), "iloc") and len(frame) <= FEW_ROWS
+    return hasattr(type(frame), "iloc") and len(frame) <= MAX_COPIED_ROWS
 
 
 def _pandas_blocks(frame):
-    """Return blocks of the columns whose type has no lists, zones or gaps of its own."""
+    """Return blocks of the columns with a type of NumPy's numbers, objects or strings."""
     of_types = {}
     for j, dtype in enumerate(frame.dtypes):
-        is_plain = isinstance(dtype, np.dtype) and dtype.kind in f"{NUMBERS}O"
-        if is_plain or type(dtype).__name__ == "StringDtype":
+        is_numpy_type = isinstance(dtype, np.dtype) and dtype.kind in f"{NUMBERS}O"
+        if is_numpy_type or type(dtype).__name__ == "StringDtype":
             of_types.setdefault(dtype, []).append(j)
     blocks = []
     for dtype, columns in of_types.items():
-        part = frame if len(columns) == frame.shape[1] else frame.iloc[:, columns]
+        selected = frame if len(columns) == frame.shape[1] else frame.iloc[:, columns]
         if isinstance(dtype, np.dtype):
-            values = part.to_numpy()
+            values = selected.to_numpy()
         else:
-            values = part.to_numpy(dtype=object, na_value=None)
+            values = selected.to_numpy(dtype=object, na_value=None)
         blocks.append(FrameBlock(columns, values, dtype.kind in NUMBERS))
     return blocks
 
@@ -260,38 +273,39 @@ def names_of(frame):
 
 
 def check_names_differ(table):
-    """Raise `ValueError` if two columns of a frame have one name; other tables have no names.
+    """Raise `ValueError` if two columns of a frame have the same name.
 
-    A name stands for one column in `bounds`, `categories`, messages and statements.
+    A name refers to one column in `bounds`, `categories`, messages and statements.
     """
     if not is_frame(table):
         return
     names = names_of(table)
     if len(set(names)) < len(names):
         repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        shown = ", ".join(map(repr, repeated[:5])) + ", ..." * (len(repeated) > 5)
+        shown = ", ".join(map(repr, repeated[:5]))
+        if len(repeated) > 5:
+            shown += ", ..."
         raise ValueError(
-            f"X has several columns of one name ({shown}): rename them, so that each column has "
-            "a name of its own"
+            f"X has several columns of one name ({shown}): rename them, so that all names differ"
         )
 
 
-def columns_of(frame, places=None):
-    """Return a frame's columns, all or those at some places, as the frame's library makes them."""
+def columns_of(frame, indices=None):
+    """Return columns of a frame as objects of its library; all of them if `indices` is None."""
     frame = in_memory(frame)
-    places = range(frame.shape[1]) if places is None else places
+    indices = range(frame.shape[1]) if indices is None else indices
     if hasattr(type(frame), "column_names"):
-        return [frame.columns[j] for j in places]
-    take = frame.iloc if hasattr(type(frame), "iloc") else frame
-    return [take[:, j] for j in places]
+        return [frame.columns[j] for j in indices]
+    indexer = frame.iloc if hasattr(type(frame), "iloc") else frame
+    return [indexer[:, j] for j in indices]
 
 
 def column_values(column, without_zones=False):
-    """Return a column's values, of any container with a type, and whether that is one of numbers.
+    """Return the values of a column of any library, and True if its type is numeric.
 
     Parameters
     ----------
-    column : Series, array of numpy, pandas, Arrow or dask, or like
+    column : Series, or array of NumPy, pandas, Arrow or dask
     without_zones : bool, default=False
         As in `frame_columns`.
 
@@ -313,9 +327,9 @@ def column_values(column, without_zones=False):
 
 
 def map_types(function, types):
-    """Return what a function returns for each of a list of types, calling it once for each type."""
-    # By identity, which is quick where a type holds categories. The list keeps the types alive, so
-    # that no two have the same.
+    """Return the values of a function for a list of types, which is called once for each type."""
+    # By identity, as comparison of categorical types is slow. The list keeps the types alive, so
+    # that ids are unique.
     types = list(types)
     results = {}
     for dtype in types:
@@ -325,7 +339,7 @@ def map_types(function, types):
 
 
 def take_rows(table, rows):
-    """Return some rows of a table or some of a list of values, by number or by a mask."""
+    """Return rows of a table, or items of a list, by their indices or by a mask."""
     rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else rows
     if hasattr(table, "iloc"):
         return table.iloc[rows]
@@ -335,7 +349,7 @@ def take_rows(table, rows):
 
 
 def objects(values):
-    """Return values, which may be arrays, as an array of objects."""
+    """Return a sequence of values, which may be arrays, as an array of objects."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -347,13 +361,13 @@ def _pandas_values(column, without_zones=False):
     column, dtype = Series(column), column.dtype
     if hasattr(dtype, "categories"):
         labels, _ = column_values(dtype.categories)
-        # A column's zeros have the sign of the first of them; what is missing has the code -1,
-        # which finds the end.
-        labels = [each + 0.0 if isinstance(each, float | np.floating) else each for each in labels]
-        # Which labels its list holds depends on rows, also those that no row has any more.
+        # Zeros become 0.0, as the sign of a zero among the categories is that of some row's value.
+        labels = [v + 0.0 if isinstance(v, float | np.floating) else v for v in labels]
+        # The code of a missing value is -1, which selects the last item. The list of labels depends
+        # on rows, so the values are read and not the codes.
         return objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
-        # Left to itself its type depends on whether every value is stored.
+        # Without a dtype, the type would depend on whether all values are stored.
         return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
     zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
     if dtype.kind in TIMES and zone is not None and without_zones:
@@ -366,9 +380,9 @@ def _pandas_values(column, without_zones=False):
 def _polars_values(column, without_zones=False):
     dtype = column.dtype
     numeric = dtype.is_numeric() or str(dtype) == "Boolean"
-    is_plain = numeric and not column.null_count() and not dtype.is_decimal()
+    is_complete = numeric and not column.null_count() and not dtype.is_decimal()
     is_time = dtype.is_temporal() and (without_zones or getattr(dtype, "time_zone", None) is None)
-    return _plain_or_objects(column, is_plain or is_time, column.to_list), numeric
+    return _array_or_objects(column, is_complete or is_time, column.to_list), numeric
 
 
 def _arrow_values(column, without_zones=False):
@@ -376,12 +390,13 @@ def _arrow_values(column, without_zones=False):
     numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
     is_time = kind.startswith(("timestamp", "duration", "date"))
     is_time &= without_zones or "tz=" not in kind
-    is_plain = numeric and not column.null_count
-    return _plain_or_objects(column, is_plain or is_time, column.to_pylist), numeric
+    is_complete = numeric and not column.null_count
+    return _array_or_objects(column, is_complete or is_time, column.to_pylist), numeric
 
 
-def _plain_or_objects(column, is_plain, to_list):
-    if is_plain:
+def _array_or_objects(column, has_array, to_list):
+    """Return a column as an array of numbers or times if it has one, else as objects."""
+    if has_array:
         values = np.asarray(column)
         if values.dtype.kind in NUMBERS + TIMES:
             return values

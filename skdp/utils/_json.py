@@ -1,15 +1,15 @@
-"""The one JSON text of a value: what is hashed, stored and compared must be written in one way."""
+"""Canonical JSON, so that equal values have equal text when it is hashed or compared."""
 
 import json
 from functools import lru_cache
 
 
 @lru_cache
-def _encoder(other):
-    # Kept, because `json.dumps` with options makes a new one at each call.
-    return json.JSONEncoder(default=other, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def _encoder(default):
+    # Cached, because `json.dumps` with options makes an encoder at each call.
+    return json.JSONEncoder(default=default, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def canonical_json(value, other=None):
-    """Return the one JSON text of a value: sorted keys, no spaces; `other` writes what it lacks."""
-    return _encoder(other).encode(value)
+def canonical_json(value, default=None):
+    """Return JSON with sorted keys and no spaces; `default` converts values of other types."""
+    return _encoder(default).encode(value)

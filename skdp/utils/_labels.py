@@ -1,4 +1,4 @@
-"""Labels as they are compared: each cell by itself, whatever container or type it came in."""
+"""Comparison of labels, independently of their container and type and of other cells."""
 
 import datetime
 from decimal import Decimal
@@ -10,43 +10,56 @@ import numpy as np
 
 from skdp.utils._frames import TIMES
 
+# Code of a label that is not declared.
 UNDECLARED = -1
 
-PLAIN = frozenset({bool, int, bytes})
-# The types whose own hashes and comparisons agree with those of their keys.
-BUILT_IN = PLAIN | {str, float, type(None)}
-DAY = 86_400
+# Types whose values are their own `label_key`.
+KEY_TYPES = frozenset({bool, int, bytes})
+# Types whose hashes and comparisons agree with those of their keys.
+BUILT_IN_TYPES = KEY_TYPES | {str, float, type(None)}
+SECONDS_PER_DAY = 86_400
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
-# From here on not every integer is a float, and one missing value makes a column one of floats.
-INTEGERS_APART = 2.0**53
-# Every unit of numpy's dates but years and months, in attoseconds.
+# Magnitude from which on not every integer is a float. A missing value turns a column of integers
+# into floats, so labels of this magnitude or more would depend on other rows.
+MAX_EXACT_INTEGER = 2.0**53
+# Units of NumPy's dates in attoseconds; years and months have no fixed length.
 ATTOSECONDS = {
-    unit: size * 10**18 for unit, size in {"W": 7 * DAY, "D": DAY, "h": 3600, "m": 60}.items()
-} | {unit: 10 ** (18 - 3 * k) for k, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))}
+    "W": 7 * SECONDS_PER_DAY * 10**18,
+    "D": SECONDS_PER_DAY * 10**18,
+    "h": 3600 * 10**18,
+    "m": 60 * 10**18,
+    "s": 10**18,
+    "ms": 10**15,
+    "us": 10**12,
+    "ns": 10**9,
+    "ps": 10**6,
+    "fs": 10**3,
+    "as": 1,
+}
 
 
 def is_missing(value):
-    """Return whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
+    """Return True if a cell is missing: None, NaN, NaT or pandas' NA."""
     if value is None or value is np.ma.masked:
         return True
     try:
         return type(value).__name__ == "NAType" or bool(value != value)
-    except Exception:  # A cell's own comparison may raise anything: an array's, a broken proxy's.
+    except Exception:  # The comparison of a cell may raise any error.
         return False
 
 
-# The key of None, which is a label only where it is declared to be one.
-NOTHING = ("nothing",)
+# The key of None, which is a label only if it is declared as a category.
+MISSING_KEY = ("nothing",)
 
 
 def label_key(value):
-    """Return the hashable thing that equal labels share, None for what can be no label.
+    """Return a hashable key that equal labels share, or None for a value that is no label.
 
-    Equal numbers are one label in every type (True, 1, 1.0, 1+0j), and decimals and fractions that
-    are not whole are compared as the nearest floats. Equal instants are one in every type and
-    unit, a date being its midnight. Texts are one label if all of their characters are the same,
-    NUL characters at their ends included. What is missing or cannot be hashed is no label.
+    Equal numbers of any types are one label (True, 1, 1.0, 1+0j). Decimals and fractions that are
+    not integers are compared as the nearest floats. Equal instants of any types and units are one
+    label; a date is its midnight. Strings are one label if all characters are equal, including NUL
+    characters at the end. Missing and unhashable values are no labels.
 
     Parameters
     ----------
@@ -59,28 +72,29 @@ def label_key(value):
     """
     kind = type(value)
     if value is None:
-        return NOTHING
+        return MISSING_KEY
     if kind is float:
         return value if value == value else None
     try:
         if isinstance(value, str):
-            # A class of its own may say that it is equal to others.
+            # A subclass of str may define equality differently.
             return str.__str__(value)
-        if kind in PLAIN:
+        if kind in KEY_TYPES:
             return value
-        return (_key_of_scalar if isinstance(value, np.generic) else _key_of_object)(value)
-    except Exception:  # Whatever a cell's own methods raise: it is no label, and no error tells.
+        if isinstance(value, np.generic):
+            return _key_of_scalar(value)
+        return _key_of_object(value)
+    except Exception:  # A cell whose methods raise an error is no label.
         return None
 
 
 def canonical_label(value):
-    """Return the one form that a label has in every container, None for a cell without one.
+    """Return the form of a label that is the same in every container, or None.
 
-    Only labels with such a form can be found privately. Which of 1, 1.0 and True, or of 0.0 and
-    -0.0, a column holds, also where one missing value changes the type of the column, depends on
-    single rows: they are one label. Text and numbers of a magnitude below 2**53 have such a form;
-    larger numbers are not exact in a column of floats, and dates, intervals and other objects
-    are of one type in pandas and of another one, or of none, elsewhere.
+    Only labels with such a form can be found privately. Strings have one, and so have numbers of a
+    magnitude below 2**53: 1, 1.0 and True are one label, and 0.0 and -0.0 are, because a missing
+    value in another row may change the type of a column. Larger numbers are not exact in a column
+    of floats. Dates, intervals and other objects have different types in different libraries.
 
     Parameters
     ----------
@@ -94,7 +108,7 @@ def canonical_label(value):
     key = label_key(value)
     if isinstance(key, str):
         return key
-    if not isinstance(key, Real) or not -INTEGERS_APART < key < INTEGERS_APART:
+    if not isinstance(key, Real) or not -MAX_EXACT_INTEGER < key < MAX_EXACT_INTEGER:
         return None
     number = float(key)
     if number != key:
@@ -103,27 +117,27 @@ def canonical_label(value):
 
 
 def kind_without_form(values):
-    """Return the kind of the first value that is present but has no `canonical_label`.
+    """Return the kind of the first present value without a `canonical_label`.
 
-    Each value is judged by itself. It never raises.
+    Each value is checked independently. The function never raises.
 
     Parameters
     ----------
     values : ndarray
-        Of any type and shape.
+        Array of any type and shape.
 
     Returns
     -------
     str or None
-        None if all values have one.
+        None if there is no such value.
     """
     if values.dtype.kind in "biuf":
-        # No number of four bytes or fewer but a float can be as large as that.
+        # Integers of at most four bytes are smaller.
         if values.dtype.kind != "f" and values.dtype.itemsize <= 4:
             return None
         with np.errstate(all="ignore"):
-            # NaN is missing and compares with nothing.
-            is_large = (values >= INTEGERS_APART) | (values <= -INTEGERS_APART)
+            # Comparisons with NaN, which is missing, are False.
+            is_large = (values >= MAX_EXACT_INTEGER) | (values <= -MAX_EXACT_INTEGER)
         return LARGE_NUMBERS if is_large.any() else None
     if values.dtype.kind in "UT":
         return None
@@ -133,7 +147,7 @@ def kind_without_form(values):
         kind = type(cell)
         if kind is str or cell is None or kind is bool:
             continue
-        if kind in (int, float) and -INTEGERS_APART < cell < INTEGERS_APART:
+        if kind in (int, float) and -MAX_EXACT_INTEGER < cell < MAX_EXACT_INTEGER:
             continue
         if canonical_label(cell) is None and not is_missing(cell):
             return _kind_of_cell(cell)
@@ -145,15 +159,15 @@ def _kind_of_cell(cell):
     if key is None:
         return f"values of type {type(cell).__name__}"
     if isinstance(key, Number):
-        is_large = not isinstance(key, Real) or not -INTEGERS_APART < key < INTEGERS_APART
-        return LARGE_NUMBERS if is_large else "numbers that no float holds exactly"
+        is_large = not isinstance(key, Real) or not -MAX_EXACT_INTEGER < key < MAX_EXACT_INTEGER
+        return LARGE_NUMBERS if is_large else "numbers that no float represents exactly"
     return _kind_of_key(key)
 
 
 def text_array(texts):
-    """Return texts as an array of strings, or of objects where one ends in a NUL.
+    """Return strings as an array of strings, or of objects if one ends in a NUL character.
 
-    Arrays of fixed-width strings drop such characters, and would make equal what is not.
+    Arrays of fixed-width strings drop these characters, so that different labels would be equal.
 
     Parameters
     ----------
@@ -172,27 +186,29 @@ def text_array(texts):
 
 
 def label_codes(values):
-    """Number the distinct ids of a column, as labels are compared.
+    """Return an integer code for each id of a column; ids that are equal labels share a code.
 
-    NUL characters at the end of an id do not count: numpy's arrays of strings drop them, and a
-    person has one id in every container.
+    NUL characters at the end of an id are ignored: NumPy's arrays of strings drop them, and the
+    id of a person must be the same in every container.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows,)
-        Of any type.
+        Ids of any type.
 
     Returns
     -------
     ndarray of shape (n_rows,), dtype int64
-        -1 for what can be no label.
+        -1 for a value that is no label.
     """
-    if _are_plain_numbers(values):
+    if _are_doubles_or_integers(values):
         codes = np.unique(values, return_inverse=True)[1]
         return np.where(values == values, codes, UNDECLARED)
-    numbers = {None: UNDECLARED, NOTHING: UNDECLARED}
+    codes_by_key = {None: UNDECLARED, MISSING_KEY: UNDECLARED}
     keys = map(_without_nuls, _keys(values))
-    codes = (_found(numbers.setdefault, UNDECLARED, key, len(numbers) - 2) for key in keys)
+    codes = (
+        _look_up(codes_by_key.setdefault, UNDECLARED, key, len(codes_by_key) - 2) for key in keys
+    )
     return np.fromiter(codes, dtype=np.int64, count=len(values))
 
 
@@ -202,45 +218,48 @@ def category_codes(values, categories, other=UNDECLARED):
     Parameters
     ----------
     values : ndarray of shape (n_rows,)
-        Of any type; what cannot be compared is undeclared. It never raises.
+        Values of any type. A value whose comparison raises is undeclared.
     categories : ndarray of shape (n_categories,)
-        Labels; of equal ones the first counts.
+        Labels; the first of equal ones counts.
     other : int, default=-1
-        The code of a value that is not among them.
+        Code of a value that is not among the categories.
 
     Returns
     -------
     ndarray of shape (n_rows,), dtype int64
     """
-    # From 2**53 on numpy rounds integers to compare them with numbers of other types, and a null
-    # elsewhere in the column would decide whether they are of another type.
-    plain = _are_plain_numbers(values) and _are_plain_numbers(categories)
-    if plain and (np.abs(categories.astype(np.float64)) < 2.0**53).all():
+    # NumPy rounds integers of 2**53 and more to compare them with floats, and a missing value
+    # elsewhere in the column decides whether it is one of floats.
+    are_numbers = _are_doubles_or_integers(values) and _are_doubles_or_integers(categories)
+    if are_numbers and (np.abs(categories.astype(np.float64)) < MAX_EXACT_INTEGER).all():
+        if not len(categories):
+            return np.full(values.shape, other, dtype=np.int64)
         order = np.argsort(categories, kind="stable")
-        place = np.searchsorted(categories, values, sorter=order)
-        codes = order[np.minimum(place, len(categories) - 1)] if len(order) else place
-        return np.where(categories[codes] == values, codes, other) if len(order) else place + other
+        ranks = np.searchsorted(categories, values, sorter=order)
+        codes = order[np.minimum(ranks, len(categories) - 1)]
+        return np.where(categories[codes] == values, codes, other)
     keys = _keys(categories)
-    # From the last one on: of equal categories the first counts.
+    # Built backwards, so that the first of equal categories is kept.
     index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     index[None] = other
     cells = values.tolist()
-    if values.dtype.kind not in TIMES and BUILT_IN.issuperset(map(type, cells)):
-        # Cells of these types that are equal share their key: each is looked up once.
+    if values.dtype.kind not in TIMES and BUILT_IN_TYPES.issuperset(map(type, cells)):
+        # Equal cells of these types have the same key: each distinct cell is looked up once.
         codes = {cell: index.get(label_key(cell), other) for cell in set(cells)}
         return np.array([codes[cell] for cell in cells], dtype=np.int64)
-    codes = (_found(index.get, other, key, other) for key in _keys(values))
+    codes = (_look_up(index.get, other, key, other) for key in _keys(values))
     return np.fromiter(codes, dtype=np.int64, count=len(values))
 
 
 def label_hashes(values, key):
-    """Return a whole number below 2**64 for each id, by a public key: equal ones have the same.
+    """Return a hash below 2**64 of each id; equal labels have the same hash.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows,)
-        Of any type.
+        Ids of any type.
     key : str
+        Public key of the hash function.
 
     Returns
     -------
@@ -249,15 +268,15 @@ def label_hashes(values, key):
     Raises
     ------
     ValueError
-        If one is missing, or of a type of its own, whose values no two processes need hash alike.
+        If an id is missing, or has a type whose hashes may differ between processes.
     """
     ids = map(_without_nuls, _keys(values))
-    hashes = (blake2b(_bytes_of(k), key=key.encode(), digest_size=8) for k in ids)
+    hashes = (blake2b(_hashed_bytes(k), key=key.encode(), digest_size=8) for k in ids)
     return np.frombuffer(b"".join(h.digest() for h in hashes), dtype="<u8").astype(np.uint64)
 
 
 LARGE_NUMBERS = "numbers of a magnitude of 2**53 or more"
-# What an array's type says of all its values: their kind as labels.
+# Kind of the values of an array as labels, by the kind of its type.
 ARRAY_KINDS = dict.fromkeys("biufc", "numbers") | {
     "U": "text",
     "T": "text",
@@ -266,11 +285,11 @@ ARRAY_KINDS = dict.fromkeys("biufc", "numbers") | {
     "m": "durations",
 }
 TYPE_KINDS = {str: "text", bytes: "bytes", bool: "numbers", int: "numbers", float: "numbers"}
-INSTANTS = {"instant": "dates", "instant in UTC": "dates with a time zone"}
+INSTANT_KINDS = {"instant": "dates", "instant in UTC": "dates with a time zone"}
 
 
 def label_kinds(categories):
-    """Return the kinds of the labels in a list: labels of different kinds are never equal.
+    """Return the kinds of labels in a list; labels of different kinds are never equal.
 
     Parameters
     ----------
@@ -279,7 +298,7 @@ def label_kinds(categories):
     Returns
     -------
     set of str
-        Without those of None and of what is no label.
+        None, and values that are no labels, have no kind.
     """
     kind = ARRAY_KINDS.get(categories.dtype.kind)
     if len(categories) and kind in ("text", "bytes"):
@@ -288,17 +307,17 @@ def label_kinds(categories):
 
 
 def kind_of_others(values, kinds):
-    """Return the kind of the first value that is of none of some kinds, None if there is none.
+    """Return the kind of the first value whose kind is not in a set, or None.
 
-    Each value is judged by itself; what is missing is of every kind, what can be no label (a
-    list, say) of none. It never raises.
+    Each value is checked independently. A missing value has every kind, and a value that is no
+    label, such as a list, has none of them. The function never raises.
 
     Parameters
     ----------
     values : ndarray
-        Of any type and shape.
+        Array of any type and shape.
     kinds : set of str
-        As of `label_kinds`.
+        Allowed kinds, as in `label_kinds`.
 
     Returns
     -------
@@ -311,8 +330,8 @@ def kind_of_others(values, kinds):
         is_present = True if values.dtype.kind not in "fcmM" else values == values
         return kind if np.any(np.broadcast_to(is_present, values.shape)) else None
     cells = values.ravel().tolist()
-    # Nearly always a few types hold all cells, and their kinds are allowed.
-    doubtful = {kind for kind in set(map(type, cells)) if TYPE_KINDS.get(kind) not in kinds}
+    # Usually the cells have few types, all of allowed kinds, and need no further check.
+    doubtful = {cls for cls in set(map(type, cells)) if TYPE_KINDS.get(cls) not in kinds}
     doubtful.discard(type(None))
     if doubtful:
         for cell in cells:
@@ -325,8 +344,8 @@ def kind_of_others(values, kinds):
 
 
 def _kind_of_key(key):
-    """Return the kind of a label by its key, None of what is missing or no label."""
-    if key is None or key is NOTHING:
+    """Return the kind of a label by its key; None if it is missing or no label."""
+    if key is None or key is MISSING_KEY:
         return None
     if isinstance(key, str):
         return "text"
@@ -336,7 +355,7 @@ def _kind_of_key(key):
         return "numbers"
     if isinstance(key[0], type):
         return f"values of type {key[0].__name__}"
-    return INSTANTS.get(key[0], "durations")
+    return INSTANT_KINDS.get(key[0], "durations")
 
 
 def _without_nuls(key):
@@ -345,48 +364,53 @@ def _without_nuls(key):
     return key.rstrip(b"\0") if isinstance(key, bytes) else key
 
 
-def _bytes_of(key):
-    """Return what is hashed of a label's key."""
-    if key in (None, NOTHING):
+def _hashed_bytes(key):
+    """Return the bytes of a label's key that are hashed."""
+    if key in (None, MISSING_KEY):
         raise ValueError(
-            "an id is missing, and nothing else says in which part its row is: leave such rows out"
+            "groups: an id is missing, so that its row cannot be assigned to a fold: leave such "
+            "rows out"
         )
     if isinstance(key, Number):
-        # Python's own hash of a number is that of equal ones of other types, in each process.
+        # Python's hash of a number is the same for equal numbers of all types, in each process.
         key = hash(key)
     elif isinstance(key, tuple) and isinstance(key[0], type):
-        raise ValueError("an id must be a number, a string, bytes or a date: make a string of it")
+        name = key[0].__name__
+        raise ValueError(
+            f"groups: an id is of type {name}: convert it to a number, a string, bytes or a date"
+        )
     return ascii(key).encode()
 
 
-def _found(look_up, other, *arguments):
-    """Look up a label's code, or return another one where comparing labels raises."""
+def _look_up(find, other, *arguments):
+    """Return the code of a label, or `other` if the comparison of labels raises an error."""
     try:
-        return look_up(*arguments)
+        return find(*arguments)
     except Exception:
         return other
 
 
-def _are_plain_numbers(values):
+def _are_doubles_or_integers(values):
+    """Return True for an array of numbers of at most double precision."""
     return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
 
 
 def _keys(values):
     """Return the key of each value of an array."""
     if values.dtype.kind in TIMES:
-        # The values of an object array would be truncated or become integers.
-        found, inverse = np.unique(values, return_inverse=True)
-        keys = [label_key(value) for value in found]
+        # Not by `tolist`, which truncates times or returns integers.
+        distinct, inverse = np.unique(values, return_inverse=True)
+        keys = [label_key(value) for value in distinct]
         return [keys[code] for code in inverse]
     if values.dtype.kind == "U":
-        # Without NUL characters at their ends.
+        # These strings have no NUL characters at the end.
         return values.tolist()
-    # The items of long numbers are these themselves.
+    # `tolist` returns long doubles unchanged, which `label_key` converts.
     return [label_key(cell) for cell in values.tolist()]
 
 
 def are_missing(values):
-    """Return which values of an array are missing, as `is_missing` says of each by itself.
+    """Return a mask of the missing values of an array, as in `is_missing`.
 
     Parameters
     ----------
@@ -399,7 +423,7 @@ def are_missing(values):
     if values.dtype.kind != "O":
         return values != values
     cells = values.tolist()
-    if BUILT_IN.issuperset(map(type, cells)):
+    if BUILT_IN_TYPES.issuperset(map(type, cells)):
         return np.array([cell is None or cell != cell for cell in cells], dtype=bool)
     return np.array([is_missing(cell) for cell in cells], dtype=bool)
 
@@ -408,7 +432,7 @@ def _key_of_scalar(value):
     if isinstance(value, np.datetime64 | np.timedelta64):
         return _key_of_numpy_time(value)
     if isinstance(value, np.bytes_):
-        # Its item has no NUL at the end.
+        # `item` would drop NUL characters at the end.
         return bytes(value)
     if isinstance(value, np.complexfloating):
         return _key_of_scalar(value.real) if value.imag == 0 else None
@@ -428,7 +452,7 @@ def _key_of_numpy_time(value):
         unit = "D"
         count = 1
     units = int(value.astype(np.int64)) * count
-    # A duration may be a number without a unit, or of months, which are of no one length.
+    # A duration may have no unit, or be in months, which have no fixed length.
     return (kind, units * ATTOSECONDS[unit]) if unit in ATTOSECONDS else (kind, unit, units)
 
 
@@ -441,7 +465,7 @@ def _key_of_date(value):
 
 
 def _attoseconds(duration):
-    """Return a duration in attoseconds; pandas' type holds nanoseconds beside microseconds."""
+    """Return a duration in attoseconds; pandas' type has nanoseconds besides microseconds."""
     return duration // MICROSECOND * 10**12 + getattr(duration, "nanoseconds", 0) * 10**9
 
 
@@ -452,20 +476,20 @@ def _key_of_object(value):
         return _key_of_date(value)
     if isinstance(value, datetime.timedelta):
         return "duration", _attoseconds(value)
-    for plain in (int, float, bytes):
-        if isinstance(value, plain):
-            return plain(value)
+    for built_in in (int, float, bytes):
+        if isinstance(value, built_in):
+            return built_in(value)
     if isinstance(value, complex):
         return _key_of_object(value.real) if value.imag == 0 else None
     for exact in (Decimal, Fraction):
         if isinstance(value, exact):
             number = exact(value)
             if number == int(number):
-                # Whole numbers are exact in every type that holds them, however large.
+                # Integers are compared exactly, however large they are.
                 return int(number)
-            # A decimal 0.1 is the category 0.1 of a declared list, although no float is exactly a
-            # tenth: decimals are compared as the nearest floats, as a column of floats holds them.
+            # The decimal 0.1 must equal a declared category 0.1, although no float is exactly a
+            # tenth. So decimals are compared as the nearest floats.
             return float(number)
     hash(value)
-    # A label of a type of its own is equal to none of another type, whatever it says.
+    # A label of a user's type equals no label of another type, however it defines equality.
     return type(value), value

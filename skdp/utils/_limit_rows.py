@@ -1,4 +1,4 @@
-"""At most so many rows a person, so that a person can be the unit of privacy."""
+"""Limit of the rows per person, and codes of persons from their ids."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from skdp.utils._validation import check_integer
 
 
 def limit_rows(X, y, groups, max_rows):
-    """Keep each person's first rows by index.
+    """Return the first `max_rows` rows of each person.
 
-    ``PrivacyAccountant(unit="group", max_rows=max_rows)`` then protects persons. Where an estimator
-    takes ``fit(X, y, groups=)``, ``unit="person"`` needs less noise and no limit.
+    ``PrivacyAccountant(unit="group", max_rows=max_rows)`` then protects persons. If an estimator
+    has ``fit(X, y, groups=)``, ``unit="person"`` needs less noise and no limit.
 
     Parameters
     ----------
@@ -23,30 +23,30 @@ def limit_rows(X, y, groups, max_rows):
     y : array-like of shape (n_samples,) or None
         Labels.
     groups : array-like of shape (n_samples,)
-        Whose row each is.
+        Person id of each row.
     max_rows : int
-        How many rows of a person are kept at most.
+        Maximum number of rows of a person.
 
     Returns
     -------
-    X : array-like of shape (n_kept, n_features)
-        The rows kept, in their order and in the same kind of container; a list of those of a list.
-    y : array-like of shape (n_kept,) or None
-        Their labels, likewise.
+    X : array-like of shape (n_selected, n_features)
+        The selected rows, in their order and in the same kind of container.
+    y : array-like of shape (n_selected,) or None
+        Their labels.
 
     Raises
     ------
     ValueError
-        If lengths differ, `groups` is no column, `max_rows` is no positive integer, or whose a row
-        is, is missing.
+        If lengths differ, `groups` is not a column, `max_rows` is not a positive integer, or an id
+        is missing.
 
     Notes
     -----
-    Which rows are kept depends on `groups` and on order alone. A person who comes or goes
-    changes no one else's rows, but moves the indices of the rows behind; where folds or parts
-    follow the index, use splits that depend on the person alone:
-    ``list(PersonKFold(5).split(X, groups=groups))``, of the rows that are kept. ``GroupKFold``
-    balances the folds' sizes, so that one person's rows move others'.
+    The selection depends on `groups` and on the order of rows only. Adding or removing a person
+    does not change the selected rows of other persons, but shifts the indices of later rows. If
+    folds depend on indices, use splits that depend on the person only:
+    ``list(PersonKFold(5).split(X, groups=groups))`` for the selected rows. ``GroupKFold`` balances
+    the sizes of folds, so that one person's rows change the folds of others.
 
     Examples
     --------
@@ -61,17 +61,17 @@ def limit_rows(X, y, groups, max_rows):
     codes = person_codes(groups)
     order = np.argsort(codes, kind="stable")
     rank = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
-    kept = np.sort(order[rank < max_rows])
-    return take_rows(X, kept), None if y is None else take_rows(y, kept)
+    selected = np.sort(order[rank < max_rows])
+    return take_rows(X, selected), None if y is None else take_rows(y, selected)
 
 
 def id_column(groups):
-    """Return the ids of persons, one a row, as an array.
+    """Return the ids of persons, one per row, as an array.
 
     Raises
     ------
     ValueError
-        If they are no list and no column. An iterator is none: it can be read once.
+        If `groups` is not a list or a column. Iterators, which can be read only once, are refused.
     """
     groups = in_memory(groups)
     if np.ma.is_masked(groups):
@@ -79,30 +79,30 @@ def id_column(groups):
     if hasattr(groups, "shape") or hasattr(type(groups), "to_pylist"):
         groups = np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
-        # No value of a list has a say in another's type.
+        # As objects, so that no value of a list changes the type of another one.
         groups = np.fromiter(groups, dtype=object, count=len(groups))
     else:
-        kind = type(groups).__name__
-        raise ValueError(f"groups must be a list, an array or a column of ids, got a {kind}")
+        name = type(groups).__name__
+        raise ValueError(f"groups must be a list, an array or a column of ids, got a {name}")
     if groups.ndim != 1:
         raise ValueError(f"groups must be one column, got {groups.ndim} dimensions")
     return groups
 
 
 def person_codes(groups, missing="error"):
-    """Number the persons that a column of ids names, one a row: equal labels are one person.
+    """Return an integer code of the person of each row; equal ids are one person.
 
-    With missing="distinct" each row without an id is one more.
+    With missing="distinct" each row without an id is a person.
     """
     ids = id_column(groups)
     codes = label_codes(ids)
-    nobody = np.flatnonzero(codes < 0)
-    if len(nobody) and (missing == "error" or not all(map(is_missing, ids[nobody]))):
+    without_id = np.flatnonzero(codes < 0)
+    if len(without_id) and (missing == "error" or not all(map(is_missing, ids[without_id]))):
         raise ValueError(
             "groups must name the person of every row by a number, a string or a date, and one is "
-            "missing or something else: leave such rows out; if rows without an id are of distinct "
-            "persons, give each an id of its own, or fit with an accountant of unit='person' and "
-            "missing_ids='distinct'"
+            "missing or of another type: leave such rows out. If rows without an id are of "
+            "distinct persons, give each a distinct id, or fit with an accountant of "
+            "unit='person' and missing_ids='distinct'"
         )
-    codes[nobody] = codes.max(initial=0) + 1 + np.arange(len(nobody))
+    codes[without_id] = codes.max(initial=0) + 1 + np.arange(len(without_id))
     return codes

@@ -1,4 +1,4 @@
-"""Linear algebra on one thread, so that products are rounded the same way whoever computes them."""
+"""Linear algebra on one thread, so that products are rounded the same way on all machines."""
 
 from contextlib import contextmanager
 from functools import cache
@@ -12,9 +12,9 @@ _limits = []
 
 @contextmanager
 def one_thread():
-    """Hold BLAS at one thread until all threads of this process that ask for it have ended.
+    """Context in which BLAS uses one thread.
 
-    A limit is one of the process: what was before comes back with the last, not with the first.
+    The limit applies to the process. It is lifted when the last thread leaves this context.
     """
     with _lock:
         _take_control()
@@ -24,19 +24,20 @@ def one_thread():
     finally:
         with _lock:
             _take_control()
-            # The later ones found one thread; the first, which is last here, what was before.
+            # Later limits restore one thread; the first one, which is popped last, restores the
+            # number of threads before this context.
             _limits.pop().restore_original_limits()
             _take_control()
 
 
 @cache
 def _libraries():
-    # To find them takes longer than a short fit.
+    # Cached, as the search for libraries takes longer than a short fit.
     return ThreadpoolController().select(user_api="blas")
 
 
 def _take_control():
-    """Let whichever thread comes next set limits: those of all but one are silently ignored."""
+    """Let the current thread set limits: libraries ignore those of all threads but one."""
     for library in _libraries().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)

@@ -1,4 +1,4 @@
-"""What scikit-learn will make of a transformer's output, asked before the output is there."""
+"""The container that `set_output` requests for a transformer, determined before the fit."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -6,10 +6,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 
 class _Probe(TransformerMixin, BaseEstimator):
-    """A transformer of the same settings, whose output is a single zero."""
+    """A transformer with the output setting of an estimator, whose output is a single zero."""
 
     def __init__(self, estimator, sparse):
-        # scikit-learn keeps what `set_output` was told among the attributes.
+        # scikit-learn stores the setting of `set_output` as an attribute.
         vars(self).update(vars(estimator))
         self._sparse = sparse
 
@@ -21,34 +21,35 @@ class _Probe(TransformerMixin, BaseEstimator):
 
 
 def check_output_setting(estimator, *, sparse=False):
-    """Raise what scikit-learn will raise when it puts the output in the container asked for.
+    """Raise the error that scikit-learn would raise for the output of a transformer.
 
-    Its containers are set by ``set_output``, or for all transformers by ``set_config``. Some
-    take no sparse matrix, and some are made by a library that may be missing.
+    The container is set by ``set_output``, or by ``set_config`` for all transformers. Frames
+    cannot hold sparse output, and the library of a frame may not be installed. The error must come
+    before the charge.
 
     Parameters
     ----------
     estimator : estimator
-        Not asked where it has no output setting.
+        Nothing is checked if it has no `set_output`.
     sparse : bool, default=False
-        Whether its output is sparse.
+        True if its output is sparse.
 
     Raises
     ------
     ValueError, ImportError
-        If the output cannot be put in that container.
+        If the output cannot be converted to the container.
     """
     if hasattr(estimator, "set_output"):
         _Probe(estimator, sparse).transform(np.zeros((1, 1)))
 
 
 def asks_for_frame(estimator):
-    """Return True if scikit-learn is told to make a data frame of a transformer's output.
+    """Return True if scikit-learn converts a transformer's output to a data frame.
 
     Parameters
     ----------
     estimator : estimator
-        Without names of its output it is left as it is.
+        Output is never converted without `get_feature_names_out`.
 
     Returns
     -------
@@ -58,22 +59,24 @@ def asks_for_frame(estimator):
 
 
 def frame_library(estimator):
-    """Return the library of the frame that scikit-learn is told to make of a transformer's output.
+    """Return the library of the frame to which scikit-learn converts a transformer's output.
 
     Parameters
     ----------
     estimator : estimator
-        Without names of its output it is left as it is.
+        Output is never converted without `get_feature_names_out`.
 
     Returns
     -------
     str
-        "pandas" or "polars"; "" for none, "missing" for one that is not installed.
+        "pandas" or "polars"; "" for no frame, and "missing" if the library is not installed.
     """
     if not (hasattr(estimator, "set_output") and hasattr(estimator, "get_feature_names_out")):
         return ""
     try:
-        made = _Probe(estimator, sparse=False).transform(np.zeros((1, 1)))
+        output = _Probe(estimator, sparse=False).transform(np.zeros((1, 1)))
     except ImportError:
         return "missing"
-    return "" if isinstance(made, np.ndarray) else type(made).__module__.partition(".")[0]
+    if isinstance(output, np.ndarray):
+        return ""
+    return type(output).__module__.partition(".")[0]

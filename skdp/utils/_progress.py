@@ -1,4 +1,4 @@
-"""One line that says how far a long computation is, where someone is looking."""
+"""Progress line of a long computation, in terminals and notebooks."""
 
 import sys
 
@@ -13,32 +13,32 @@ def run_jobs(jobs, *, n_jobs, verbose, what, n, n_done=0):
     jobs : iterable of delayed calls
     n_jobs : int or None
     verbose : int or None
-        None writes a line to the standard error where that is a terminal or a notebook's;
-        others are joblib's.
+        None writes a progress line to the standard error if that is a terminal or a notebook.
+        Other values are passed to joblib.
     what : str
-        Who counts what: ``"audit_epsilon: {} of {} fits"``.
+        Format of the line, such as ``"audit_epsilon: {} of {} fits"``.
     n : int
-        How many there are, with those of earlier calls that the same line counts.
+        Number of jobs, with those of earlier calls that the line includes.
     n_done : int, default=0
-        How many of them earlier calls ran.
+        Number of jobs of earlier calls.
 
     Returns
     -------
     list
     """
-    # That of a notebook, which says that it is no terminal.
-    is_seen = sys.stderr.isatty() or type(sys.stderr).__module__ == "ipykernel.iostream"
-    shown = verbose is None and is_seen
+    # The standard error of a notebook is not a terminal, but it is shown.
+    is_visible = sys.stderr.isatty() or type(sys.stderr).__module__ == "ipykernel.iostream"
+    shows_line = verbose is None and is_visible
     results = []
 
-    def tell():
-        if shown:
+    def write_line():
+        if shows_line:
             print(f"\r{what.format(n_done + len(results), n)}", end="", file=sys.stderr, flush=True)
 
-    tell()
+    write_line()
     for result in Parallel(n_jobs=n_jobs, verbose=verbose or 0, return_as="generator")(jobs):
         results.append(result)
-        tell()
-    if shown and n_done + len(results) == n:
+        write_line()
+    if shows_line and n_done + len(results) == n:
         print(file=sys.stderr)
     return results

@@ -1,16 +1,16 @@
-"""Numbers as floats that are not below them."""
+"""Rounding of numbers upwards."""
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-# More than the operations of one formula round by, relatively.
+# Factors that exceed the relative rounding errors of the operations of a formula.
 UP = 1.0 + 2.0**-50
 DOWN = 1.0 - 2.0**-50
 
 
 def float_up(number: Fraction) -> float:
-    """The least float that is not below a rational number."""
+    """Return the smallest float that is at least a rational number."""
     try:
         nearest = float(number)
     except OverflowError:
@@ -21,15 +21,19 @@ def float_up(number: Fraction) -> float:
 
 
 def sum_up(counted) -> float:
-    """The sum of count * cost over pairs (count, cost), costs at least 0, rounded up once."""
+    """Return the sum of count * cost over pairs (count, cost) with costs >= 0, rounded up once."""
     counted = list(counted)
     if any(cost == math.inf for _, cost in counted):
         return math.inf
     return float_up(sum((Fraction(n) * Fraction(cost) for n, cost in counted), Fraction(0)))
 
 
-def in_digits(*costs: float, digits: int = 6) -> str:
-    """Epsilons and deltas for people: no text says less than was spent, but for float drift."""
-    up = Context(prec=digits, rounding=ROUND_CEILING)
-    kept = 1 - Decimal("1e-12")
-    return ", ".join(f"{float(up.plus(Decimal(float(cost)) * kept)):g}" for cost in costs)
+def format_rounded_up(*costs: float, digits: int = 6) -> str:
+    """Return epsilons and deltas as text, rounded up to some digits.
+
+    A relative 1e-12 is subtracted first, so that a rounding error of floats does not raise the
+    last digit.
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    factor = 1 - Decimal("1e-12")
+    return ", ".join(f"{float(context.plus(Decimal(float(cost)) * factor)):g}" for cost in costs)

@@ -1,26 +1,25 @@
-"""Functions of the rows of a matrix whose result for a row depends on that row alone.
+"""Functions of the rows of a matrix whose result for a row depends on that row only.
 
-"Alone" means to the last bit: not on how many rows stand beside it, on the order of the matrix in
-memory, on the size of the block it is read in or on the number of threads. Where the number of rows
-is private (``unit="person"``, ``count="noisy"``) one person's rows would otherwise change a last
-bit of other persons' rows, and a clip, a bin's edge, a threshold or the rounding of a share makes
-a whole unit of it, for as many persons as there are.
+It must not depend, in any bit, on the number of other rows, on the memory layout of the matrix, on
+the size of blocks or on the number of threads. If the number of rows is private
+(``unit="person"``, ``count="noisy"``), the rows of one person could otherwise change the last bit
+of other persons' rows. A clip, an edge of a bin, a threshold or the rounding of a weight could
+turn this bit into a whole unit, for every person.
 
-Whatever is computed of a row before such a step comes from this module, or is made of
+Values of a row before such a step must be computed by this module, or by
 
-- ``+ - * /``, square roots, comparisons, minima, maxima and truncation of NumPy's, which IEEE 754
-  rounds in one way;
-- sums along the rows of C-ordered doubles. NumPy adds these pairwise, by the number of columns
-  only. In another order it adds column by column, except where there is a single row: so sums of
-  nine or more columns differ, and `row_sums` copies first;
-- compiled loops that treat one row after another, as SciPy's sparse products, `cdist` and the
-  functions of `scipy.special`;
-- ``exp``, ``log`` and other such functions of NumPy on contiguous arrays only: for strided arrays
-  NumPy may take another algorithm.
+- ``+ - * /``, square roots, comparisons, minima, maxima and truncation of NumPy, whose results
+  IEEE 754 determines;
+- sums along the rows of C-ordered doubles. NumPy adds these pairwise, in an order that depends on
+  the number of columns only. In other layouts it adds column by column unless there is a single
+  row, so that sums of nine or more columns differ. `row_sums` therefore copies first;
+- compiled loops over rows, such as SciPy's sparse products, `cdist` and `scipy.special`;
+- ``exp``, ``log`` and similar functions of NumPy on contiguous arrays only: for strided arrays
+  NumPy may use another algorithm.
 
-Products of matrices (``@``, ``dot``, ``einsum``) are none of these. BLAS multiplies several rows at
-once and the remaining ones in another way; ``einsum`` sums by blocks of 8,192 values that may
-span rows.
+Products of matrices (``@``, ``dot``, ``einsum``) do not qualify. BLAS multiplies several rows at
+once and the remaining ones differently, and ``einsum`` sums blocks of 8,192 values that may span
+rows.
 """
 
 import numpy as np
@@ -29,21 +28,22 @@ from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from sklearn.utils import extmath
 
-# NumPy's sums of more numbers have eight partial sums.
-FEW_COLUMNS = 7
-# A block of `row_combinations` stays in a processor's cache.
+# Number of columns up to which NumPy adds one number after another; longer sums have eight partial
+# sums.
+MAX_SEQUENTIAL_COLUMNS = 7
+# Number of values of a block of `row_combinations`, which stays in a processor's cache.
 BLOCK_VALUES = 1 << 15
 
 
 def row_sums(values):
     """Return the sums along the last axis, in double precision."""
-    if 0 < values.shape[-1] <= FEW_COLUMNS:
-        # One column after another, as NumPy adds so few: in any layout, and faster than row by row.
+    if 0 < values.shape[-1] <= MAX_SEQUENTIAL_COLUMNS:
+        # Column by column, in NumPy's order for so few columns: for any layout, and faster.
         sums = values[..., 0].astype(np.float64)
         for j in range(1, values.shape[-1]):
             sums += values[..., j]
         return sums
-    # The conversion comes first: a sum that converts adds by buffers, whose ends may lie anywhere.
+    # Converted first: a sum with conversion adds buffers, whose boundaries may be anywhere.
     return np.add.reduce(np.ascontiguousarray(values, dtype=np.float64), axis=-1)
 
 
@@ -78,10 +78,10 @@ def row_products(X, vectors):
 
 
 def row_combinations(X, vectors):
-    """Return, for each row, the sum of vectors times the row's values: ``X @ vectors``.
+    """Return ``X @ vectors``: for each row, the sum of vectors times the row's values.
 
-    The vectors are added one after another, so that this is fast where they are few and long, for
-    which `row_products` would take a pass over the rows for each of their entries.
+    The vectors are added one after another, which is fast for few long vectors. `row_products`
+    would need a pass over the rows for each entry of a vector.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Tables of other libraries as parts that are read one at a time, each column as its type says.
+"""Partitioned tables of other libraries, each column of which is read by its declared type.
 
-Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames, and frames of
-Spark, of which `skdp.utils._spark` makes parts. None of the libraries is imported before one of its
-tables, or a path, is here.
+Tables are Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames, and
+frames of Spark (`skdp.utils._spark`). A library is imported only if one of its tables, or a path,
+is passed.
 """
 
 import os
@@ -19,31 +19,33 @@ from skdp.utils import _frames
 from skdp.utils._dask import RUN, DaskTable, DaskWorkers
 from skdp.utils._values import FrozenValue
 
-# So much is decoded at a time; a row group of the file to which a LazyFrame is written has so many
-# times as many rows.
+# Size of the rows that are decoded at a time, in bytes.
 SLICE_BYTES = 1 << 21
-SLICES_OF_POLARS = 32
+# Number of such slices in a row group of the file to which a LazyFrame is written.
+SLICES_PER_ROW_GROUP = 32
+# Buffer of a file's reader, in bytes.
 READ_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Source(FrozenValue):
-    """A part of a table that is opened when its rows are needed.
+    """A partition of a table, which is opened when its rows are needed.
 
     Parameters
     ----------
     name : str
-        For errors.
+        Name for messages.
     shape : tuple of (int, int)
     dtype : numpy.dtype
     open : callable
-        Returns an array, or what is sliced like one. A function of a module, with what it needs.
+        Function without arguments that returns an array, or an object that can be sliced like one.
+        It can be pickled.
     in_memory : bool, default=False
-        Whether that holds rows, so that it is not to be sent.
+        True if `open` refers to rows in memory, so that it must not be sent to other processes.
     folders : frozenset of str
-        Where its files lie.
+        Folders of its files.
     temporary : TemporaryTable, default=None
-        The file that was written for it, which is removed when nothing refers to it any more.
+        Temporary file of the rows, which is removed with the last reference to it.
     """
 
     name: str
@@ -56,41 +58,47 @@ class Source(FrozenValue):
 
     @classmethod
     def view(cls, sources, read, shape, dtype):
-        """Return what a function makes of a slice of rows, and of other sources of these rows.
+        """Return the source of a function of a slice of rows and of opened sources of these rows.
 
-        It is a function of a module too.
+        The function must be defined in a module.
         """
-        held = any(source.in_memory for source in sources)
-        where = frozenset().union(*(source.folders for source in sources))
-        return cls("a view", shape, dtype, partial(View, sources, read, shape, dtype), held, where)
+        return cls(
+            name="a view",
+            shape=shape,
+            dtype=dtype,
+            open=partial(View, sources, read, shape, dtype),
+            in_memory=any(source.in_memory for source in sources),
+            folders=frozenset().union(*(source.folders for source in sources)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts(FrozenValue):
-    """What a table is read from.
+    """The partitions of a table, with its public facts.
 
     Parameters
     ----------
     sources : tuple of Source
-    form : DataFrame, default=None
-        Without rows: the columns' names and types.
+        One per partition.
+    meta : DataFrame, default=None
+        Frame without rows: the columns' names and types.
     order_problem : str, default=""
-        Why the place of a row could depend on values; empty where it does not.
+        Reason why the order of rows may depend on values; empty if it does not.
     table : DaskTable, default=None
-        The same, where dask is to compute with it.
+        The table, if dask computes with it.
     workers : callable, default=None
-        Of the borders of parts: what calls functions where these are.
+        Function of `ChunkedArray.offsets` that returns the workers which hold the partitions.
     """
 
     sources: tuple
-    form: object = None
+    meta: object = None
     order_problem: str = ""
     table: object = None
     workers: object = None
 
 
 def parts_of(X):
-    """Return the `Parts` of a table of another library, None of anything else."""
+    """Return the `Parts` of a table of another library, and None for other objects."""
     kind = type(X)
     library = kind.__module__.partition(".")[0]
     if hasattr(kind, "get_fragments"):
@@ -103,34 +111,40 @@ def parts_of(X):
         return _polars_parts(X)
     if library != "dask":
         return None
-    return _array_parts(X) if hasattr(kind, "blocks") else _frames.is_frame(X) and _frame_parts(X)
+    if hasattr(kind, "blocks"):
+        return _array_parts(X)
+    return _frame_parts(X) if _frames.is_frame(X) else None
 
 
 def path_parts(paths):
-    """Return the `Parts` of Parquet files, or of a folder of them; None of other paths.
+    """Return the `Parts` of Parquet files, or of a folder of them, and None for other paths.
 
     Parameters
     ----------
     paths : path, or sequence of paths
     """
-    one = isinstance(paths, str | bytes | os.PathLike)
-    paths = [os.path.abspath(os.fsdecode(path)) for path in ([paths] if one else paths)]
+    is_one_path = isinstance(paths, str | bytes | os.PathLike)
+    paths = [paths] if is_one_path else paths
+    paths = [os.path.abspath(os.fsdecode(path)) for path in paths]
     are_files = paths and all(path.endswith((".parquet", ".pq")) for path in paths)
-    if not are_files and not (one and os.path.isdir(paths[0])):
+    if not are_files and not (is_one_path and os.path.isdir(paths[0])):
         return None
     from pyarrow.dataset import dataset
 
-    # Files of a folder are read as dask reads what it writes: part.2 before part.10.
-    return _dataset_parts(dataset(paths[0] if one else paths, format="parquet"), one and _numbered)
+    if is_one_path:
+        # Files of a folder are read in the order in which dask writes them: part.2 before part.10.
+        return _dataset_parts(dataset(paths[0], format="parquet"), _numeric_sort_key)
+    return _dataset_parts(dataset(paths, format="parquet"))
 
 
-def _numbered(fragment):
+def _numeric_sort_key(fragment):
+    """Return a key by which numbers in file names are sorted as numbers."""
     pieces = re.split(r"(\d+)", fragment.path)
-    return [int(each) if k % 2 else each for k, each in enumerate(pieces)]
+    return [int(piece) if k % 2 else piece for k, piece in enumerate(pieces)]
 
 
-class Lazy:
-    """An array of which `_read` gives a slice of rows."""
+class LazyArray:
+    """An array whose rows are read by `_read(slice)`."""
 
     ndim = 2
 
@@ -145,83 +159,92 @@ class Lazy:
         return np.asarray(self[:], dtype=dtype)
 
 
-class View(Lazy):
-    """What a function makes of a slice of rows, and of opened sources of these rows."""
+class View(LazyArray):
+    """The values of a function of a slice of rows and of opened sources of these rows."""
 
     def __init__(self, sources, read, shape, dtype):
         super().__init__(shape, dtype)
-        self._opened = [opened(source) for source in sources]
-        self._made = read
+        self._opened = [open_source(source) for source in sources]
+        self._function = read
 
     def _read(self, rows):
-        return self._made(rows, *self._opened)
+        return self._function(rows, *self._opened)
 
 
-def opened(source):
-    """Return what a source opens, if it is still what it was."""
+def open_source(source):
+    """Return the opened partition, or raise `ValueError` if its shape or type has changed."""
     chunk = source.open()
     if chunk.shape != source.shape or chunk.dtype != source.dtype:
         raise ValueError(f"{source.name} has changed since it was first opened")
     return chunk
 
 
-def rows_within(n_bytes, n_columns, fewest=1):
-    """Return how many rows of doubles to read at a time: a power of two, by the memory they take.
+def rows_within(n_bytes, n_columns, min_rows=1):
+    """Return the number of rows of doubles that take at most `n_bytes`, as a power of two.
 
-    So what is read in other such numbers is whole slices, or a part of one.
+    As all such numbers are powers of two, one divides the other.
     """
-    return max(fewest, 1 << max(n_bytes // (8 * max(n_columns, 1)), 1).bit_length() - 1)
+    return max(min_rows, 1 << max(n_bytes // (8 * max(n_columns, 1)), 1).bit_length() - 1)
 
 
 def slice_rows(n_columns):
-    """Return how many rows are decoded at a time."""
+    """Return the number of rows that are decoded at a time."""
     return rows_within(SLICE_BYTES, n_columns)
 
 
 def read_as(names, types):
-    """Return as what each column of a table is read, by its type alone: numbers, or objects."""
-    kinds = [_frames.kind_of(each) for each in types]
-    named = zip(names, types, kinds, strict=True)
-    others = [f"{n!r} of {t}" for n, t, kind in named if kind not in ("number", "boolean", "label")]
-    # So pandas and dask write an index that has no name.
+    """Return the NumPy type as which each column is read, from its declared type only."""
+    kinds = [_frames.kind_of(dtype) for dtype in types]
+    unsupported = []
+    for name, dtype, kind in zip(names, types, kinds, strict=True):
+        if kind not in ("number", "boolean", "label"):
+            unsupported.append(f"{name!r} of {dtype}")
+    # pandas and dask write an index without a name under these names.
     index = r"__index_level_\d+__|__null_dask_index__"
-    others += [f"{n!r}, a frame's index" for n in map(str, names) if re.fullmatch(index, n)]
-    if others or len(set(names)) < len(names):
+    for name in map(str, names):
+        if re.fullmatch(index, name):
+            unsupported.append(f"{name!r}, a frame's index")
+    if unsupported or len(set(names)) < len(names):
         raise ValueError(
-            "a table that is read in parts holds numbers, truth values, strings and categories, "
-            "whose types are declared, under names of their own, got "
-            f"{', '.join(others[:5]) or list(names)}: leave such columns out, make numbers or "
-            "strings of each of their cells by itself, or, if the table fits into memory, load it "
-            "(by the compute() of dask, or the collect() of polars)"
+            "columns of a table that is read in parts must be declared as numbers, truth values, "
+            "strings or categories, and have distinct names, got "
+            f"{', '.join(unsupported[:5]) or list(names)}: leave such columns out, convert each of "
+            "their cells to a number or a string, or, if the table fits into memory, load it (by "
+            "the compute() of dask, or the collect() of polars)"
         )
-    numbers = {str(t).lower() for t, kind in zip(types, kinds, strict=True) if kind != "label"}
-    # A value may be missing, which integers cannot say.
-    number = np.float32 if numbers <= {"float", "float32"} else np.float64
-    return [np.dtype(object if kind == "label" else number) for kind in kinds]
+    number_types = set()
+    for dtype, kind in zip(types, kinds, strict=True):
+        if kind != "label":
+            number_types.add(str(dtype).lower())
+    # Integers become floats, as values may be missing.
+    number_dtype = np.float32 if number_types <= {"float", "float32"} else np.float64
+    return [np.dtype(object if kind == "label" else number_dtype) for kind in kinds]
 
 
-def typed_columns(form):
-    """Return the names of a table's columns, each with the type as which it is read."""
-    names = _frames.names_of(form)
-    return list(zip(names, read_as(names, list(_frames.types_of(form))), strict=True))
+def typed_columns(meta):
+    """Return pairs of a column's name and the NumPy type as which it is read."""
+    names = _frames.names_of(meta)
+    return list(zip(names, read_as(names, list(_frames.types_of(meta))), strict=True))
 
 
 def common_type(dtypes):
-    """Return the type of an array of columns that are read as these."""
+    """Return the type of an array of columns with these types."""
     return np.result_type(np.float32, *dtypes)
 
 
-def form_of_columns(form, columns):
-    """Return the form of some columns, by number, and the type of an array of these."""
-    names = _frames.names_of(form)
-    types = list(_frames.types_of(form))
-    chosen = [names[j] for j in columns]
-    dtype = common_type(read_as(chosen, [types[j] for j in columns]))
-    return form.select(chosen) if hasattr(type(form), "select") else form[chosen], dtype
+def meta_of_columns(meta, columns):
+    """Return the meta of some columns, by their indices, and the type of an array of them."""
+    names = _frames.names_of(meta)
+    types = list(_frames.types_of(meta))
+    selected = [names[j] for j in columns]
+    dtype = common_type(read_as(selected, [types[j] for j in columns]))
+    if hasattr(type(meta), "select"):
+        return meta.select(selected), dtype
+    return meta[selected], dtype
 
 
 def _matrix(columns, n_rows, dtypes, out=None):
-    """Return columns as an array; a number that is missing is NaN, a label None."""
+    """Return columns as one array; missing numbers are NaN, and missing labels None."""
     matrix = np.empty((n_rows, len(columns)), common_type(dtypes)) if out is None else out
     with np.errstate(all="ignore"):
         for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
@@ -231,15 +254,16 @@ def _matrix(columns, n_rows, dtypes, out=None):
 
 
 def folders_of(paths):
-    """Return where files lie."""
+    """Return the folders of files."""
     return frozenset(os.path.dirname(os.path.abspath(path)) for path in paths)
 
 
 def folder_order_problem(folders):
-    """Return why the place of a row could depend on values, by where the parts of a table lie."""
-    # Folders are how tables are divided by values, whether their names say so or not.
-    several = "its files lie in several folders, as those of a table that is divided by values do"
-    return several if len(set(folders) - {frozenset()}) > 1 else ""
+    """Return the reason why the order of rows may depend on values, from the files' folders."""
+    # Tables are partitioned by values into folders, whether or not the folders' names show it.
+    if len(set(folders) - {frozenset()}) > 1:
+        return "its files lie in several folders, as those of a table that is divided by values do"
+    return ""
 
 
 def _dataset_parts(dataset, key=None, temporary=None):
@@ -249,78 +273,91 @@ def _dataset_parts(dataset, key=None, temporary=None):
     ----------
     dataset : pyarrow.dataset.Dataset
     key : callable, default=None
-        By which its files are sorted; None leaves them in the dataset's order.
+        Key by which files are sorted; None keeps the dataset's order.
     temporary : TemporaryTable, default=None
-        The only file, where it was written for the table.
+        The only file, if it was written for the table.
     """
-    form = dataset.schema.empty_table()
-    # pandas and dask write the index as columns, and read none of these as one.
-    index = (form.schema.pandas_metadata or {}).get("index_columns", ())
-    form = form.select([j for j, name in enumerate(form.column_names) if name not in index])
-    names = form.column_names
-    declared = _declared(form.schema)
-    dtypes = read_as(names, form.schema.types)
+    meta = dataset.schema.empty_table()
+    # pandas and dask write the index as columns, which are no columns of the table.
+    index = (meta.schema.pandas_metadata or {}).get("index_columns", ())
+    meta = meta.select([j for j, name in enumerate(meta.column_names) if name not in index])
+    names = meta.column_names
+    declared = _declared(meta.schema)
+    dtypes = read_as(names, meta.schema.types)
     dtype = common_type(dtypes)
     sources = []
     order_problem = ""
     fragments = dataset.get_fragments()
-    for fragment in sorted(fragments, key=key) if key else fragments:
+    if key is not None:
+        fragments = sorted(fragments, key=key)
+    for fragment in fragments:
         if not hasattr(fragment, "row_groups"):
             raise ValueError(
-                "a dataset must be one of Parquet files: where files of another format do not say "
-                "of what types their columns are, one value decides; write them as Parquet, with "
-                "types that are declared"
+                "a dataset must consist of Parquet files: in formats that declare no types, one "
+                "value determines the type of its column; write the files as Parquet, with "
+                "declared types"
             )
         if declared - _declared(fragment.physical_schema):
             raise ValueError(
-                f"{fragment.path} has not every column of the dataset's schema in its type: write "
-                "all files alike, and leave out of the schema what stands in names of folders"
+                f"{fragment.path} does not have all columns of the dataset's schema with their "
+                "types: write all files alike, and leave out of the schema what is in the names "
+                "of folders"
             )
         if len(fragment.row_groups) < fragment.metadata.num_row_groups:
-            order_problem = "of a file not all row groups are read: their values may say which"
+            order_problem = "some row groups of a file are left out, maybe by their values"
         written = _written(fragment)
-        # The directory of a temporary file does not mean that values divide the table.
+        # The folder of a temporary file does not mean that the table is partitioned by values.
         folders = frozenset() if temporary else folders_of([fragment.path])
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
             batches = partial(_batches, fragment, written, group.id, names)
-            opening = partial(Decoded, fragment.path, batches, shape, dtypes, temporary)
-            owned = {"folders": folders, "temporary": temporary}
-            sources.append(Source(fragment.path, shape, dtype, opening, **owned))
-    return Parts(sources=tuple(sources), form=form, order_problem=order_problem)
+            source = Source(
+                name=fragment.path,
+                shape=shape,
+                dtype=dtype,
+                open=partial(Decoded, fragment.path, batches, shape, dtypes, temporary),
+                folders=folders,
+                temporary=temporary,
+            )
+            sources.append(source)
+    return Parts(sources=tuple(sources), meta=meta, order_problem=order_problem)
 
 
 def _declared(schema):
-    # How long the codes of labels are depends on how many a part lists.
-    types = (getattr(each, "value_type", each) for each in schema.types)
+    """Return the pairs of a name and a type; categorical columns count as their labels' type."""
+    # The type of a dictionary's codes depends on the number of labels in a partition.
+    types = (getattr(dtype, "value_type", dtype) for dtype in schema.types)
     return set(zip(schema.names, types, strict=True))
 
 
 def _written(fragment):
-    """Return what tells that a file was written again."""
-    found = fragment.filesystem.get_file_info(fragment.path)
-    return found.size, found.mtime_ns
+    """Return the size and time of a file, which differ if it was written again."""
+    info = fragment.filesystem.get_file_info(fragment.path)
+    return info.size, info.mtime_ns
 
 
 def _batches(fragment, written, group, names):
-    """Yield the rows of a row group of a Parquet file, some at a time."""
+    """Yield the rows of a row group of a Parquet file in batches; nothing if it has changed."""
     from pyarrow.parquet import ParquetFile
 
     if _written(fragment) == written:
-        options = {"pre_buffer": False, "buffer_size": READ_BYTES, "metadata": fragment.metadata}
-        # A dataset's own reader decodes all of a row group.
-        file = ParquetFile(fragment.open(), **options)
-        kept = {"row_groups": [group], "columns": names, "use_threads": False}
-        for batch in file.iter_batches(slice_rows(len(names)), **kept):
+        # The reader of a dataset would decode a whole row group at once.
+        file = ParquetFile(
+            fragment.open(), pre_buffer=False, buffer_size=READ_BYTES, metadata=fragment.metadata
+        )
+        batches = file.iter_batches(
+            slice_rows(len(names)), row_groups=[group], columns=names, use_threads=False
+        )
+        for batch in batches:
             yield batch.select(names)
 
 
-class Decoded(Lazy):
-    """Rows that can be decoded from the first on only; the last of them are kept."""
+class Decoded(LazyArray):
+    """Rows that can only be decoded from the first one on; the last batch is cached."""
 
     def __init__(self, name, frames, shape, dtypes, temporary=None):
         super().__init__(shape, common_type(dtypes))
-        # A temporary file is there as long as something refers to it.
+        # This reference keeps a temporary file from being removed.
         self._temporary = temporary
         self._name = name
         self._open = frames
@@ -339,19 +376,19 @@ class Decoded(Lazy):
             last = self._first + len(self._frame)
             if start < last:
                 first = start - self._first
-                into = out[start - rows.start : last - rows.start]
-                found = self._frame
+                target = out[start - rows.start : last - rows.start]
+                batch = self._frame
                 n = len(self._frame)
-                if not isinstance(found, np.ndarray):
-                    # What is asked for as a whole is put where it is asked for.
-                    whole = into if len(into) == n else None
-                    found = _matrix(_frames.columns_of(found), n, self._dtypes, whole)
-                    if whole is None or n == n_rows:
-                        # Of several frames it would keep all.
-                        self._frame = found
-                if found is not into:
-                    into[:] = found[first : first + len(into)]
-                start += len(into)
+                if not isinstance(batch, np.ndarray):
+                    # A batch that is read completely is converted in place.
+                    in_place = target if len(target) == n else None
+                    batch = _matrix(_frames.columns_of(batch), n, self._dtypes, in_place)
+                    if in_place is None or n == n_rows:
+                        # Cached, unless it is a slice of `out`, which has rows of other batches.
+                        self._frame = batch
+                if batch is not target:
+                    target[:] = batch[first : first + len(target)]
+                start += len(target)
             else:
                 self._first, self._frame = last, next(self._frames, None)
                 if self._frame is None:
@@ -360,30 +397,30 @@ class Decoded(Lazy):
                         f"{self._name} has changed, or was removed, since it was first opened"
                     )
                 if last + len(self._frame) == self.shape[0]:
-                    # What decodes takes more memory than what is decoded.
+                    # Releases the decoder, which takes more memory than the rows.
                     self._frames = iter(())
         return out
 
 
 class TemporaryTable:
-    """A Parquet file of raw rows that only its owner can read, in a directory of its own.
+    """A Parquet file of raw rows in a new directory, which only its owner can read.
 
     It is removed by `remove`, with the last reference to this object, or when the process ends. A
-    copy in another process, which a pickle makes, is the path alone and removes nothing.
+    pickle contains the path only, so that another process removes nothing.
 
     Attributes
     ----------
     path : str
     remove : callable
-        Removes file and directory; may be called again.
+        Function that removes the file and its directory; it may be called again.
     """
 
     def __init__(self):
-        # mkdtemp makes a directory of mode 0700.
+        # mkdtemp creates a directory with mode 0700.
         directory = tempfile.mkdtemp(prefix="skdp-rows-")
         self.path = os.path.join(directory, "rows.parquet")
         self.remove = weakref.finalize(self, _remove_directory, directory, os.getpid())
-        # polars writes into the file that is there, and would create one that others can read.
+        # polars writes into an existing file; a file that it creates could be read by others.
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def __reduce__(self):
@@ -397,7 +434,7 @@ class TemporaryTable:
 
 
 def _remove_directory(directory, process):
-    # A forked process has a copy of the reference, and must not take the rows from its parent.
+    # A forked process has a copy of the reference, but must not remove its parent's file.
     if os.getpid() == process:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -411,12 +448,12 @@ def _polars_parts(frame):
     from pyarrow.dataset import dataset
 
     schema = frame.collect_schema()
-    # Columns of types that are not read are refused before anything is written.
+    # Unsupported types are refused before anything is written.
     dtypes = read_as(schema.names(), schema.dtypes())
     width = len(dtypes)
     temporary = TemporaryTable()
     try:
-        n_rows = SLICES_OF_POLARS * slice_rows(width)
+        n_rows = SLICES_PER_ROW_GROUP * slice_rows(width)
         frame.sink_parquet(temporary.path, row_group_size=n_rows, maintain_order=True)
         parts = _dataset_parts(dataset(temporary.path, format="parquet"), temporary=temporary)
     except BaseException:
@@ -441,23 +478,30 @@ def _array_parts(X):
     return dask_parts(X)
 
 
-def dask_parts(array, form=None):
+def dask_parts(array, meta=None):
     """Return the `Parts` of a dask array of known chunks, of numbers or of objects."""
-    return table_parts(DaskTable(_frames.checked_blocks(array)), form)
+    return table_parts(DaskTable(_frames.checked_blocks(array)), meta)
 
 
-def table_parts(table, form):
+def table_parts(table, meta):
     """Return the `Parts` of a `DaskTable`."""
     array = table.array
-    sources = (
-        Source("a block", (height, array.shape[1]), array.dtype, partial(_computed, table, i), True)
-        for i, height in enumerate(array.chunks[0])
-    )
-    made = {"table": table, "workers": partial(DaskWorkers, table)}
-    return Parts(sources=tuple(sources), form=form, **made)
+    sources = []
+    for number, n_rows in enumerate(array.chunks[0]):
+        source = Source(
+            name="a block",
+            shape=(n_rows, array.shape[1]),
+            dtype=array.dtype,
+            open=partial(_compute_block, table, number),
+            in_memory=True,
+        )
+        sources.append(source)
+    workers = partial(DaskWorkers, table)
+    return Parts(sources=tuple(sources), meta=meta, table=table, workers=workers)
 
 
-def _computed(table, number):
+def _compute_block(table, number):
+    """Return a chunk of a dask array."""
 
     def make_delayed(run, array, client):
         return [array.blocks[number]]
@@ -468,12 +512,13 @@ def _computed(table, number):
 def _frame_parts(frame):
     types = list(frame.dtypes)
     dtypes = read_as(list(frame.columns), types)
-    # What is missing has no place in the types that numpy would choose.
+    # The types are chosen by `read_as`: NumPy would choose types without missing values.
     read = partial(_partition, _frames.declared(frame), dtypes)
     array = frame.map_partitions(read, meta=np.empty((0, len(types)), common_type(dtypes)))
     return dask_parts(array.compute_chunk_sizes(), frame._meta)
 
 
-def _partition(declared, dtypes, part):
-    columns, _ = _frames.frame_columns(_frames.checked_part(part, declared))
-    return _matrix(columns, len(part), dtypes)
+def _partition(declared, dtypes, partition):
+    """Return a partition of a dask frame as an array, after a check of its types."""
+    columns, _ = _frames.frame_columns(_frames.checked_partition(partition, declared))
+    return _matrix(columns, len(partition), dtypes)

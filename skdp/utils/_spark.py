@@ -34,9 +34,9 @@ def spark_parts(frame):
             "read. Pass the unchanged result of its checkpoint() or localCheckpoint(), in a "
             "session without Spark Connect, or write it to Parquet and pass the path"
         )
-    form = frame.limit(0).toArrow()
-    dtypes = read_as(form.schema.names, form.schema.types)
-    width = form.num_columns
+    meta = frame.limit(0).toArrow()
+    dtypes = read_as(meta.schema.names, meta.schema.types)
+    width = meta.num_columns
     dtype = common_type(dtypes)
     packed = frame.mapInArrow(partial(_packed, dtypes), "rows binary").rdd
     blocks = packed.mapPartitions(partial(_block, dtype, width))
@@ -44,7 +44,7 @@ def spark_parts(frame):
     sources = tuple(Source("a partition", shape, dtype, _refused, True) for shape in shapes)
     return Parts(
         sources=sources,
-        form=form,
+        meta=meta,
         order_problem=ORDER_PROBLEM,
         workers=partial(SparkWorkers, blocks),
     )

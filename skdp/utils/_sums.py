@@ -1,4 +1,4 @@
-"""Sums and counts that are exact and do not depend on the order of the rows; parts of a whole."""
+"""Exact sums and counts, which do not depend on the order of rows, and splits of a budget."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,24 +9,25 @@ import numpy as np
 from skdp.utils._clipping import check_matrix
 from skdp.utils._validation import broadcast_bounds, check_integer
 
+# Number of values that are processed at a time.
 _BLOCK_VALUES = 1 << 17
 
 
 def sum_grid(bound, n_samples):
-    """The grid on which sums of `n_samples` values of magnitude `bound` are exact in float64.
+    """Return a grid on which sums of `n_samples` values up to `bound` are exact in float64.
 
     Parameters
     ----------
     bound : float or ndarray
-        Not negative, and finite.
+        Largest magnitude of a value; finite.
     n_samples : int >= 0
-        Public: the grid is the same for all data sets of that size.
+        Public number of values.
 
     Returns
     -------
     float or ndarray
-        Powers of two, between ``n * bound * 2**-53`` and four times that; at least ``2**-1074``,
-        of which every float is a multiple.
+        Step of the grid, a power of two between ``n * bound * 2**-53`` and four times that. It is
+        at least ``2**-1074``, of which every float is a multiple.
 
     Examples
     --------
@@ -41,15 +42,14 @@ def sum_grid(bound, n_samples):
 
 
 def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
-    """Sum columns exactly, after each value was clipped and rounded to a grid.
+    """Return exact sums of columns, whose values are clipped and rounded to a grid.
 
     Each value is clipped to its bounds and rounded towards zero to a multiple of `sum_grid`, which
-    moves it by less than ``4 * n * max(|low|, |high|) * 2**-53``; the sum of these is exact. Hence
-    the result does not depend on the order of the rows, nor on blocks or threads, and its
-    sensitivity is exactly ``max(|low|, |high|)`` under add/remove, without slack for rounding, and
-    ``high - low`` under replace-one (plus one step of the grid unless ``low <= 0 <= high``).
-    Rounding towards zero never raises a row's norm, so bounds on the L1 or L2 norm of rows hold
-    as well.
+    changes it by less than ``4 * n * max(|low|, |high|) * 2**-53``. The sum of these multiples is
+    exact, so it does not depend on the order of rows, on blocks or on threads. Its sensitivity is
+    exactly ``max(|low|, |high|)`` under add/remove, without slack for rounding, and ``high - low``
+    under replace-one, plus one step of the grid unless ``low <= 0 <= high``. Rounding towards zero
+    never increases the norm of a row, so bounds on the L1 or L2 norm of rows remain valid.
 
     Parameters
     ----------
@@ -58,11 +58,12 @@ def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
     bounds : tuple of (low, high)
         Scalars or arrays of shape (n_features,), finite.
     n_samples : int, default=None
-        The public number of rows that sets the grid; None takes that of `X`. At least the number
-        of rows of `X`, or the sum of their row_weights.
+        Public number of rows, which determines the grid; None takes that of `X`. It must be at
+        least the number of rows of `X`, or the sum of their `row_weights`.
     row_weights : ndarray of shape (n_samples,), default=None
-        By which clipped values are multiplied before they are rounded, in [0, 1]; None for ones.
-        The products are rounded to nearest first, so that sensitivities grow by a relative 2**-53.
+        Weights in [0, 1] by which clipped values are multiplied before they are rounded; None for
+        ones. The products are rounded to nearest first, so that sensitivities grow by a relative
+        2**-53.
 
     Returns
     -------
@@ -71,8 +72,8 @@ def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
     Raises
     ------
     ValueError
-        If `X` is not a matrix of numbers, holds NaN, the bounds are not ranges or `n_samples` is
-        not an integer or too small.
+        If `X` is not a matrix of numbers or contains NaN, the bounds are not ranges, or
+        `n_samples` is not an integer or too small.
 
     Examples
     --------
@@ -85,13 +86,16 @@ def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
     X = check_matrix(X)
     n, d = X.shape
     low, high = broadcast_bounds(bounds, d)
-    least = n if row_weights is None else int(np.ceil(row_weights.sum()))
-    rows = n if n_samples is None else check_integer(n_samples, "n_samples", least)
+    if n_samples is None:
+        n_samples = n
+    else:
+        total_weight = n if row_weights is None else int(np.ceil(row_weights.sum()))
+        n_samples = check_integer(n_samples, "n_samples", total_weight)
     bound = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
-        if not np.all(np.isfinite(bound * rows)):
+        if not np.all(np.isfinite(bound * n_samples)):
             raise ValueError("n_samples times the bounds overflows float64")
-    grid = sum_grid(bound, rows)
+    grid = sum_grid(bound, n_samples)
     total = np.zeros(d)
     block = max(1, _BLOCK_VALUES // max(d, 1))
     for start in range(0, n, block):
@@ -101,19 +105,19 @@ def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
         np.divide(values, grid, out=values)
         total += np.trunc(values, out=values).sum(axis=0)
     if np.isnan(total).any():
-        raise ValueError("X holds NaN")
+        raise ValueError("X contains NaN")
     return total * grid
 
 
 def exact_counts(codes, n_categories):
-    """Count category codes; codes outside 0, ..., n_categories - 1 count nowhere.
+    """Return the count of each category code; codes outside 0, ..., n_categories - 1 are ignored.
 
     Parameters
     ----------
     codes : array-like of int
-        Numbers of categories.
+        Codes of categories.
     n_categories : int >= 1
-        Declared, never taken from the data.
+        Declared number of categories, never computed from the data.
 
     Returns
     -------
@@ -139,27 +143,27 @@ def exact_counts(codes, n_categories):
 
 
 def range_weights(values, low, high, n_rows, row_weights=1.0):
-    """Return the two weights with which each value is a mean of the ends of its range.
+    """Return two weights for each value, with which it is a mean of the ends of its range.
 
-    A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pair (1 - a, a)
-    hold the sum of the values and their count, and a row moves them by 1 in L1 norm, where it
-    would move the scaled sum and the count themselves by 2.
+    A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pairs (1 - a, a)
+    determine the sum of the values and their count. Their L1 sensitivity is 1, while that of the
+    scaled sum and the count together is 2.
 
     Parameters
     ----------
     values : ndarray of shape (..., n_columns)
-        Finite or infinite; what is NaN is clipped to `low`.
+        Values, which may be infinite; NaN is replaced by `low`.
     low, high : float or ndarray of shape (n_columns,)
-        Finite, with low < high, within 1e150.
+        Finite bounds with low < high and magnitudes up to 1e150.
     n_rows : int
-        The public number of rows, or of persons, whose weights may be summed: sums are then exact.
+        Public number of rows, or of persons; sums of their weights are exact.
     row_weights : float or ndarray, default=1.0
-        Of the rows, multiples of 2**-26.
+        Weights of the rows, multiples of 2**-26.
 
     Returns
     -------
     below, above : ndarray of the shape of `values`
-        1 - a and a, times the row_weights, which is what they add up to; multiples of
+        1 - a and a, times the row weights, to which they add up exactly. They are multiples of
         ``sum_grid(1.0, n_rows)``, or of 2**-26 if that is finer.
     """
     grid = sum_grid(1.0, n_rows)
@@ -169,36 +173,37 @@ def range_weights(values, low, high, n_rows, row_weights=1.0):
     return row_weights - above, above
 
 
-def split_epsilon(epsilon, share):
-    """Return two parts of epsilon that add up to no more than it, exactly.
+def split_epsilon(epsilon, fraction):
+    """Return two numbers whose exact sum is at most epsilon.
 
     Parameters
     ----------
     epsilon : float
-    share : float in (0, 1)
-        Of the first part.
+    fraction : float in (0, 1)
+        Fraction of epsilon that is the first number.
 
     Returns
     -------
     tuple of (float, float)
     """
-    first = share * epsilon
+    first = fraction * epsilon
     rest = epsilon - first
     while Fraction(first) + Fraction(rest) > Fraction(epsilon):
         rest = nextafter(rest, 0.0)
     return first, rest
 
 
-def split_guarantee(guarantee, share):
-    """Return two guarantees that compose to one, the first with a share of both its terms."""
-    epsilons, deltas = (split_epsilon(each, share) for each in (guarantee.epsilon, guarantee.delta))
+def split_guarantee(guarantee, fraction):
+    """Return two guarantees that compose to one; the first has a fraction of epsilon and delta."""
+    epsilons = split_epsilon(guarantee.epsilon, fraction)
+    deltas = split_epsilon(guarantee.delta, fraction)
     return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]
 
 
 def project_on_simplex(values, total=1.0):
-    """Return the nearest vectors that are not negative and sum to a total, along the last axis.
+    """Return the nearest non-negative vectors with a given sum, along the last axis.
 
-    All that stay above 0 are lowered, or raised, by the same amount.
+    The same amount is subtracted from all entries, and negative results become 0.
 
     References
     ----------
@@ -207,6 +212,6 @@ def project_on_simplex(values, total=1.0):
     onto the l1-ball for learning in high dimensions. ICML 2008, figure 1.
     """
     values = values - values.max(axis=-1, keepdims=True)
-    falling = -np.sort(-values, axis=-1)
-    amounts = (np.cumsum(falling, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
+    decreasing = -np.sort(-values, axis=-1)
+    amounts = (np.cumsum(decreasing, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
     return np.maximum(values - amounts.max(axis=-1, keepdims=True), 0.0)

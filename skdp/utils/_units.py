@@ -1,22 +1,22 @@
-"""Text that names the privacy unit: rows, or persons."""
+"""Text that depends on the privacy unit: rows or persons."""
 
 
 class UnitText(str):
-    """Text about rows, which also holds what it says where the unit is a person.
+    """Text about rows, with an attribute for the text about persons.
 
-    A statement is composed of such texts and of names as they were given. Replacing a word in
-    finished text would change names too: a step called "narrowed" contains "row".
+    A statement is composed of such texts and of names that the user chose. Replacing "row" by
+    "person" in a finished text would also change names: a step called "narrowed" contains "row".
 
     Parameters
     ----------
     write : callable
-        Returns the text for the name of a unit, "row" or "person". It is called for both when the
-        text is made.
+        Function of the name of a unit, "row" or "person", that returns the text. It is called for
+        both when the object is created.
 
     Attributes
     ----------
     of_persons : str
-        The text where the unit is a person; the string itself is that of rows.
+        The text if the unit is a person; the string itself is the text about rows.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def _unit_text(cls, of_rows, of_persons):
 
 
 def for_unit(text, unit):
-    """Return a text for the unit "row", "person" or "group"; other strings are unchanged."""
+    """Return the text for the unit "row", "person" or "group"; other strings are unchanged."""
     return getattr(text, "of_persons", str(text)) if unit == "person" else str(text)
 
 

@@ -1,4 +1,4 @@
-"""Checks of parameters that every estimator and mechanism takes."""
+"""Checks of parameters of estimators and mechanisms."""
 
 import math
 import unicodedata
@@ -14,13 +14,13 @@ from skdp.utils._units import UnitText
 
 RELATIONS = ("add_remove", "replace_one")
 SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
-LARGEST_EPSILON = 1e15
-LARGEST_INTEGER = 2**53
-# Bounds must be at least so many steps of double precision apart: quantiles, bins and scaled values
-# between closer bounds are rounding errors.
+MAX_EPSILON = 1e15
+MAX_INTEGER = 2**53
+# Least distance of two bounds, in steps of double precision. Between closer bounds quantiles, bins
+# and scaled values would be rounding errors.
 MIN_STEPS = 64
-# Labels are looked up in so many rows at a time.
-BLOCK_LABELS = 1 << 16
+# Number of rows whose labels are looked up at a time.
+LABEL_BLOCK_ROWS = 1 << 16
 
 
 def check_real(value: object, name: str) -> float:
@@ -30,19 +30,19 @@ def check_real(value: object, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"{name} must be a number that a float holds, got {value!r}") from None
+        raise ValueError(f"{name} must be within the range of a float, got {value!r}") from None
 
 
 def as_doubles(value):
-    """Return what is numbers as an array of doubles of its own, NaN for anything else."""
+    """Return a new array of doubles, or an array of NaN if the value is not numeric."""
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return np.array(np.nan)
 
 
-def check_integer(value: object, name: str, low: int, high: float = LARGEST_INTEGER) -> int:
-    """Return an int from `low` to `high`, what a float64 holds, or raise `ValueError`."""
+def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER) -> int:
+    """Return an int from `low` to `high`, by default the largest exact float64."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
     if value > high:
@@ -58,11 +58,14 @@ def check_verbose(verbose):
 def check_within(
     value: object, name: str, low: float, high: float = math.inf, ends: str = "[]"
 ) -> float:
-    """Return a float from `low` to `high`, or raise `ValueError`; a round end is left out."""
+    """Return a float in an interval, or raise `ValueError`.
+
+    `ends` is "[]", "()", "[)" or "(]": a round bracket excludes that end.
+    """
     number = check_real(value, name)
-    above = number >= low if ends[0] == "[" else number > low
-    below = number <= high if ends[1] == "]" else number < high
-    if not (above and below):
+    is_above = number >= low if ends[0] == "[" else number > low
+    is_below = number <= high if ends[1] == "]" else number < high
+    if not (is_above and is_below):
         interval = f"{ends[0]}{low:g}, {high:g}{ends[1]}"
         raise ValueError(f"{name} must be a number in {interval}, got {value!r}")
     return number
@@ -74,16 +77,16 @@ def check_positive(value: object, name: str) -> float:
 
 
 def check_magnitude(value: object, name: str) -> float:
-    """Return a float between 1e-50 and 1e50: its square, and what is a few times it, is finite."""
+    """Return a float between 1e-50 and 1e50, so that small multiples of its square are finite."""
     return check_within(value, name, 1e-50, 1e50)
 
 
 def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
     """Return epsilon as a float, from 1e-100 to 1e15.
 
-    Losses beyond 1e15 are not told apart by the grids on which events are composed.
+    The grids on which events are composed do not resolve privacy losses beyond 1e15.
     """
-    return check_within(epsilon, name, 1e-100, LARGEST_EPSILON)
+    return check_within(epsilon, name, 1e-100, MAX_EPSILON)
 
 
 def check_delta(delta: object, name: str = "delta") -> float:
@@ -107,20 +110,21 @@ def check_boolean(value: object, name: str) -> bool:
 
 
 def check_choice(value, name, choices):
-    """Return a value that is one of some, or raise `ValueError`."""
+    """Return a value that is one of the choices, or raise `ValueError`."""
     choices = tuple(choices)
-    # An array is equal to all of whose comparison is an array; a set looks at hashes first.
+    # Comparison with an array returns an array. Looking up a set compares hashes first, and an
+    # array has none.
     if not (isinstance(value, tuple(map(type, choices))) and value in set(choices)):
         raise ValueError(f"{name} must be one of {choices}, got {value!r}")
     return value
 
 
-def check_name(name, what):
-    """Return the one spelling of a name of letters that can be seen, or raise `ValueError`."""
-    known = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
-    if not (known and name.isprintable()):
-        raise ValueError(f"{what} must be a name, got {name!r}")
-    return known
+def check_name(name, parameter):
+    """Return a name of printable characters in its normal form, or raise `ValueError`."""
+    normalized = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
+    if not (normalized and name.isprintable()):
+        raise ValueError(f"{parameter} must be a name, got {name!r}")
+    return normalized
 
 
 def check_relation(relation, name="relation"):
@@ -129,23 +133,25 @@ def check_relation(relation, name="relation"):
 
 
 def check_not_pairs(bounds, n_features):
-    """Raise `ValueError` for lists that may be a pair a column as well as lows and highs.
+    """Raise `ValueError` for lists that may mean one pair per column, or lows and highs.
 
-    They may if both readings have each low below its high. Arrays are lows and highs.
+    Lists are ambiguous if each low is below its high in both meanings. Arrays mean lows and highs.
     """
-    lists = isinstance(bounds, list | tuple) and all(isinstance(b, list | tuple) for b in bounds)
-    if not (lists and n_features == 2 and [len(b) for b in bounds] == [2, 2]):
+    are_lists = isinstance(bounds, list | tuple) and all(
+        isinstance(bound, list | tuple) for bound in bounds
+    )
+    if not (are_lists and n_features == 2 and [len(bound) for bound in bounds] == [2, 2]):
         return
     (a, b), (c, d) = bounds
     try:
-        ambiguous = a < b and c < d and a < c and b < d
+        is_ambiguous = a < b and c < d and a < c and b < d
     except (TypeError, ValueError):
         return
-    if ambiguous:
+    if is_ambiguous:
         raise ValueError(
             f"bounds={bounds!r} is ambiguous for two columns: write a pair for each column as a "
-            f"dict, {{0: ({a!r}, {b!r}), 1: ({c!r}, {d!r})}} with names or places, or lows and "
-            f"highs as two arrays, (np.array([{a!r}, {b!r}]), np.array([{c!r}, {d!r}]))"
+            f"dict, {{0: ({a!r}, {b!r}), 1: ({c!r}, {d!r})}} with column names or indices, or lows "
+            f"and highs as two arrays, (np.array([{a!r}, {b!r}]), np.array([{c!r}, {d!r}]))"
         )
 
 
@@ -177,15 +183,15 @@ def check_resolved(low, high, name):
     Parameters
     ----------
     low, high : float or ndarray
-        Finite.
+        Finite bounds.
     name : str
-        The parameter's name.
+        Name of the parameter.
     """
     steps = np.spacing(np.maximum(np.abs(low), np.abs(high)))
     if np.any(np.subtract(high, low) < MIN_STEPS * steps):
         raise ValueError(
             f"{name}: high - low must be at least {MIN_STEPS} times the distance between "
-            "neighboring doubles of that size, or values between them cannot be told apart: "
+            "neighboring doubles of that size, or values between them cannot be resolved: "
             "subtract a public constant from each value first"
         )
 
@@ -199,76 +205,79 @@ def check_bounds(bounds, n_features, name="bounds", *, is_resolved=True):
     n_features : int
     name : str, default="bounds"
     is_resolved : bool, default=True
-        Whether doubles must resolve the range; edges of bins may be closer.
+        True if doubles must resolve the range; edges of bins may be closer.
 
     Raises
     ------
     ValueError
-        If a bound is missing, not finite, of another length, not below its partner or too close
-        to it.
+        If a bound is missing or not finite, a length is not `n_features`, or a low is not below
+        its high by enough.
     """
     low, high = broadcast_bounds(bounds, n_features)
     if max(np.abs(low).max(), np.abs(high).max()) > 1e150 or (high - low).min() < 1e-150:
-        raise ValueError(f"{name} must lie within -1e150 and 1e150 and be at least 1e-150 apart")
+        raise ValueError(f"{name} must be between -1e150 and 1e150 and at least 1e-150 apart")
     if is_resolved:
         check_resolved(low, high, name)
     return low, high
 
 
 def check_classes(classes, y):
-    """Return (classes, codes): sorted labels and the position of each y among them, of few bytes.
+    """Return (classes, codes): the sorted labels, and the index of each label of y.
+
+    Codes have the minimum integer type.
 
     Parameters
     ----------
     classes : array-like or None
-        The declared labels; None takes those of y.
+        Declared labels; None takes the labels of y.
     y : array of shape (n_samples,)
 
     Raises
     ------
     ValueError
-        If there are fewer than two classes, or y holds a label that is not among them.
+        If there are fewer than two classes, or a label of y is not among them.
     """
     if classes is None:
-        # It looks for distinct values twice; whole numbers are classes, unless there are very many.
-        are_whole = y.ndim == 1 and y.dtype.kind in "biu"
-        if not are_whole:
+        # scikit-learn's check is slow, as it looks for distinct values twice. Integers need it only
+        # if there are very many of them.
+        is_integer_type = y.ndim == 1 and y.dtype.kind in "biu"
+        if not is_integer_type:
             check_classification_targets(y)
         if y.dtype.kind == "O":
-            # A string of a class of its own may say that it is equal to others.
+            # A subclass of str may define equality differently.
             y = np.array([str.__str__(label) for label in y], dtype=object)
-        # The inverse of `unique` takes four times the memory of the codes.
+        # Not by the inverse of `unique`, which takes four times the memory of the codes.
         classes = np.unique(y)
-        if are_whole and len(classes) > len(y) / 2:
+        if is_integer_type and len(classes) > len(y) / 2:
             check_classification_targets(y)
         if len(classes) < 2:
             raise ValueError(
-                f"y holds one class only, {classes.tolist()}; if others can occur, declare all of "
-                "them: classes=[...]"
+                f"y holds one class only, {classes.tolist()}: if other classes can occur, declare "
+                "all of them, as classes=[...]"
             )
-        # Which of equal zeros is found, and so its sign, is decided by single rows.
+        # -0.0 becomes 0.0: which of the two `unique` returns depends on single rows.
         if classes.dtype.kind == "f":
             classes += 0.0
         return classes, np.searchsorted(classes, y).astype(code_type(classes))
     if isinstance(classes, list | tuple) and all(isinstance(label, str) for label in classes):
         classes = text_array([str.__str__(label) for label in classes])
     classes = np.asarray(classes)
-    missing = classes.dtype.kind == "f" and np.isnan(classes).any()
-    if classes.ndim != 1 or missing or len(set(map(type, classes.tolist()))) != 1:
+    has_nan = classes.dtype.kind == "f" and np.isnan(classes).any()
+    if classes.ndim != 1 or has_nan or len(set(map(type, classes.tolist()))) != 1:
         raise ValueError(f"classes must be a flat list of labels of one type, got {classes!r}")
     classes = np.unique(classes)
     if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
-    blocks = (y[rows] for rows in gen_batches(len(y), BLOCK_LABELS))
-    kind = code_type(classes)
-    codes = np.concatenate([category_codes(block, classes).astype(kind) for block in blocks])
+    blocks = (y[rows] for rows in gen_batches(len(y), LABEL_BLOCK_ROWS))
+    dtype = code_type(classes)
+    codes = np.concatenate([category_codes(block, classes).astype(dtype) for block in blocks])
     if (codes < 0).any():
-        raise ValueError(f"y holds labels that are not among the declared classes{_places_hint(y)}")
+        raise ValueError(f"y holds labels that are not among the declared classes{_codes_hint(y)}")
     return classes, codes
 
 
-def _places_hint(y):
-    """Return what may have replaced declared labels by integers, for the end of a message."""
+def _codes_hint(y):
+    """Return the end of a message: why labels may have been replaced by integers."""
     if y.dtype.kind not in "iu":
         return ""
     return (
@@ -279,44 +288,44 @@ def _places_hint(y):
 
 
 def code_type(classes):
-    """Return the type of the places of rows' classes, and of -1: a byte if there are few."""
+    """Return the minimum integer type for class codes and -1."""
     return np.min_scalar_type(-max(len(classes), 1))
 
 
-def check_increasing(value, name, low, high, least=0.0):
-    """Return two floats from `low` to `high`, the second larger and by `least` at least.
+def check_increasing(value, name, low, high, min_difference=0.0):
+    """Return a pair of floats from `low` to `high`, the second of which is larger.
 
     Raises
     ------
     ValueError
-        If the value is anything else.
+        If the value is not such a pair, or the difference is less than `min_difference`.
     """
     try:
-        # What can be read only once is no such value: it is read again after the charge.
+        # `len` refuses iterators, which cannot be read again after the charge.
         (first, last), _ = value, len(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be two numbers, got {value!r}") from None
     first = check_within(first, name, low, high)
     last = check_within(last, name, low, high)
-    if not (first < last and last - first >= least):
-        raise ValueError(f"{name} must increase, by {least:g} at least, got {value!r}")
+    if not (first < last and last - first >= min_difference):
+        raise ValueError(f"{name} must increase by at least {min_difference:g}, got {value!r}")
     return first, last
 
 
-def check_target_bounds(target_bounds, smallest=-math.inf):
-    """Return (low, high) as floats with smallest <= low < high, or raise `ValueError`."""
+def check_target_bounds(target_bounds, minimum=-math.inf):
+    """Return (low, high) as floats with minimum <= low < high, or raise `ValueError`."""
     if target_bounds is None:
         raise ValueError(
-            "target_bounds=(low, high) must be given: which targets are possible, from a form, a "
+            "target_bounds=(low, high) must be given: the possible targets, known from a form, a "
             "law or common sense, and not computed from the rows"
         )
     try:
-        low, high = check_increasing(target_bounds, "target_bounds", smallest, math.inf, 1e-100)
+        low, high = check_increasing(target_bounds, "target_bounds", minimum, math.inf, 1e-100)
     except ValueError:
         low = high = 0.0
     if not 0.0 < high - low <= 1e100:
         raise ValueError(
-            f"target_bounds must be finite, {smallest:g} <= low < high, and span from 1e-100 to "
+            f"target_bounds must be finite, {minimum:g} <= low < high, and span from 1e-100 to "
             f"1e100, got {target_bounds!r}"
         )
     check_resolved(low, high, "target_bounds")
@@ -324,21 +333,21 @@ def check_target_bounds(target_bounds, smallest=-math.inf):
 
 
 def is_auto(value: object) -> bool:
-    """Return whether a parameter is to be found privately."""
+    """Return True if a parameter is "auto", so that its value is found privately."""
     return isinstance(value, str) and value == "auto"
 
 
 def has_auto(value: object) -> bool:
-    """Return whether a parameter, or its entry for some column, is to be found privately."""
+    """Return True if a parameter, or its entry for a column, is "auto"."""
     if isinstance(value, Mapping):
         return any(map(is_auto, value.values()))
     return is_auto(value)
 
 
 def public_inputs(estimator, *names):
-    """Return what a fit takes to be public, in words: sizes, and the parameters that are declared.
+    """Return the public inputs of a fit as text: sizes, and the names of declared parameters.
 
-    A parameter that is None or "auto" declares nothing, nor does a dict whose entries all are.
+    A parameter that is None or "auto" is not declared, nor is a dict with such entries only.
     """
     values = {name: getattr(estimator, name) for name in names}
     declared = (name for name, value in values.items() if not _declares_nothing(value))

@@ -1,4 +1,4 @@
-"""Frozen dataclasses whose fields are checked when a value is made."""
+"""Frozen dataclasses whose fields are checked when an instance is created."""
 
 from dataclasses import MISSING, field, fields
 from functools import cache, partial
@@ -6,26 +6,26 @@ from typing import Any
 
 
 def checked(check, *, default: Any = MISSING, **limits) -> Any:
-    """Return a field that holds what a check returns of its value and its name."""
+    """Return a dataclass field whose value is checked, and converted, by ``check(value, name)``."""
     return field(default=default, metadata={"check": partial(check, **limits)})
 
 
 class FrozenValue:
-    """Base of frozen dataclasses whose fields may declare a check.
+    """Base class of frozen dataclasses whose fields may declare a check.
 
-    Each subclass is decorated by ``@dataclass(frozen=True)``. A field that is made by `checked` is
-    checked, and converted, when a value is made.
+    Subclasses are decorated by ``@dataclass(frozen=True)``. A field that is declared by `checked`
+    is checked, and converted, when an instance is created.
     """
 
     def __post_init__(self):
         for name, check in _checks_of(type(self)).items():
             value = getattr(self, name)
-            # A field whose default is None may be left out.
+            # None is not checked for a field whose default is None.
             if value is not None or getattr(type(self), name, MISSING) is not None:
                 vars(self)[name] = check(value, name)
 
 
 @cache
 def _checks_of(cls):
-    """Return the check of each field of a class that declares one."""
+    """Return the checks of a class, by field name."""
     return {f.name: f.metadata["check"] for f in fields(cls) if "check" in f.metadata}

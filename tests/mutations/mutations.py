@@ -730,7 +730,9 @@ MUTATIONS = [
         "rows-scaled-to-the-norm-itself",
         "utils._clipping",
         "clip_rows",
-        rules.put_for("keep_below * (1.0 - 3.0 * margin - 2.0 * unit) - tiny", "norm"),
+        rules.put_for(
+            "max_unclipped * (1.0 - 3.0 * margin - 2.0 * unit_roundoff) - underflow", "norm"
+        ),
         ("utils/test_clipping.py::test_no_norm_exceeds_the_bound_exactly",),
         "rounding lets a row pass the bound",
     ),

@@ -36,7 +36,7 @@ def test_an_estimator_reads_what_is_kept_of_lists():
 
 def test_a_missing_id_has_advice_that_can_be_followed():
     X, ids = np.arange(8).reshape(4, 2), ["p", None, None, "p"]
-    with pytest.raises(ValueError, match="give each an id of its own"):
+    with pytest.raises(ValueError, match="give each a distinct id"):
         limit_rows(X, None, ids, 1)
     kept, _ = limit_rows(X, None, [i if one is None else one for i, one in enumerate(ids)], 1)
     np.testing.assert_array_equal(kept, X[:3])
