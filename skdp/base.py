@@ -409,7 +409,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_rows(self, rows, plan):
         """Raise `ValueError` if rows hold what a plan cannot take."""
 
-    def _rehearse(self, X, y=None, groups=None, *, n_units=None):
+    def _dry_run(self, X, y=None, groups=None, *, n_units=None):
         """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
         with PrivateFit(self) as fit:
             self._labels_in = labels_apart(X)

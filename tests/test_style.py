@@ -32,7 +32,6 @@ NOT_REWRITTEN = {
     "ledger",
     "linear_model",
     "mechanisms",
-    "model_selection",
     "naive_bayes",
     "noise",
     "pipeline",

@@ -109,7 +109,7 @@ class StepReader(NotCopied, TransformerMixin, BaseEstimator):
             self._transform_rest(X, y)
         # What an estimator of somebody else's does before its charge is not known.
         elif of_skdp(self.estimator) and self.makes_plan:
-            self.estimator._rehearse(X, y, n_units=self.n_units, **params)
+            self.estimator._dry_run(X, y, n_units=self.n_units, **params)
         elif of_skdp(self.estimator) and hasattr(self.estimator, "_read_table"):
             # Its parameters were checked; of the columns that are there it reads the cells.
             clone(self.estimator)._read_table(X, y)
