@@ -1,4 +1,4 @@
-"""``python -m skdp``: look at a ledger, price a schedule of releases."""
+"""Entry point of ``python -m skdp``: show a ledger, or the cost of planned releases."""
 
 import sys
 

@@ -22,9 +22,9 @@ from skdp.utils._rounding import in_digits
 from skdp.utils._validation import RELATIONS, check_integer
 
 EXIT_CODES = """exit codes:
-  0  done; the ledger's chain is whole
-  1  the ledger cannot be used or its chain is broken
-  2  the arguments are wrong
+  0  success; the ledger's hash chain is intact
+  1  the ledger cannot be read, or its hash chain is broken
+  2  the arguments are invalid
 """
 
 
@@ -34,12 +34,12 @@ def main(arguments=None):
     Parameters
     ----------
     arguments : list of str, default=None
-        None takes the process's own.
+        None uses the arguments of the process.
 
     Returns
     -------
     int
-        The exit code: 0, or 1 where the ledger cannot be used; argparse exits with 2.
+        The exit code: 0, or 1 if the ledger cannot be used. argparse exits with 2.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -51,7 +51,7 @@ def main(arguments=None):
     except ValueError as error:
         parser.error(str(error))
     except BrokenPipeError:
-        # Whoever read the output has seen enough of it.
+        # A reader such as `head` closed the pipe. Closing avoids an error at exit.
         sys.stderr.close()
     return 0
 
@@ -59,44 +59,57 @@ def main(arguments=None):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m skdp",
-        description="Look at a privacy ledger; price a schedule of releases.",
+        description="Show a privacy ledger, or the cost of planned releases.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command")
-    ledger = commands.add_parser("ledger", help="look at a ledger; nothing is ever changed")
+    ledger = commands.add_parser("ledger", help="read a ledger; it is never changed")
     actions = ledger.add_subparsers(required=True, metavar="action")
 
-    def add(group, name, run, words):
-        command = group.add_parser(name, help=words, description=words)
+    def add(group, name, run, description):
+        command = group.add_parser(name, help=description, description=description)
         command.set_defaults(run=run)
         if group is actions:
-            command.add_argument("ledger", help="a file, or a postgresql:// address")
+            command.add_argument("ledger", help="a file, or a postgresql:// URL")
         if run is not _export:
             command.add_argument("--json", action="store_true", help="print JSON")
         return command
 
-    show = add(actions, "show", _show, "budget and charges of each data set")
-    verify = add(actions, "verify", _verify, "check the hash chain, print the last hash")
-    export = add(actions, "export", _export, "every record, or a page of the budgets (html)")
-    words = "what a fit, a search or a cross-validation will cost; nothing is fitted or spent"
-    pipeline = add(commands, "price", _price, words)
-    words = "what noisy Gaussian steps cost, each on a Poisson-sampled batch"
-    price = add(commands, "epsilon", _epsilon, words)
-    pipeline.add_argument("path", metavar="module:object", help="an object, or a function of none")
-    pipeline.add_argument("--rows", type=int, help="of the table")
-    pipeline.add_argument("--columns", type=int, help="likewise")
-    pipeline.add_argument("--folds", type=int, help="of a cross-validation with a fit in each")
+    show = add(actions, "show", _show, "print the budget and charges of each data set")
+    verify = add(actions, "verify", _verify, "check the hash chain and print its last hash")
+    export = add(actions, "export", _export, "print every record, or an HTML page of the budgets")
+    description = "print the cost of a fit, search or cross-validation; nothing is charged"
+    pipeline = add(commands, "price", _price, description)
+    description = "print the epsilon of Gaussian noise steps on Poisson-sampled batches"
+    price = add(commands, "epsilon", _epsilon, description)
+    path_help = "an estimator, or a function without arguments that returns one"
+    pipeline.add_argument("path", metavar="module:object", help=path_help)
+    pipeline.add_argument("--rows", type=int, help="number of rows of the table")
+    pipeline.add_argument("--columns", type=int, help="number of columns of the table")
+    pipeline.add_argument("--folds", type=int, help="number of folds of a cross-validation")
     for command in (show, export):
-        command.add_argument("--dataset", help="this data set alone")
-        command.add_argument("--user", help="charges of this user alone")
-        command.add_argument("--purpose", help="charges for this purpose alone")
-        command.add_argument("--since", type=_date, help="charges from this date or time on, UTC")
-    verify.add_argument("--head", help="fail unless the chain still holds this hash")
+        command.add_argument("--dataset", help="only this data set")
+        command.add_argument("--user", help="only charges of this user")
+        command.add_argument("--purpose", help="only charges for this purpose")
+        command.add_argument(
+            "--since", type=_date, help="only charges since this date or time, UTC"
+        )
+    verify.add_argument("--head", help="fail unless the chain contains this hash")
     export.add_argument("--format", choices=("jsonl", "csv", "html"), default="jsonl")
-    price.add_argument("--noise-multiplier", type=float, required=True, help="sigma over the clip")
-    price.add_argument("--sampling-rate", type=float, default=1.0, help="1 is the full batch")
+    price.add_argument(
+        "--noise-multiplier",
+        type=float,
+        required=True,
+        help="standard deviation of the noise divided by the clipping norm",
+    )
+    price.add_argument(
+        "--sampling-rate",
+        type=float,
+        default=1.0,
+        help="sampling probability of a row; 1 is the full batch",
+    )
     price.add_argument("--steps", type=int, default=1)
     price.add_argument("--delta", type=float, required=True)
     price.add_argument("--relation", choices=RELATIONS, default="add_remove")
@@ -105,14 +118,20 @@ def _parser():
 
 
 def _date(text):
+    """Return a date or time in ISO format as a UTC time, as ledgers store it."""
     moment = datetime.fromisoformat(text)
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _reports(options):
-    asked = {name: getattr(options, name) for name in ("user", "purpose", "since")}
-    return [one.select(**asked) for one in ledger_reports(options.ledger, options.dataset)]
+    """Return the reports of the selected data sets, with the selected charges."""
+    reports = ledger_reports(options.ledger, options.dataset)
+    return [
+        report.select(user=options.user, purpose=options.purpose, since=options.since)
+        for report in reports
+    ]
 
 
 def _show(options):
@@ -123,9 +142,9 @@ def _show(options):
 
 def _verify(options):
     rows = [record.row for record in ledger_records(options.ledger, head=options.head)]
-    records, head = chain_end(rows)
-    words = f"{records} records, the chain is whole; its last hash is\n{head}"
-    _print(options, {"head_hash": head, "records": records}, words)
+    n_records, head_hash = chain_end(rows)
+    text = f"{n_records} records, the hash chain is intact; its last hash is\n{head_hash}"
+    _print(options, {"head_hash": head_hash, "records": n_records}, text)
 
 
 def _export(options):
@@ -135,9 +154,10 @@ def _export(options):
         return
     rows = [vars(record) for record in ledger_records(options.ledger, options.dataset)]
     if {options.user, options.purpose, options.since} != {None}:
-        entries = (entry for one in _reports(options) for entry in (*one.charges, *one.reuses))
-        kept = {entry.sequence for entry in entries}
-        rows = [row for row in rows if row["sequence"] in kept]
+        selected = set()
+        for report in _reports(options):
+            selected.update(entry.sequence for entry in (*report.charges, *report.reuses))
+        rows = [row for row in rows if row["sequence"] in selected]
     if options.format == "jsonl":
         for row in rows:
             print(json.dumps(row, sort_keys=True))
@@ -145,42 +165,57 @@ def _export(options):
     writer = csv.DictWriter(sys.stdout, ["sequence", "dataset", "kind", "body", "hash"])
     writer.writeheader()
     for row in rows:
-        # A spreadsheet would compute what begins so.
-        name = "'" * row["dataset"].startswith(("=", "+", "-", "@")) + row["dataset"]
+        name = row["dataset"]
+        if name.startswith(("=", "+", "-", "@")):
+            # A spreadsheet would evaluate the cell as a formula.
+            name = "'" + name
         writer.writerow(row | {"dataset": name, "body": json.dumps(row["body"], sort_keys=True)})
 
 
 def _price(options):
     module, _, name = options.path.partition(":")
     try:
-        found = reduce(getattr, name.split("."), import_module(module))
+        estimator = reduce(getattr, name.split("."), import_module(module))
     except (AttributeError, ImportError, ValueError) as error:
-        raise ValueError(f"{options.path!r} is no module:object: {error}") from None
-    folds = check_integer(1 if options.folds is None else options.folds, "--folds", 1)
-    rows = options.rows
-    if rows is not None and folds > 1:
-        rows -= math.ceil(rows / folds)
-    found = found() if callable(found) else found
-    checked = check_pipeline(found, n_samples=rows, n_features=options.columns)
-    price = {n: folds * getattr(checked, n) for n in ("epsilon", "delta")}
-    least = "" if checked.exact else "at least "
-    words = str(checked)
-    if folds > 1:
-        amounts = in_digits(*price.values())
-        words += f"\n\n{folds} folds cost {least}({amounts}): "
-        words += f"accountant.reserve({amounts}) books them"
-    _print(options, checked.to_dict() | {"folds": folds, "total": price}, words)
+        raise ValueError(
+            f"{options.path!r} cannot be imported: {error}. Write module:object, for example "
+            "mypackage.models:pipeline"
+        ) from None
+    n_folds = check_integer(1 if options.folds is None else options.folds, "--folds", 1)
+    n_rows = options.rows
+    if n_rows is not None and n_folds > 1:
+        # The smallest training set, which leaves out the largest fold.
+        n_rows -= math.ceil(n_rows / n_folds)
+    if callable(estimator):
+        estimator = estimator()
+    checked = check_pipeline(estimator, n_samples=n_rows, n_features=options.columns)
+    total = {"epsilon": n_folds * checked.epsilon, "delta": n_folds * checked.delta}
+    text = str(checked)
+    if n_folds > 1:
+        at_least = "" if checked.exact else "at least "
+        cost = in_digits(total["epsilon"], total["delta"])
+        text += f"\n\n{n_folds} folds cost {at_least}({cost}): "
+        text += f"accountant.reserve({cost}) charges them as one"
+    _print(options, checked.to_dict() | {"folds": n_folds, "total": total}, text)
 
 
 def _epsilon(options):
     step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
-    terms = {"delta": options.delta, "relation": options.relation, "method": options.method}
-    value = get_epsilon(step * options.steps, **terms)
-    names = ("sampling_rate", "noise_multiplier", "steps")
-    values = {"epsilon": value} | {name: getattr(options, name) for name in names} | terms
-    words = f"epsilon = {in_digits(value)} at delta = {options.delta:g} ({options.relation})"
-    _print(options, values, words)
+    epsilon = get_epsilon(
+        step * options.steps, delta=options.delta, relation=options.relation, method=options.method
+    )
+    values = {
+        "epsilon": epsilon,
+        "sampling_rate": options.sampling_rate,
+        "noise_multiplier": options.noise_multiplier,
+        "steps": options.steps,
+        "delta": options.delta,
+        "relation": options.relation,
+        "method": options.method,
+    }
+    text = f"epsilon = {in_digits(epsilon)} at delta = {options.delta:g} ({options.relation})"
+    _print(options, values, text)
 
 
-def _print(options, values, words, **layout):
-    print(json.dumps(values, **layout) if options.json else words)
+def _print(options, values, text, indent=None):
+    print(json.dumps(values, indent=indent) if options.json else text)

@@ -1,4 +1,4 @@
-"""One document about the privacy of what was released: for people, programs and model cards."""
+"""Privacy reports: one document on the guarantees of models and on the budgets of data sets."""
 
 import json
 import math
@@ -17,14 +17,14 @@ from skdp.utils._rounding import in_digits
 from skdp.utils._values import FrozenValue
 
 ASSUMPTIONS = (
-    "Nobody can predict the operating system's random generator.",
-    "Those who see releases see neither the data nor the time and memory that fitting took.",
-    "Rows were chosen by their index and a public seed, parameters without a look at the data or "
-    "by charged releases.",
+    "No one can predict the operating system's random generator.",
+    "Recipients of releases see neither the data nor the time and memory that fitting took.",
+    "Rows were chosen by their index and a public seed. Parameters were chosen without looking at "
+    "the data, or by charged releases.",
 )
 NO_AUDIT = "No attack was run. The guarantees rest on their proofs."
 AUDITED = (
-    "An attack proves a lower bound: how private a model is, the guarantee says, not the attack."
+    "An attack proves a lower bound on the privacy loss. Only the guarantee is an upper bound."
 )
 SOURCES = (
     "Fields after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
@@ -34,24 +34,24 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class Total(FrozenValue):
-    """What the reported releases from one data set cost together.
+    """Total cost of the reported releases from one data set.
 
     Parameters
     ----------
     of : str
-        The reported models, in words.
+        Description of the reported models.
     epsilon, delta : float
         The guarantee of all of them together.
     neighbors : str
-        Which tables are neighbors, in words.
+        Description of the neighboring tables.
     composition : str
-        How the releases add up.
+        Description of the composition rule.
     dataset : str
-        The ledger's name of the data set, empty for releases that are in no ledger of the report.
+        The data set's name in the ledger; empty for releases that are in no ledger of the report.
     head_hash : str
         The hash of the last record of that ledger.
     n_charges : int
-        How many charges there are; a plan that was charged as one counts once.
+        The number of charges. A plan that was charged as one counts once.
     """
 
     of: str
@@ -64,7 +64,7 @@ class Total(FrozenValue):
     n_charges: int
 
     def section(self):
-        """Return it as a part of a document.
+        """Return the total as a section of a document.
 
         Returns
         -------
@@ -78,15 +78,15 @@ class Total(FrozenValue):
             ("data set", self.dataset or "none: these releases are in no ledger of this report"),
             ("ledger", self.head_hash),
         ]
-        rows = tuple((name, words) for name, words in rows if words)
+        rows = tuple((name, text) for name, text in rows if text)
         return Section(f"Total: {self.of} is ({cost})-differentially private", rows)
 
 
 @dataclass(frozen=True)
 class PrivacyReport(FrozenValue):
-    """What is known of the privacy of one or several releases, as one document.
+    """Document on the privacy of one or several releases.
 
-    Make it with `privacy_report`. Printing gives text, a notebook shows HTML.
+    `privacy_report` creates it. Printing gives text, a notebook shows HTML.
 
     Parameters
     ----------
@@ -95,15 +95,15 @@ class PrivacyReport(FrozenValue):
     statements : tuple of PrivacyStatement
         The guarantee of each private fit.
     budgets : tuple of BudgetReport
-        What each ledger says of its data set.
+        The budget and charges of each data set.
     audits : tuple
         Results of attacks, from `skdp.audit`.
     without_statement : tuple of str
-        Parts of the reported models that say nothing of their privacy.
+        Names of the steps and models that have no privacy statement.
     totals : tuple of Total, default=()
-        What the fits cost together, for each data set: the figure to quote.
+        The total cost of the fits for each data set: the figure to quote.
     made : str, default=now
-        When the document was made, UTC.
+        Time at which the document was created, UTC.
     version : str, default=this version
         The version of skdp.
     """
@@ -123,7 +123,7 @@ class PrivacyReport(FrozenValue):
         Returns
         -------
         dict
-            With the statements, budgets and audits as their own `to_dict` give them.
+            Statements, budgets and audits are those of their `to_dict` methods.
         """
         return {
             "title": self.title,
@@ -139,7 +139,7 @@ class PrivacyReport(FrozenValue):
         }
 
     def to_json(self):
-        """Return the document as JSON text; what is no finite number is null.
+        """Return the document as JSON text; infinite and undefined numbers are null.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class PrivacyReport(FrozenValue):
         Parameters
         ----------
         level : int, default=2
-            The level of its heading; those of its parts are one deeper.
+            The level of its heading. Headings of sections are one level deeper.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class PrivacyReport(FrozenValue):
         return "\n".join(lines) + "\n"
 
     def to_html(self):
-        """Return the document as an HTML page of its own.
+        """Return the document as a complete HTML page.
 
         Returns
         -------
@@ -201,13 +201,13 @@ class PrivacyReport(FrozenValue):
 
     def _sections(self):
         if len(self.statements) > 1:
-            # One statement is the total itself.
+            # A single statement is itself the total.
             yield from (total.section() for total in self.totals)
         yield from (statement.section() for statement in self.statements)
         if self.without_statement:
-            words = "says nothing of its privacy: what it learned from rows is not covered."
-            notes = tuple(f"{part} {words}" for part in self.without_statement)
-            yield Section("Not private, as far as is known", notes=notes)
+            text = "has no privacy statement: what it learned from rows is not covered."
+            notes = tuple(f"{name} {text}" for name in self.without_statement)
+            yield Section("Not known to be private", notes=notes)
         for budget in self.budgets:
             yield budget.section(f"Budget and ledger of {budget.dataset!r}")
         yield Section("Assumptions", notes=ASSUMPTIONS)
@@ -218,20 +218,20 @@ class PrivacyReport(FrozenValue):
 
 
 def privacy_report(*sources, audits=(), title="Privacy"):
-    """Gather what is known of the privacy of models and budgets into one document.
+    """Return one document on the privacy of models and on the budgets of data sets.
 
-    The document holds what the fits published about themselves and what the ledgers say, which
-    is public, and the audits. Results of attacks on private rows are computed without privacy,
-    and say so: leave them out of a document that you publish, or decide to disclose them.
+    The document contains the privacy statements of the fits and the ledgers' records, which are
+    public, and the audits. Results of attacks on private rows are computed without privacy, and the
+    document says so: leave them out when you publish it, or decide to disclose them.
 
     Parameters
     ----------
     *sources : fitted estimator, DPScores, PrivacyAccountant, PrivacyStatement or BudgetReport
-        Of an estimator, and of noisy scores, its `privacy_` and the ledger of its accountant are
-        taken; of a pipeline, a column transformer, a frozen estimator or a search those of its
-        parts, and which parts say nothing. A search and what it published count once in the total,
-        and so does a plan that was charged as one, or that `split_budget` made without an
-        accountant.
+        An estimator or noisy scores contribute `privacy_` and the ledger of their accountant. A
+        pipeline, column transformer, frozen estimator or search contributes those of its steps and
+        models, and the names of the ones without a statement. A search and the models that it
+        published count once in the total. So does a plan that was charged as one, or that
+        `split_budget` made without an accountant.
     audits : sequence, default=()
         Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
     title : str, default="Privacy"
@@ -240,13 +240,13 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     Returns
     -------
     PrivacyReport
-        With `to_text`, `to_json`, `to_html` (a page), `to_markdown` (a section of a model card)
-        and `to_dict`.
+        It has the methods `to_text`, `to_json`, `to_html` (a page), `to_markdown` (a section of a
+        model card) and `to_dict`.
 
     Raises
     ------
     ValueError
-        If there is no source, or one is none of these, or an estimator is not fitted.
+        If there is no source, a source has another type, or an estimator is not fitted.
     LedgerError
         If a ledger cannot be read or its chain is broken.
 
@@ -270,72 +270,94 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     '### DPMeanTransformer is (0.5, 0)-differentially private'
     """
     if not sources:
-        raise ValueError("name at least one fitted estimator, accountant, statement or report")
-    found = _Found()
+        raise ValueError(
+            "sources are missing: pass at least one fitted estimator, accountant, statement or "
+            "budget report"
+        )
+    contents = _ReportContents()
     for source in sources:
-        found.add(source, type(source).__name__)
+        contents.add(source, type(source).__name__)
     audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
     for audit in audits:
         if not (hasattr(audit, "to_dict") and hasattr(audit, "section")):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
+    description = " and ".join(type(source).__name__ for source in sources)
     return PrivacyReport(
         title=str(title),
-        statements=tuple(found.statements),
-        totals=tuple(found.totals(" and ".join(type(source).__name__ for source in sources))),
-        budgets=tuple(found.budgets.values()),
+        statements=tuple(contents.statements),
+        totals=tuple(contents.totals(description)),
+        budgets=tuple(contents.budgets.values()),
         audits=audits,
-        without_statement=tuple(found.without_statement),
+        without_statement=tuple(contents.without_statement),
     )
 
 
-class _Found:
-    """What the sources of a report hold.
+class _ReportContents:
+    """Statements and budgets of the sources of a report.
 
-    `statements` has all of them, and `around` the charges of the search that published each: these
-    are counted with the search. `plans` has for each the number and the plan of the split budget
-    that it is a step of, or None: copies of a pipeline have one plan, and are fitted apart.
-    `budgets` maps a data set and its last hash to a report, `terms` to what its charges add up by.
+    Attributes
+    ----------
+    statements : list of PrivacyStatement
+    outer_charges : list of tuple of Charge
+        For each statement the charges of the search that published its model. They are counted with
+        the search, so the model's are not counted again.
+    plans : list of (int, plan) or None
+        For each statement the split budget that its estimator is a step of, with a number: copies
+        of a pipeline share one plan, but each copy is a separate fit.
+    without_statement : list of str
+        Names of the estimators that have no statement.
+    budgets : dict
+        Maps a data set's name and last hash to its `BudgetReport`.
+    configs : dict
+        Maps the same key to the `LedgerConfig`, which has the composition rule.
     """
 
     def __init__(self):
         self.statements = []
-        self.around = []
-        self.without_statement = []
+        self.outer_charges = []
         self.plans = []
-        self.plan = None
-        self.n_plans = 0
+        self.without_statement = []
         self.budgets = {}
-        self.terms = {}
+        self.configs = {}
+        # The plan of the container that is being added, if any, and the number of plans so far.
+        self._plan = None
+        self._n_plans = 0
 
-    def add(self, source, name, around=()):
-        """Add a source and its parts; `around` has the charges of the search that published it."""
+    def add(self, source, name, outer_charges=()):
+        """Add a source and its nested estimators.
+
+        `outer_charges` are the charges of the search that published it.
+        """
         if isinstance(source, PrivacyStatement):
-            self._add_statement(source, around)
+            self._add_statement(source, outer_charges)
         elif isinstance(source, BudgetReport):
             self._add_budget(source)
         elif hasattr(source, "report") and hasattr(source, "charge"):
             self._add_budget(source.report(), source.config)
         elif isinstance(source, FrozenEstimator):
-            self.add(source.estimator, type(source.estimator).__name__, around)
+            self.add(source.estimator, type(source.estimator).__name__, outer_charges)
         elif hasattr(source, "get_params"):
-            self._add_estimator(source, name, around)
+            self._add_estimator(source, name, outer_charges)
         elif isinstance(getattr(source, "privacy_", None), PrivacyStatement):
-            # Noisy scores, which are no estimator.
-            self._add_statement(source.privacy_, around)
+            # Noisy scores, which are not an estimator.
+            self._add_statement(source.privacy_, outer_charges)
             self._add_ledger(getattr(source, "accountant", None))
         else:
-            raise ValueError(f"cannot report on {source!r}")
+            raise ValueError(
+                "sources must be fitted estimators, noisy scores, accountants, statements or "
+                f"budget reports, got {source!r}"
+            )
 
-    def _add_statement(self, statement, around):
+    def _add_statement(self, statement, outer_charges):
         self.statements.append(statement)
-        self.around.append(around)
-        self.plans.append(self.plan)
+        self.outer_charges.append(outer_charges)
+        self.plans.append(self._plan)
 
-    def _add_budget(self, report, terms=None):
+    def _add_budget(self, report, config=None):
         key = report.dataset, report.head_hash
         self.budgets[key] = report
-        if terms is not None:
-            self.terms[key] = terms
+        if config is not None:
+            self.configs[key] = config
 
     def _add_ledger(self, accountant):
         # A step of a plan is charged to the ledger of the whole plan.
@@ -343,101 +365,136 @@ class _Found:
         if hasattr(accountant, "report"):
             self._add_budget(accountant.report(), accountant.config)
 
-    def _add_estimator(self, source, name, around):
-        parts = _parts(source)
+    def _add_estimator(self, source, name, outer_charges):
+        nested_estimators = _nested_estimators(source)
         parameters = source.get_params(deep=False)
         if hasattr(source, "privacy_"):
-            self._add_statement(source.privacy_, around)
-            around = (*around, *source.privacy_.charges)
+            self._add_statement(source.privacy_, outer_charges)
+            outer_charges = (*outer_charges, *source.privacy_.charges)
         elif "epsilon" in parameters:
-            raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
-        elif not parts or _wrapped(source):
-            # A search without a statement looked at scores of the same rows to choose its best
-            # part, and other wrappers may have learned from them, too.
+            raise ValueError(f"{name} has no privacy statement: fit it first")
+        elif not nested_estimators or _wrapped_estimators(source):
+            # A search without a statement chose its best model by raw scores of the same rows, and
+            # other wrappers may have learned from the rows, too.
             self.without_statement.append(name)
         self._add_ledger(parameters.get("accountant"))
         # The plan of the outermost container is that of all steps within it.
         plan = getattr(source, "_budget_plan", None)
-        begins_plan = self.plan is None and plan is not None
+        begins_plan = self._plan is None and plan is not None
         if begins_plan:
-            self.plan = self.n_plans, plan
-            self.n_plans += 1
-        for part, inner in parts:
-            inner_name = f"{name}: {part} ({type(inner).__name__})"
-            self.add(inner, inner_name, around)
+            self._plan = self._n_plans, plan
+            self._n_plans += 1
+        for nested_name, nested in nested_estimators:
+            self.add(nested, f"{name}: {nested_name} ({type(nested).__name__})", outer_charges)
         if begins_plan:
-            self.plan = None
+            self._plan = None
 
-    def totals(self, of):
-        """Yield what all statements cost together, for each data set."""
-        ledgers = self.budgets.items()
-        records = {charge.hash: (key, charge) for key, own in ledgers for charge in own.charges}
-        charged = {}
-        others = {}
-        words_of = {}
-        # Several steps that a search published have its one charge, as one object.
+    def totals(self, description):
+        """Yield the total cost of all statements, one `Total` for each data set."""
+        # The charges in the ledgers, by their hash.
+        records = {}
+        for key, budget in self.budgets.items():
+            for charge in budget.charges:
+                records[charge.hash] = (key, charge)
+        recorded = {}
+        unrecorded = {}
+        neighbors = {}
+        # Several steps that a search published share its one charge, as one object.
         seen = set()
-        for plan, statement, around in zip(self.plans, self.statements, self.around, strict=True):
-            key = unit = statement.relation, statement.unit
-            unrecorded = []
+        statements = zip(self.plans, self.statements, self.outer_charges, strict=True)
+        for plan, statement, outer_charges in statements:
+            unit_key = statement.relation, statement.unit
+            new_charges = []
             for charge in statement.charges:
                 if charge.hash in records:
                     # A plan that was charged as one is the charge of several steps.
                     key, charge = records[charge.hash]
-                    charged.setdefault(key, {})[charge.hash] = charge
+                    recorded.setdefault(key, {})[charge.hash] = charge
                 else:
-                    key = unit
-                    # What was fitted again since is a charge of its own.
-                    if id(charge) not in seen and charge not in around:
-                        unrecorded.append(charge)
+                    key = unit_key
+                    # A model that was fitted again after the search has a separate charge.
+                    if id(charge) not in seen and charge not in outer_charges:
+                        new_charges.append(charge)
                     seen.add(id(charge))
-                words_of.setdefault(key, []).append(statement.neighbors)
-            if unrecorded:
-                others.setdefault(unit, []).append((plan, unrecorded))
-        for key, charges in charged.items():
-            terms = self.terms.get(key) or _terms_of(self.budgets[key])
-            price = composed_price(tuple(charges.values()), terms)
-            rule = describe_composition(terms.composition)
-            words = f"{terms.relation}: {_common_neighbors(words_of[key])}"
-            yield Total(of, *price, words, rule, *key, len(charges))
-        for key, of_statements in others.items():
+                neighbors.setdefault(key, []).append(statement.neighbors)
+            if new_charges:
+                unrecorded.setdefault(unit_key, []).append((plan, new_charges))
+        for key, charges in recorded.items():
+            config = self.configs.get(key) or _config_of(self.budgets[key])
+            epsilon, delta = composed_price(tuple(charges.values()), config)
+            dataset, head_hash = key
+            yield Total(
+                of=description,
+                epsilon=epsilon,
+                delta=delta,
+                neighbors=f"{config.relation}: {_common_neighbors(neighbors[key])}",
+                composition=describe_composition(config.composition),
+                dataset=dataset,
+                head_hash=head_hash,
+                n_charges=len(charges),
+            )
+        for key, planned_charges in unrecorded.items():
             relation, _ = key
-            left, prices = _take_plans(of_statements, relation)
-            rule = "basic, each split budget as the plan that it is" if prices else "basic"
-            n_charges = len(prices) + sum(map(len, left))
-            # Parts of one model's calls are disjoint from one another, not from other models'.
+            unplanned, costs = _separate_plans(planned_charges, relation)
+            n_charges = len(costs) + sum(map(len, unplanned))
+            rule = "basic, each split budget as the plan that it is" if costs else "basic"
+            # Calls of partial_fit on disjoint rows compose in parallel within one model, but not
+            # with the calls of other models: so each model is composed separately.
             basic = LedgerConfig(1.0, 0.0, relation=relation)
-            prices += [composed_price(charges, basic) for charges in left]
-            epsilon, delta = (math.fsum(amounts) for amounts in zip(*prices, strict=True))
-            words = f"{relation}: {_common_neighbors(words_of[key])}"
-            yield Total(of, epsilon, delta, words, rule, "", "", n_charges)
+            costs += [composed_price(charges, basic) for charges in unplanned]
+            yield Total(
+                of=description,
+                epsilon=math.fsum(epsilon for epsilon, _ in costs),
+                delta=math.fsum(delta for _, delta in costs),
+                neighbors=f"{relation}: {_common_neighbors(neighbors[key])}",
+                composition=rule,
+                dataset="",
+                head_hash="",
+                n_charges=n_charges,
+            )
 
 
-def _take_plans(of_statements, relation):
-    """Return the charges of each statement that no plan covers, and the price of each plan."""
-    plans = dict(plan for plan, _ in of_statements if plan is not None)
+def _separate_plans(planned_charges, relation):
+    """Separate the charges that steps of split budgets cover from the others.
+
+    Parameters
+    ----------
+    planned_charges : list of (plan, list of Charge)
+        The charges of each statement, with the number and the plan of its split budget, or None.
+    relation : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    unplanned : list of list of Charge
+        The charges of each statement that no plan covers.
+    costs : list of (float, float)
+        The (epsilon, delta) of each plan that covers some charges.
+    """
+    plans = dict(plan for plan, _ in planned_charges if plan is not None)
     steps = {number: list(plan.planned) for number, plan in plans.items()}
     covered = {number: [] for number in plans}
-    left = []
-    for plan, charges in of_statements:
+    unplanned = []
+    for plan, charges in planned_charges:
         others = charges
         if plan is not None:
             number, _ = plan
             others = []
             for charge in charges:
-                is_taken = _take_step(charge, steps[number], relation)
-                (covered[number] if is_taken else others).append(charge)
+                if _take_step(charge, steps[number], relation):
+                    covered[number].append(charge)
+                else:
+                    others.append(charge)
         if others:
-            left.append(others)
-    prices = [_price_of_plan(covered[i], plan) for i, plan in plans.items() if covered[i]]
-    return left, prices
+            unplanned.append(others)
+    costs = [_cost_of_plan(covered[i], plan) for i, plan in plans.items() if covered[i]]
+    return unplanned, costs
 
 
 def _take_step(charge, steps, relation):
-    """Take the first step that covers a charge off the steps of a plan; return False without one.
+    """Remove the first step that covers a charge; return False if no step does.
 
-    A step that was put into the plan later, or was fitted again, is covered only if it costs no
-    more than a step of the plan that nothing else was charged for.
+    An estimator that was put into the pipeline later, or was fitted again, is covered only if it
+    costs at most as much as a planned step for which nothing else was charged.
     """
     for step in steps:
         if _is_covered(charge, step, relation):
@@ -447,64 +504,72 @@ def _take_step(charge, steps, relation):
 
 
 def _is_covered(charge, step, relation):
-    """Return True if a charge costs at most what was planned for a step."""
+    """Return True if a charge costs at most the planned cost of a step."""
     if step.exact:
         return step.covers(charge.event, relation)
     delta = getattr(step.event, "delta", 0.0)
     return charge.epsilon <= step.event.epsilon and charge.delta <= delta
 
 
-def _price_of_plan(charges, plan):
-    """Return the (epsilon, delta) of the steps of one split budget.
+def _cost_of_plan(charges, plan):
+    """Return the (epsilon, delta) of the charged steps of one split budget.
 
-    All steps were planned before the first one ran, and what all of them cost is the plan's price.
-    A few of them may cost less by themselves.
+    All steps were planned before the first one ran, so the plan's cost bounds them together. If
+    only a few steps were fitted, the sum of their charges may be less.
     """
-    epsilon, delta = (math.fsum(getattr(c, n) for c in charges) for n in ("epsilon", "delta"))
+    epsilon = math.fsum(charge.epsilon for charge in charges)
+    delta = math.fsum(charge.delta for charge in charges)
     if epsilon <= plan.epsilon and delta <= plan.delta:
         return epsilon, delta
     return plan.epsilon, plan.delta
 
 
-def _common_neighbors(words):
-    """Return the neighboring tables of several releases together.
+def _common_neighbors(descriptions):
+    """Return the description of the neighboring tables of several releases together.
 
-    Where one of them takes the number of units to be public, all of them together do.
+    If the number of units is public for one release, it is public for all of them together.
     """
-    with_public_size = [each for each in words if "is public" in each]
-    return (with_public_size or words)[0]
+    for description in descriptions:
+        if "is public" in description:
+            return description
+    return descriptions[0]
 
 
-def _terms_of(report):
-    """Return terms under which the charges of a report add up; their sum always holds."""
-    known = {name: getattr(report, name) for name in ("relation", "unit", "max_rows")}
-    return LedgerConfig(*report.limit, missing_ids=report.missing_ids, **known)
+def _config_of(report):
+    """Return a ledger configuration with basic composition, which holds for every ledger."""
+    return LedgerConfig(
+        *report.limit,
+        missing_ids=report.missing_ids,
+        relation=report.relation,
+        unit=report.unit,
+        max_rows=report.max_rows,
+    )
 
 
-# Where wrappers of scikit-learn, which may learn from rows themselves, keep what they fitted.
-FITTED_PARTS = ("estimators_", "estimator_", "regressor_", "final_estimator_", "best_estimator_")
+# Attributes in which scikit-learn's wrappers, which may themselves learn from rows, store the
+# estimators that they fitted.
+BEST_ESTIMATOR = "best_estimator_"
+WRAPPED_ESTIMATORS = ("estimators_", "estimator_", "regressor_", "final_estimator_", BEST_ESTIMATOR)
 
 
-def _parts(estimator):
-    """Return names and fitted estimators of which another is made."""
+def _nested_estimators(estimator):
+    """Return the names and fitted estimators of a container's steps, or of a wrapper."""
     for attribute in ("steps", "transformers_", "transformer_list"):
         if entries := getattr(estimator, attribute, ()):
-            return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
-    return _wrapped(estimator)
+            return [(name, step) for name, step, *_ in entries if hasattr(step, "get_params")]
+    return _wrapped_estimators(estimator)
 
 
-def _wrapped(estimator):
-    """Return names and fitted estimators of a search or of another wrapper."""
-    # What a private model is made of has no statement but the model's.
-    is_private = hasattr(estimator, "privacy_")
-    parts = []
-    for attribute in FITTED_PARTS[-1:] if is_private else FITTED_PARTS:
-        found = getattr(estimator, attribute, None)
-        inner = found if isinstance(found, list | tuple | np.ndarray) else [found]
-        numbered = enumerate(inner) if len(inner) > 1 else [("", part) for part in inner]
-        parts += [
-            (f"{attribute}{number}", part)
-            for number, part in numbered
-            if hasattr(part, "get_params")
-        ]
-    return parts
+def _wrapped_estimators(estimator):
+    """Return the names and fitted estimators of a search or of another wrapper."""
+    # The statement of a private model covers the estimators of which it consists. Only the model
+    # that a search published has a separate statement.
+    attributes = (BEST_ESTIMATOR,) if hasattr(estimator, "privacy_") else WRAPPED_ESTIMATORS
+    nested = []
+    for attribute in attributes:
+        value = getattr(estimator, attribute, None)
+        values = value if isinstance(value, list | tuple | np.ndarray) else [value]
+        for index, item in enumerate(values):
+            if hasattr(item, "get_params"):
+                nested.append((f"{attribute}{index}" if len(values) > 1 else attribute, item))
+    return nested

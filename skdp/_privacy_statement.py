@@ -1,4 +1,4 @@
-"""What a fitted estimator says about the privacy of what it published."""
+"""Privacy statements: the guarantee of a fitted estimator, with its assumptions."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from skdp.utils._rounding import in_digits
 from skdp.utils._units import for_unit
 from skdp.utils._values import FrozenValue
 
-CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
-LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
-SEEDED = "YES: whoever knows the seed can take the noise away"
+CENTRAL = "central: the curator who fits sees the data, others see the fitted estimator"
+LOCAL = "local: noise is added to each row, and the curator sees only the noisy rows"
+SEEDED = "YES: anyone who knows the seed can remove the noise"
 NOTHING_RELEASED = "none: nothing was released, so nothing was charged"
 NO_ACCOUNTANT = "none: no accountant"
 CHARGED_LATER = "none: the fit charged nothing; each release is charged when it is made"
 PLAN_NOT_CHARGED = "none: it is part of a plan that has no accountant"
-NO_LEDGER = "none: the release is in no ledger, what else was released must be added to it"
+NO_LEDGER = "none: the release is in no ledger; the cost of other releases must be added"
 MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
 
@@ -24,7 +24,7 @@ MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger
 class PrivacyStatement(PrintedDocument, FrozenValue):
     """The guarantee that covers a fitted estimator's public attributes and predictions.
 
-    Printing gives the promise as text; a notebook shows all of it as HTML, `to_dict` gives JSON
+    Printing gives the guarantee as text. A notebook shows all fields as HTML. `to_dict` gives JSON
     values.
 
     Parameters
@@ -32,56 +32,58 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     estimator : str
         The estimator's class.
     epsilon, delta : float
-        The guarantee of the fitted model: after several calls of `partial_fit`, that of all of them
-        together.
+        The guarantee of the fitted model. After several calls of `partial_fit` it is that of all
+        calls together.
     relation : {"add_remove", "replace_one"}
-        Which data sets are neighbors; add/remove is read as replacing a row by a null row.
+        The neighboring relation. Add/remove means that a row is replaced by a null row.
     unit : str
-        What is protected.
+        Description of the privacy unit.
     mechanism : str
-        The mechanism that made the release; after several calls those of all of them.
+        The mechanism of the release; after several calls the mechanisms of all calls.
     noise_scale : float
-        The scale of the noise of its main stage: the standard deviation of a Gaussian, the scale
-        of a Laplace distribution, sensitivity over epsilon for the Gamma-norm mechanism. After
-        several calls that of the call whose noise is smallest beside its sensitivity.
+        The noise scale of the main stage: the standard deviation of a Gaussian, the scale of a
+        Laplace distribution, sensitivity / epsilon for the Gamma-norm mechanism. After several
+        calls it is that of the call with the smallest noise relative to its sensitivity.
     sensitivity : float
-        What that noise was calibrated to, in the mechanism's norm.
+        The sensitivity to which that noise was calibrated, in the mechanism's norm.
     composition : str
-        How this fit's cost adds to the others in the ledger, or "none" without an accountant.
+        How the cost of this fit adds to that of other fits, or "none" without an accountant.
     sampler : str
-        Which rows each stage reads.
+        Description of the rows that each stage reads.
     public : tuple of str
-        What was taken to be known to everyone.
+        Descriptions of the facts that were assumed to be public.
     seeded : bool
-        Whether the noise came from an integer seed; then whoever knows it can remove the noise
-        and the guarantee holds against others only.
+        True if the noise came from an integer seed. Anyone who knows the seed can remove the noise,
+        so the guarantee holds against others only.
     record : str
         The hash of the ledger's record of this fit, empty without an accountant.
     version : str
         The version of skdp.
     trust_model : str
-        Who sees what.
+        Description of who sees the raw data, and who sees the release.
     neighbors : str
-        What differs between two neighboring data sets, in words.
+        Description of the difference between two neighboring data sets.
     dataset : str
-        The ledger's name of the data set, empty without an accountant.
+        The data set's name in the ledger, empty without an accountant.
     noise_multiplier : float or None
-        Of noisy gradients: the scale of a step's noise over what one row, or person, moves its sum
-        by; for steps whose number is found, that of all steps as one. None otherwise.
+        For noisy gradients: the noise scale of one step divided by the sensitivity of its gradient
+        sum. If the number of steps is chosen during the fit, all steps count as one. None for other
+        mechanisms.
     stages : tuple of Stage
-        Every release that was made: its law, scale, sensitivity and event, and what it reads.
+        Every release, with its noise distribution, scale, sensitivity, event and rows.
     charges : tuple of Charge
-        What each call of `fit` or `partial_fit` cost by itself, with its event. They compose by the
-        ledger's rule; without an accountant by basic composition.
+        The separate cost and event of each call of `fit` or `partial_fit`. They compose by the
+        ledger's rule, and without an accountant by basic composition.
     part_of : str
-        The search that fitted the model, in words, where there was one: the guarantee is then the
-        search's. Empty otherwise.
+        Description of the search that fitted the model; the guarantee is then the search's. Empty
+        without a search.
     call_number : int
-        The number of the last call of `partial_fit`, 0 of a call of `fit`.
+        The number of the last call of `partial_fit`; 0 for a call of `fit`.
     call_rows : str
-        What is known of the rows of a call of `partial_fit` beside those of other calls.
+        Description of the relation between the rows of a call of `partial_fit` and those of other
+        calls.
     calls : tuple of PrivacyStatement
-        After several calls: the statement of each of them by itself. Empty after one.
+        After several calls the separate statement of each call. Empty after one call.
     """
 
     estimator: str
@@ -109,7 +111,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     call_rows: str = ""
     calls: tuple = ()
 
-    # What the text leaves to those who check the mathematics or the ledger.
+    # Rows that the printed text omits. They serve to check the mathematics or the ledger.
     of_the_noise = ("noise scale", "sensitivity", "noise multiplier", "stages", "record", "version")
     not_covered = (
         "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
@@ -119,11 +121,11 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
 
     @property
     def covered(self):
-        """What the guarantee is about."""
-        what = "this fit"
+        """Description of the values that the guarantee covers."""
+        subject = "this fit"
         if len(self.charges) > 1:
-            what = f"the model after each of its {len(self.charges)} calls"
-        return f"the public attributes of {what} and what is computed from them: predictions too"
+            subject = f"the model after each of its {len(self.charges)} calls"
+        return f"the public attributes of {subject} and all that is computed from them: predictions"
 
     def to_dict(self):
         """Return the statement as JSON values.
@@ -133,9 +135,9 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         dict
         """
         values = dict(vars(self))
-        # The fields above say what the calls did together, and `charges` what each cost.
+        # The other fields describe all calls together, and `charges` the cost of each call.
         for name in ("calls", "call_number", "call_rows"):
-            # Statements that an earlier version pickled have no such values.
+            # Statements that were pickled by an earlier version do not have these fields.
             values.pop(name, None)
         values["public"] = list(self.public)
         values["stages"] = [stage.to_dict() for stage in self.stages]
@@ -143,40 +145,43 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return values | {"covered": self.covered, "not_covered": self.not_covered}
 
     def to_tags(self):
-        """Return the statement as short text by name, for model registries and model cards.
+        """Return the statement as a dictionary of short texts, for model registries.
 
         Returns
         -------
         dict of str to str
-            The epsilon and delta are those of the model, rounded up.
+            Keys are field names. Epsilon and delta are those of the model, rounded up.
         """
-        return {name.replace(" ", "_"): words for name, words in self.rows()}
+        return {name.replace(" ", "_"): text for name, text in self.rows()}
 
     def section(self):
-        """Return all of it as a part of a document.
+        """Return all fields as a section of a document.
 
         Returns
         -------
         Section
         """
         cost = in_digits(self.epsilon, self.delta)
-        # The heading says the first three.
+        # The first three are in the heading.
         rows = tuple(self.rows()[3:])
         return Section(f"{self.estimator} is ({cost})-differentially private", rows)
 
     def __str__(self):
-        whole = self.section()
-        rows = (*(row for row in whole.rows if row[0] not in self.of_the_noise), MORE)
-        return "\n".join(replace(whole, rows=rows).to_text())
+        section = self.section()
+        rows = tuple(row for row in section.rows if row[0] not in self.of_the_noise)
+        return "\n".join(replace(section, rows=(*rows, MORE)).to_text())
 
     def rows(self):
-        """Return each field's label and its value, in words.
+        """Return the label and the value of each field as text.
 
         Returns
         -------
         list of (str, str)
         """
-        said = {
+        noise_multiplier = ""
+        if self.noise_multiplier is not None:
+            noise_multiplier = f"{self.noise_multiplier:g}"
+        texts = {
             "estimator": self.estimator,
             "epsilon": in_digits(self.epsilon),
             "delta": in_digits(self.delta),
@@ -186,61 +191,60 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "noise_scale": f"{self.noise_scale:g}",
             "sensitivity": f"{self.sensitivity:g}",
             "part_of": self.part_of,
-            "composition": self._composition_in_words(),
+            "composition": self._describe_composition(),
             "sampler": self.sampler,
             "public": "; ".join(self.public) or "nothing",
             "seeded": SEEDED if self.seeded else "no",
-            "record": self._record_in_words(),
+            "record": self._describe_record(),
             "version": f"skdp {self.version}",
             "trust_model": self.trust_model,
             "data_set": self.dataset,
-            "noise_multiplier": ""
-            if self.noise_multiplier is None
-            else f"{self.noise_multiplier:g}",
+            "noise_multiplier": noise_multiplier,
             "stages": "; ".join(f"({i}) {stage}" for i, stage in enumerate(self.stages, start=1)),
-            "calls": self._calls_in_words(),
+            "calls": self._describe_calls(),
             "covered": self.covered,
             "not_covered": self.not_covered,
         }
-        return [(name.replace("_", " "), words) for name, words in said.items() if words]
+        return [(name.replace("_", " "), text) for name, text in texts.items() if text]
 
-    def _composition_in_words(self):
+    def _describe_composition(self):
         if self.composition != "none":
             return self.composition
         return NO_LEDGER if self.stages else NOTHING_RELEASED
 
-    def _record_in_words(self):
+    def _describe_record(self):
         if self.record:
             n_missing = sum(not charge.hash for charge in self.charges)
-            missing = f"; {n_missing} of {len(self.charges)} calls: {NO_ACCOUNTANT}"
-            return self.record + (missing if n_missing else "")
+            if n_missing == 0:
+                return self.record
+            return f"{self.record}; {n_missing} of {len(self.charges)} calls: {NO_ACCOUNTANT}"
         if not self.stages:
             return NOTHING_RELEASED
         if self.composition == "none":
             return NO_ACCOUNTANT
         return PLAN_NOT_CHARGED if self.charges else CHARGED_LATER
 
-    def _calls_in_words(self):
+    def _describe_calls(self):
         if len(self.charges) < 2:
             return ""
         last = self.charges[-1]
         return (
-            f"{len(self.charges)} calls, each of which goes on from the released weights; the last "
-            f"by itself is ({in_digits(last.epsilon, last.delta)})-differentially private"
+            f"{len(self.charges)} calls, each of which starts from the released weights; the last "
+            f"call alone is ({in_digits(last.epsilon, last.delta)})-differentially private"
         )
 
 
 def joined_statement(calls, epsilon, delta, unit):
-    """Return the statement of a model that several calls fitted, one after the other.
+    """Return the statement of a model that was fitted by several consecutive calls.
 
     Parameters
     ----------
     calls : tuple of PrivacyStatement
-        That of each call by itself, in their order. They protect the same.
+        The separate statement of each call, in order. All have the same neighboring datasets.
     epsilon, delta : float
         The guarantee of all calls together.
     unit : {"row", "group", "person"}
-        What is protected.
+        The privacy unit.
 
     Returns
     -------
@@ -250,22 +254,22 @@ def joined_statement(calls, epsilon, delta, unit):
     stages = ()
     for call in calls:
         stages = joined_calls(stages, call.stages)
-    # The noise that reveals most.
+    # The call whose noise hides least.
     main = min(calls, key=_noise_over_sensitivity)
     return replace(
         last,
         epsilon=epsilon,
         delta=delta,
-        mechanism=_counted([call.mechanism for call in calls]),
+        mechanism=_join_with_counts([call.mechanism for call in calls]),
         noise_scale=main.noise_scale,
         sensitivity=main.sensitivity,
         noise_multiplier=main.noise_multiplier,
         sampler=_sampler_of_calls(calls, stages, unit),
-        public=tuple(dict.fromkeys(words for call in calls for words in call.public)),
+        public=tuple(dict.fromkeys(text for call in calls for text in call.public)),
         seeded=any(call.seeded for call in calls),
-        version=_distinct([call.version for call in calls]),
-        dataset=_distinct([call.dataset for call in calls if call.dataset]),
-        part_of=_distinct([call.part_of for call in calls if call.part_of]),
+        version=_join_distinct([call.version for call in calls]),
+        dataset=_join_distinct([call.dataset for call in calls if call.dataset]),
+        part_of=_join_distinct([call.part_of for call in calls if call.part_of]),
         stages=stages,
         charges=tuple(charge for call in calls for charge in call.charges),
         calls=calls if len(calls) > 1 else (),
@@ -278,12 +282,12 @@ def _noise_over_sensitivity(call):
     return call.noise_scale / call.sensitivity if call.sensitivity else 0.0
 
 
-def _distinct(texts):
+def _join_distinct(texts):
     return "; ".join(dict.fromkeys(texts))
 
 
-def _counted(texts):
-    """Return different texts, each with the number of calls that it is about."""
+def _join_with_counts(texts):
+    """Return the distinct texts in one, each with the number of calls that have it."""
     counts = Counter(texts)
     if len(counts) == 1:
         return texts[0]
@@ -293,28 +297,27 @@ def _counted(texts):
 
 
 def _sampler_of_calls(calls, stages, unit):
-    """Return which rows the stages of all calls read, and how the rows of the calls are related."""
-    parts = [for_unit(sampler_of(stages), unit)]
-    # Consecutive calls of which the same is known are one part.
-    runs = []
+    """Return a description of the rows that all calls read, and of their overlap."""
+    texts = [for_unit(sampler_of(stages), unit)]
+    # (first call, last call, description) of consecutive calls with the same description.
+    ranges = []
     for call in calls:
-        known = call.call_rows
-        if runs and runs[-1][2] == known:
-            runs[-1][1] = call.call_number
+        if ranges and ranges[-1][2] == call.call_rows:
+            ranges[-1][1] = call.call_number
         else:
-            runs.append([call.call_number, call.call_number, known])
-    for first, last, known in runs:
+            ranges.append([call.call_number, call.call_number, call.call_rows])
+    for first, last, description in ranges:
         if first == 0:
+            # It was a call of `fit`.
             continue
-        named = f"call {last}" if first == last else f"call {first} to call {last}"
-        parts.append(f"{named} of partial_fit: {known}")
-    return "; ".join(parts)
+        numbers = f"call {last}" if first == last else f"call {first} to call {last}"
+        texts.append(f"{numbers} of partial_fit: {description}")
+    return "; ".join(texts)
 
 
 def _charge_values(charge):
-    """Return a charge as JSON values."""
-    values = {
-        name: value for name, value in vars(charge).items() if name not in ("user", "purpose")
-    }
+    """Return a charge as JSON values, without its user and purpose, which are not public."""
+    values = dict(vars(charge))
+    del values["user"], values["purpose"]
     part = None if charge.part is None else dict(vars(charge.part))
     return values | {"event": charge.event.to_json(), "part": part}

@@ -1,4 +1,17 @@
-"""The life of a private fit: read, plan, charge, run, publish; and the door to every release."""
+"""The life of a private fit: validate, plan, charge, run, publish.
+
+A fit enters `PrivateEstimator._fit`, which takes these steps in this order:
+
+1. **Validate**: the table is read and checked. Nothing is computed from values.
+2. **Plan**: `plan_fit` returns what the fit will release, from the parameters and from the public
+   shape of the table alone.
+3. **Charge**: `PrivateFit.charge` writes the plan's event in the ledger. It returns the only source
+   from which noise can be drawn.
+4. **Run**: the plan computes its statistics and adds the noise.
+5. **Publish**: `PrivateFit.publish` sets the fitted attributes and the privacy statement.
+
+`PrivateRelease` is the same context without an estimator, for functions that release a value.
+"""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -38,71 +51,102 @@ from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
-UNACCOUNTED = LedgerConfig(1.0, 0.0)
-NOTHING = Composed(())
+# What a fit without an accountant protects: one row that is added or removed. The budget in it
+# limits nothing, since no charge is made.
+DEFAULT_CONFIG = LedgerConfig(1.0, 0.0)
+# The event of a plan that releases nothing, such as that of declared bounds. It is not charged.
+EMPTY_EVENT = Composed(())
 
 
 def relation_of(accountant):
-    """Return the relation that an estimator's sensitivities are for."""
+    """Return the neighboring relation of an accountant, "add_remove" if it is None."""
     return terms_of(accountant).relation
 
 
 def terms_of(accountant):
-    """Return what an accountant protects, add/remove of one row without one.
+    """Return the configuration of an accountant: its relation, privacy unit and composition.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant or None
+        None protects one row that is added or removed.
+
+    Returns
+    -------
+    LedgerConfig
 
     Raises
     ------
     ValueError
-        If it is no accountant.
+        If `accountant` is neither None nor an accountant.
     """
     if accountant is None:
-        return UNACCOUNTED
+        return DEFAULT_CONFIG
     if not hasattr(accountant, "charge"):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     return accountant.config
 
 
-def on_raw_data_of(terms):
-    """Return what a ledger asks for where a tool computes from raw rows: "warn" or "raise"."""
-    return getattr(terms, "on_raw_data", "warn")
+def raw_data_policy(config):
+    """Return "warn" or "raise": the reaction to a tool that computes from the raw rows."""
+    return getattr(config, "on_raw_data", "warn")
 
 
 def _check_callers_of(estimator, occasion):
-    """Look at the tools around a private estimator that is cloned, or answers.
+    """Check the tools that call a private estimator for computations on the raw rows.
 
-    Their `fit` may not fit it in this thread, or not fit it at all because it is fitted.
-    """
-    accountant = getattr(estimator, "accountant", None)
-    if is_inside_release() or isinstance(accountant, Allowance):
-        return
-
-    def on_raw_data():
-        try:
-            return on_raw_data_of(terms_of(accountant))
-        except (LedgerError, ValueError):
-            # A fitted model answers where its ledger is not, and a fit refuses such an accountant.
-            return "warn"
-
-    check_callers(estimator, on_raw_data, occasion)
-
-
-def neighbors_of(accountant, terms=None):
-    """Return the `Neighbors` of a fit's guarantee, add/remove of one row without an accountant.
-
-    A step of a plan that was priced for a group of rows is calibrated for one of them. Terms that
-    were read are not read again.
-    """
-    neighbors = (terms or terms_of(accountant)).neighbors
-    return neighbors.per_row if hasattr(accountant, "planned") else neighbors
-
-
-def guarantee_of(estimator):
-    """Return what an estimator's fit must meet, by its parameters and its accountant.
+    The check at a fit does not see every tool: some fit the estimator in another thread, or use it
+    without fitting it because it is fitted. So it is repeated when the estimator is cloned and when
+    it predicts or transforms.
 
     Parameters
     ----------
     estimator : estimator
-        With parameters `epsilon`, `accountant` and, if it takes one, `delta`.
+    occasion : {"clone", "answer"}
+    """
+    accountant = getattr(estimator, "accountant", None)
+    # The whole of an outer release was checked when it began.
+    if is_inside_release() or isinstance(accountant, Allowance):
+        return
+
+    def policy():
+        try:
+            return raw_data_policy(terms_of(accountant))
+        except (LedgerError, ValueError):
+            # A fitted model predicts even where its ledger cannot be opened. An invalid accountant
+            # is refused by `fit`.
+            return "warn"
+
+    check_callers(estimator, policy, occasion)
+
+
+def neighbors_of(accountant, config=None):
+    """Return the neighboring datasets of a fit's guarantee.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant or None
+        None means datasets that differ by one added or removed row.
+    config : LedgerConfig, default=None
+        The accountant's configuration, if it was read before.
+
+    Returns
+    -------
+    Neighbors
+        For a step of a planned pipeline those of one row: the plan's cost was computed for a group
+        of rows already.
+    """
+    neighbors = (terms_of(accountant) if config is None else config).neighbors
+    return neighbors.per_row if hasattr(accountant, "planned") else neighbors
+
+
+def guarantee_of(estimator):
+    """Return the guarantee that a fit of an estimator must meet.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It has the parameters `epsilon` and `accountant`. Without a parameter `delta`, delta is 0.
 
     Returns
     -------
@@ -114,17 +158,20 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    price = {"epsilon": params["epsilon"], "delta": params.get("delta", 0.0)}
-    return Guarantee(**price, neighbors=neighbors_of(params["accountant"]))
+    return Guarantee(
+        epsilon=params["epsilon"],
+        delta=params.get("delta", 0.0),
+        neighbors=neighbors_of(params["accountant"]),
+    )
 
 
 def dataset_of(accountant):
-    """Return the name of the data set that an accountant's charges are about, "" without one."""
+    """Return the name of the data set that an accountant charges for, "" without an accountant."""
     return getattr(accountant, "dataset", "") or ""
 
 
 def _holds_dates(value):
-    """Say whether a parameter is or holds a pandas Timestamp without a time zone."""
+    """Return True if a parameter is or contains a pandas Timestamp without a time zone."""
     if isinstance(value, dict):
         return any(map(_holds_dates, value.values()))
     if type(value) in (list, tuple):
@@ -132,35 +179,35 @@ def _holds_dates(value):
     return hasattr(value, "to_datetime64") and getattr(value, "tzinfo", None) is None
 
 
-def _plain_dates(value):
-    """Return a parameter with the dates of NumPy in the place of those of pandas."""
+def _with_numpy_dates(value):
+    """Return a parameter with its pandas Timestamps replaced by NumPy datetimes."""
     if isinstance(value, dict):
-        return {key: _plain_dates(each) for key, each in value.items()}
+        return {key: _with_numpy_dates(item) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(map(_plain_dates, value))
+        return type(value)(map(_with_numpy_dates, value))
     return value.to_datetime64() if _holds_dates(value) else value
 
 
-def _composition(accountant, terms):
-    """Return in words how a fit's cost adds to others."""
+def _describe_composition_of(accountant, config):
+    """Return a description of how a fit's cost adds to the cost of others."""
     if accountant is None:
         return "none"
     plan = getattr(accountant, "plan", None)
-    words = describe_composition(terms.composition)
-    return words if plan is None else f"{plan}; {words}"
+    description = describe_composition(config.composition)
+    return description if plan is None else f"{plan}; {description}"
 
 
-GROUPS_OF_NO_PERSONS = (
-    "with groups the unit is a person, and that of the accountant is a {unit}: open a ledger with "
-    "unit='person', or leave groups out"
+GROUPS_WITHOUT_PERSON_UNIT = (
+    "groups were passed, so that the privacy unit is a person, but the accountant's unit is a "
+    "{unit}: open a ledger with unit='person', or leave groups out"
 )
 
 
 def private_fit_method(fit):
     """Decorate `fit` or `partial_fit` of a private estimator.
 
-    The method refuses any `sample_weight` but None, leaves the estimator unfitted if its arguments
-    are wrong, and runs the callbacks of scikit-learn (from version 1.9 on).
+    The method refuses every `sample_weight` except None, leaves the estimator unfitted if its
+    arguments are wrong, and runs the callbacks of scikit-learn (version 1.9 and later).
 
     Parameters
     ----------
@@ -175,11 +222,11 @@ def private_fit_method(fit):
 
 
 def plans_for_groups(plan_fit):
-    """Decorate `plan_fit`, so that it also plans for groups of rows and for unknown shapes.
+    """Decorate `plan_fit` so that it also handles groups of rows and unknown shapes.
 
-    The decorated method is written for one row and a known shape. For a group of `max_rows` rows
-    it plans with the noise that a group needs. Where the number of rows or of columns is None, the
-    plan's event holds for every shape.
+    The decorated method is written for one row and a known shape. For a guarantee on groups of
+    `max_rows` rows, the plan has the noise that a group needs. Where the number of rows or columns
+    is None, the plan's event holds for every shape.
 
     Parameters
     ----------
@@ -192,22 +239,23 @@ def plans_for_groups(plan_fit):
     """
 
     @wraps(plan_fit)
-    def planned(self, shape, guarantee, **more):
-        def plan_of(shape):
-            return plan_for(partial(plan_fit, self, shape, **more), guarantee)
+    def plan_for_units(self, shape, guarantee, **options):
+        def plan_known_shape(shape):
+            return plan_for(partial(plan_fit, self, shape, **options), guarantee)
 
-        if None in (shape.n_rows, shape.n_columns):
-            return plan_unknown_shape(plan_of, self.get_params(deep=False), shape, guarantee)
-        return plan_of(shape)
+        if shape.n_rows is None or shape.n_columns is None:
+            params = self.get_params(deep=False)
+            return plan_unknown_shape(plan_known_shape, params, shape, guarantee)
+        return plan_known_shape(shape)
 
-    return planned
+    return plan_for_units
 
 
 def private_answer(method):
-    """Decorate a method by which a fitted estimator answers samples, such as `inverse_transform`.
+    """Decorate a method of a fitted estimator that predicts or transforms samples.
 
-    It suppresses NumPy's warnings, since an overflow would reveal the size of a value, and looks
-    at the tools that call it.
+    NumPy's warnings are suppressed, since an overflow would reveal the size of a value. The tools
+    that call the method are checked for computations on the raw rows.
 
     Parameters
     ----------
@@ -229,10 +277,10 @@ def private_answer(method):
 
 
 def row_wise_answer(method):
-    """Decorate a method that computes each row's answer from that row alone.
+    """Decorate a method that computes the output of each row from that row alone.
 
-    In addition to what `private_answer` does, the answers to a table in partitions are computed
-    partition by partition.
+    It does what `private_answer` does. In addition, the outputs for a table in partitions are
+    computed partition by partition.
 
     Parameters
     ----------
@@ -248,34 +296,40 @@ def row_wise_answer(method):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReadTable(FrozenValue):
-    """What a fit has read, before its charge.
+    """The rows of a fit after validation, with their public shape.
 
     Parameters
     ----------
     rows : object
-        As the estimator's plan takes them.
+        The rows in the form that the estimator's plan expects.
     shape : TableShape
-        What of them is public.
+        The public facts about the rows.
     """
 
     rows: object
     shape: TableShape
 
-    def of(self, n_units):
-        """Return it with the number of units, rows or persons, which is what is public."""
+    def with_n_units(self, n_units):
+        """Return the table with the public number of privacy units, rows or persons."""
         return replace(self, shape=replace(self.shape, n_rows=n_units))
 
 
 class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     """Base class of private estimators.
 
-    A subclass has the parameters `epsilon`, `accountant` and `random_state` at least, and writes
-    its constructor as scikit-learn asks. It reads a table by ``_read_table(X, y)``, which returns a
-    `ReadTable`, plans a fit by ``plan_fit(shape, guarantee)`` and returns by ``_statement(plan)``
-    the entries of the privacy statement beside the price. Its ``fit`` is
-    ``return self._fit(X, y, groups)``. Its methods are decorated by `private_fit_method`,
-    `plans_for_groups`, and `row_wise_answer` or `private_answer`. It is fitted once it has a
-    privacy statement.
+    A subclass has at least the parameters `epsilon`, `accountant` and `random_state`, and a
+    constructor as scikit-learn requires. It defines the steps of a fit:
+
+    - ``_read_table(X, y)`` validates the data and returns a `ReadTable`;
+    - ``plan_fit(shape, guarantee)`` returns the plan; decorate it by `plans_for_groups`;
+    - ``_statement(plan)`` returns arguments of `PrivateFit.publish` that are no attributes:
+      `public` at least;
+    - ``_released(run, plan)`` returns the fitted attributes, if the plan's run does not return
+      them by name.
+
+    Its ``fit`` is ``return self._fit(X, y, groups)``, decorated by `private_fit_method`. Methods
+    that predict or transform are decorated by `row_wise_answer` or `private_answer`. An estimator
+    counts as fitted once it has a privacy statement.
 
     Examples
     --------
@@ -289,52 +343,55 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     DPMedian(epsilon=0.5, random_state=0)
     """
 
-    # The parameters that every private estimator has.
+    # Parameters of every private estimator.
     epsilon: float
     accountant: PrivacyAccountant | None
     random_state: int | None
 
-    # Whether a fit releases nothing where parameters declare everything; pipelines ask.
+    # True if a fit releases nothing when its parameters declare everything. Pipelines read it.
     _may_release_nothing = False
-    # The parameters that make what a fit charges hang on the table's shape, where they are "auto";
-    # None where it does whatever they are.
-    _of_shape_if_auto = None
+    # Names of the parameters that make the charge depend on the table's shape if they are "auto".
+    # None if the charge depends on the shape in any case.
+    _shape_dependent_if_auto = None
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
 
     def __getstate__(self):
-        # skops, by which mlflow stores models, cannot make a pandas Timestamp again.
-        params = self.get_params(deep=False)
-        plain = {n: _plain_dates(value) for n, value in params.items() if _holds_dates(value)}
+        # skops, which mlflow uses to store models, cannot load a pandas Timestamp.
+        replaced = {
+            name: _with_numpy_dates(value)
+            for name, value in self.get_params(deep=False).items()
+            if _holds_dates(value)
+        }
         if is_sent_to_workers():
-            # A worker process cannot see what is around the tool that uses it.
+            # A worker process does not see the tool that calls it from this process.
             try:
                 _check_callers_of(self, "clone")
             except (ValueError, RawDataWarning) as error:
-                # joblib would hide the error of a pickle: the worker raises it.
-                plain["_refusal"] = error
-        return super().__getstate__() | plain
+                # joblib would hide an error while pickling, so the worker raises it.
+                replaced["_refusal"] = error
+        return super().__getstate__() | replaced
 
     def __sklearn_clone__(self):
         _check_callers_of(self, "clone")
         return super().__sklearn_clone__()
 
     def __sklearn_tags__(self):
-        # scikit-learn's tools ask for tags just before they read the folds that they were given.
+        # scikit-learn's tools read the tags just before they read the folds of a generator.
         if gets_generated_folds():
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
 
     def _charge_needs_no_shape(self):
-        """Say whether what a fit charges is the same for every shape of table."""
-        names = self._of_shape_if_auto
+        """Return True if a fit charges the same for tables of every shape."""
+        names = self._shape_dependent_if_auto
         return names is not None and not any(has_auto(getattr(self, name, None)) for name in names)
 
     def get_metadata_routing(self):
-        """Return what `fit` asks for as metadata: `groups` where the unit is a person.
+        """Return the metadata that `fit` requests: `groups` if the privacy unit is a person.
 
-        What ``set_fit_request`` says goes before.
+        A request by ``set_fit_request`` takes precedence.
 
         Returns
         -------
@@ -342,12 +399,13 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         """
         routing = super().get_metadata_routing()
         try:
-            by_person = terms_of(getattr(self, "accountant", None)).unit == "person"
-        except LedgerError:  # a fitted model predicts where its ledger is not, and a fit says so
-            by_person = True
+            unit_is_person = terms_of(getattr(self, "accountant", None)).unit == "person"
+        except LedgerError:
+            # A fitted model predicts where its ledger cannot be opened. A fit raises the error.
+            unit_is_person = True
         for method in (routing.fit, routing.partial_fit):
             if method.requests.get("groups", False) is None:
-                method.add_request(param="groups", alias=by_person)
+                method.add_request(param="groups", alias=unit_is_person)
         return routing
 
     def plan_fit(self, shape, guarantee):
@@ -357,8 +415,8 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         ----------
         shape : TableShape
             Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            number of rows or columns is None, the plan's event holds for every shape. Parameters
+            that need no shape are checked then, too.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 
@@ -375,64 +433,95 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} has no method plan_fit")
 
     def _fit(self, X, y=None, groups=None):
-        """Fit and return the estimator: the life of a private fit."""
+        """Fit and return the estimator: validate, plan, charge, run, publish."""
         with PrivateFit(self) as fit, FitProgress(self) as progress:
-            self._labels_in = labels_apart(X)
-            table = fit.owned(self._read_table(X, y), groups)
-            plan = self._checked_plan(table, fit.guarantee)
-            shape = table.shape
-            params = self.get_params(deep=False)
+            table = self._validate(fit, X, y, groups)
+            plan = self._make_plan(table, fit.guarantee)
+            params, shape = self.get_params(deep=False), table.shape
             report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
-            self._run(fit, progress, table, plan, self._statement(plan))
+            self._charge_and_publish(fit, progress, table, plan, self._statement(plan))
         return self
 
-    def _run(self, fit, progress, table, plan, said, **given):
-        """Charge the plan of a fit, run it and publish what it released."""
-        source = fit.charge(plan)
-        progress.charged(plan, fit.price(plan))
-        released = self._released(plan.run(table.rows, source, **given, **fit.shared), plan)
-        labels = {} if table.shape.classes is None else {"classes_": table.shape.classes}
-        fit.publish(plan, **said | labels | released)
+    def _validate(self, fit, X, y, groups):
+        """Return the `ReadTable` of the data, with the number of privacy units."""
+        self._labels_in = labels_apart(X)
+        return fit.with_groups(self._read_table(X, y), groups)
 
-    def _released(self, run, plan):
-        """Return the fitted attributes: what a plan's run returned, or is computed from it."""
-        return run
-
-    def _checked_plan(self, table, guarantee):
-        """Return the plan of a fit to a table that was read, all of whose rows it can take."""
+    def _make_plan(self, table, guarantee):
+        """Return the plan of a fit, after a check that it can process every row of the table."""
         plan = self.plan_fit(table.shape, guarantee)
         self._check_rows(table.rows, plan)
-        if plan.event != NOTHING:
+        if plan.event != EMPTY_EVENT:
             check_readable(table.rows)
         return plan
 
+    def _charge_and_publish(self, fit, progress, table, plan, statement, **run_params):
+        """Charge the plan, run it, and publish the values that it released.
+
+        Parameters
+        ----------
+        fit : PrivateFit
+        progress : FitProgress
+        table : ReadTable
+        plan : Plan
+        statement : dict
+            Further arguments of `PrivateFit.publish`.
+        **run_params
+            Further arguments of the plan's `run`, such as released weights to start from.
+        """
+        source = fit.charge(plan)
+        progress.charged(plan, fit.cost_of(plan))
+        run = plan.run(table.rows, source, **run_params, **fit.run_params)
+        attributes = self._released(run, plan)
+        if table.shape.classes is not None:
+            attributes = {"classes_": table.shape.classes} | attributes
+        fit.publish(plan, **statement | attributes)
+
+    def _released(self, run, plan):
+        """Return the fitted attributes by name.
+
+        They are values that the plan's run returned, or are computed from these.
+        """
+        return run
+
     def _check_rows(self, rows, plan):
-        """Raise `ValueError` if rows hold what a plan cannot take."""
+        """Raise `ValueError` if the plan cannot process a value of the rows."""
 
     def _dry_run(self, X, y=None, groups=None, *, n_units=None):
-        """Do what a fit to so many units does up to its charge, on an allowance of nobody's."""
+        """Do all that precedes the charge of a fit, and charge an allowance that costs nothing.
+
+        Parameters
+        ----------
+        X, y, groups
+            As in `fit`. The estimator's accountant is an allowance without a ledger.
+        n_units : int, default=None
+            The number of privacy units to plan for; None counts those of the table.
+        """
         with PrivateFit(self) as fit:
-            self._labels_in = labels_apart(X)
-            table = fit.owned(self._read_table(X, y), groups)
-            table = table if n_units is None else table.of(n_units)
-            fit.charge(self._checked_plan(table, fit.guarantee))
+            table = self._validate(fit, X, y, groups)
+            if n_units is not None:
+                table = table.with_n_units(n_units)
+            fit.charge(self._make_plan(table, fit.guarantee))
 
     def _shape_of(self, rows, **more):
-        """Return the `TableShape` of rows that were read."""
+        """Return the `TableShape` of validated rows."""
         names = names_for_keys(self)
         return TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, **more)
 
 
 class TableEstimator(PrivateEstimator):
-    """An estimator that reads rows by ``_read(X, reset)``, and has answers to samples of them.
+    """Base class of estimators that read rows, and then predict or transform rows of this kind.
 
-    Predictors read what comes with the rows by ``_read_target(y, n_rows)``: the labels of classes,
-    None of a regressor, and codes or targets. `_accepts` holds the input tags of what is read
-    beside numbers in a dense table. `_public` names the parameters that declare something of the
-    rows, and `_also_public` says in words what else of them a fit takes to be public.
+    A subclass defines ``_read(X, reset)``, which validates rows. A predictor also defines
+    ``_read_target(y, n_rows)``, which returns the class labels (None in a regressor) and the codes
+    or targets of the rows.
     """
 
-    _accepts = _also_public = ()
+    # Input tags of scikit-learn for data that is read besides dense tables of numbers.
+    _accepts = ()
+    # Further facts about the rows that a fit assumes to be public, as text. `_public`, which each
+    # subclass sets, has the names of the parameters that declare such facts.
+    _also_public = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
         X = self._read(X, reset=reset)
@@ -444,39 +533,40 @@ class TableEstimator(PrivateEstimator):
         return None, None
 
     def _assumptions(self):
-        """Say in words what a fit takes to be public."""
+        """Return descriptions of the facts that a fit assumes to be public."""
         return (*public_inputs(self, *self._public), *self._also_public)
 
     def _statement(self, plan):
         return {"public": self._assumptions()}
 
-    def _table(self, X):
-        """Return the samples to answer, as they are read."""
+    def _read_samples(self, X):
+        """Return validated samples to predict or transform."""
         check_is_fitted(self)
         return self._read(X, reset=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        for kind in self._accepts:
-            setattr(tags.input_tags, kind, True)
+        for tag in self._accepts:
+            setattr(tags.input_tags, tag, True)
         return tags
 
 
 class PrivateRelease:
-    """One charge and the noise that it pays for, as a context: the only door to a release.
+    """Context of one charge and of the noise that is added for it.
 
-    Inside it noise can be drawn only from the source that `charge` returns, so a release that is
-    not in the ledger cannot be made; what charges twice raises. Data are checked to be finite
-    whatever scikit-learn's ``assume_finite`` says, and numpy warns of no number's size.
+    Inside it, noise can be drawn only from the source that `charge` returns, so a release that is
+    not in the ledger cannot be made. A second charge raises. Data are checked to be finite whatever
+    scikit-learn's ``assume_finite`` is, and NumPy's warnings, which may reveal the size of a value,
+    are suppressed.
 
     Parameters
     ----------
     label : str
-        What releases, for the ledger.
+        Name of the estimator or function, for the ledger.
     accountant : PrivacyAccountant or None
-        Where it is charged.
+        The accountant that is charged.
     random_state : int or None
-        Of the noise.
+        Seed of the noise; None draws it from the operating system.
 
     Examples
     --------
@@ -492,18 +582,26 @@ class PrivateRelease:
         self._label = label
         self._accountant = accountant
         self._random_state = random_state
-        self._tried = self._charged = self._nothing_charged = False
-        self._persons = self._of_group = self.spend = None
+        # A charge was tried, whether or not the accountant accepted it.
+        self._is_charge_tried = False
+        self._is_charged = False
+        # The plan released nothing, so that there is no entry in the ledger.
+        self._is_free = False
+        # The ids of persons, if these are the privacy unit.
+        self._persons = None
+        # The guarantee of the whole group, if the unit is a group of rows.
+        self._group_guarantee = None
+        self.ledger_entry = None
 
     def __enter__(self):
-        # A closed data set is refused before its rows are read.
-        known = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
-        self._known = known()
+        # `_open_config` refuses a closed data set before its rows are read.
+        read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
+        self._config = read_config()
         self._check_callers()
         with ExitStack() as settings:
-            # Unchecked, one row that is not finite makes a fit fail after its charge.
+            # Without this check, one row that is not finite makes a fit fail after its charge.
             settings.enter_context(config_context(assume_finite=False))
-            # scikit-learn's checks sum the values: no warning may tell of an overflow.
+            # scikit-learn's checks sum the values: a warning would reveal an overflow.
             settings.enter_context(np.errstate(all="ignore"))
             self._noise_guard = settings.enter_context(NoiseGuard())
             settings.enter_context(Run())
@@ -513,84 +611,100 @@ class PrivateRelease:
 
     def __exit__(self, kind, error, traceback):
         self._settings.__exit__(kind, error, traceback)
-        # Last, so that a fit keeps what was paid for if the warning is made an error.
+        # Warnings come last: if one is turned into an error, the released values are not lost.
         if kind is None and self._is_released:
             warn_of_findings(self._label, self._findings, self._column_names)
 
-    # The names of the table's columns, for warnings.
+    # Names of the table's columns, for warnings.
     _column_names = None
 
     @property
     def _is_released(self):
-        """True if what the noise was added to is seen."""
-        return self._charged
+        """True if values with noise may have been returned to the user."""
+        return self._is_charged
 
     def _check_callers(self):
-        """Refuse, or warn of, what is computed from the rows around this; see `PrivateFit`."""
+        """Check the tools around the release; only `PrivateFit` has something to check."""
 
     @property
     def terms(self):
-        """What is protected: persons, where no accountant says otherwise and rows have some."""
-        return replace(self._known, unit="person") if self._persons else self._known
+        """Configuration of the accountant; the unit is a person if `groups` were read."""
+        return replace(self._config, unit="person") if self._persons else self._config
 
-    def price(self, plan):
-        """Return what has the epsilon and delta of a plan's charge."""
-        return plan if plan.event == NOTHING else self._of_group or plan
+    def cost_of(self, plan):
+        """Return the plan or guarantee whose `epsilon` and `delta` are charged for a plan.
 
-    def guaranteed(self, epsilon, delta):
-        """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
+        A plan for a group of rows has the epsilon of one row. The group's is charged.
+        """
+        if plan.event == EMPTY_EVENT or self._group_guarantee is None:
+            return plan
+        return self._group_guarantee
+
+    def make_guarantee(self, epsilon, delta):
+        """Return the `Guarantee` of the privacy unit that the next charge is for."""
         neighbors = neighbors_of(self._accountant, self.terms)
         guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
-        self._of_group = guarantee if neighbors.max_rows > 1 else None
+        self._group_guarantee = guarantee if neighbors.max_rows > 1 else None
         return guarantee
 
     @property
-    def shared(self):
-        """What a plan runs on beside rows: `persons`, where these are the unit."""
+    def run_params(self):
+        """Arguments of a plan's `run` besides rows and noise: `persons`, if these are the unit."""
         return {"persons": self._persons} if self._persons else {}
 
-    def n_units(self, groups, n_rows):
-        """Read whose the rows are and return the number of units: of rows, or of persons.
+    def read_groups(self, groups, n_rows):
+        """Read the person id of each row and return the number of privacy units.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_rows,) or None
+            None leaves rows as the unit.
+        n_rows : int
+
+        Returns
+        -------
+        int
+            The number of rows, or with `groups` of persons.
 
         Raises
         ------
         ValueError
-            If `groups` are missing under the accountant's unit, or do not go with it.
+            If the accountant's unit is not a person, or `groups` are not valid ids.
         """
-        unit = self._known.unit
+        unit = self._config.unit
         if groups is None:
             return n_rows
         if self._accountant is not None and unit != "person":
-            raise ValueError(GROUPS_OF_NO_PERSONS.format(unit=unit))
-        self._persons = read_persons(groups, n_rows, self._known.missing_ids)
+            raise ValueError(GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit))
+        self._persons = read_persons(groups, n_rows, self._config.missing_ids)
         return self._persons.n_persons
 
     def check_plan(self, plan):
-        """Raise `ValueError` for what could not be done with a plan; called before the charge."""
+        """Raise `ValueError` if a plan cannot be run or published; called before the charge."""
         if self.terms.unit != "person":
             return
         if self._persons is None:
             raise ValueError(
-                "the accountant's unit is a person: pass groups, an id of the person of each row; "
-                "in a Pipeline or a ColumnTransformer groups are passed on after "
+                "groups are missing, but the accountant's unit is a person: pass groups, the "
+                "person id of each row. A Pipeline or ColumnTransformer passes them on after "
                 "sklearn.set_config(enable_metadata_routing=True)"
             )
         if not getattr(plan, "by_person", False):
             raise ValueError(
                 f"{self._label} with these parameters has no release whose unit is a person: "
-                "leave groups out and use an accountant with unit='row' or unit='group'"
+                "leave groups out, and use an accountant with unit='row' or unit='group'"
             )
 
     def charge(self, plan, size=None):
-        """Book the plan's event and return the source of its noise.
+        """Charge the plan's event and return the source of its noise.
 
         Parameters
         ----------
         plan : Plan
-            With `event`, `epsilon` and `delta`. One that releases nothing is not booked.
+            It has `event`, `epsilon` and `delta`. A plan that releases nothing is not charged.
         size : int, default=None
-            How many values an additive mechanism will release together: it is asked first
-            whether it can.
+            Number of values that an additive mechanism will release together. If it is passed, the
+            plan is first checked to support that many.
 
         Returns
         -------
@@ -600,14 +714,14 @@ class PrivateRelease:
         Raises
         ------
         RuntimeError
-            If something was charged before, or refused.
+            If there was a charge before, accepted or refused.
         ValueError
-            If epsilon is too small for that many values, a transformer's output cannot be put
-            in the container that is set, or the unit is a person and the plan's is not.
+            If epsilon is too small for that many values, a transformer's output does not fit into
+            the container that is set, or the unit is a person and the plan's is not.
         BudgetExceededError
-            If the accountant refuses.
+            If the budget does not cover the charge.
         """
-        if self._tried:
+        if self._is_charge_tried:
             raise RuntimeError(
                 "a private fit charges once: put all that it releases into one plan "
                 "(skdp.mechanisms.JointMechanism)"
@@ -615,32 +729,36 @@ class PrivateRelease:
         if size is not None:
             plan.check_size(size)
         self.check_plan(plan)
-        self._tried = True
-        if plan.event == NOTHING:
-            self._charged = self._nothing_charged = True
+        self._is_charge_tried = True
+        if plan.event == EMPTY_EVENT:
+            self._is_charged = self._is_free = True
             return None
         source = RandomSource(self._random_state)
         if self._accountant is not None:
-            price = self.price(plan)
-            price = {"epsilon": price.epsilon, "delta": price.delta}
-            words = {"label": self._label, "seeded": source.seeded}
-            self.spend = self._accountant.charge(plan.event, **price, **words)
-        self._charged = True
+            cost = self.cost_of(plan)
+            self.ledger_entry = self._accountant.charge(
+                plan.event,
+                epsilon=cost.epsilon,
+                delta=cost.delta,
+                label=self._label,
+                seeded=source.seeded,
+            )
+        self._is_charged = True
         self._noise_guard.source = source
         return source
 
 
 class PrivateFit(PrivateRelease):
-    """One private fit of an estimator, as a context that keeps its steps in order.
+    """Context of one private fit of an estimator, which enforces the order of its steps.
 
-    It is a `PrivateRelease`: one charge, and noise from the source that it returns alone. What was
-    not charged cannot be published. If anything fails before `publish`, the estimator is left
-    without a fitted attribute; what was charged stays charged.
+    It is a `PrivateRelease`: it charges once, and noise comes only from the source that the charge
+    returns. Nothing is published without a charge. If a step fails before `publish`, the estimator
+    has no fitted attribute; what was charged stays charged.
 
     Parameters
     ----------
     estimator : estimator
-        With parameters `accountant` and `random_state`.
+        It has the parameters `accountant` and `random_state`.
 
     Examples
     --------
@@ -655,18 +773,21 @@ class PrivateFit(PrivateRelease):
     """
 
     def __init__(self, estimator):
-        own = {"accountant": estimator.accountant, "random_state": estimator.random_state}
-        super().__init__(label=type(estimator).__name__, **own)
+        super().__init__(
+            label=type(estimator).__name__,
+            accountant=estimator.accountant,
+            random_state=estimator.random_state,
+        )
         self._estimator = estimator
-        self._published = False
-        self._own = None
+        self._is_published = False
+        self._public_charge = None
 
     def __enter__(self):
         self._forget()
         return super().__enter__()
 
     def __exit__(self, kind, error, traceback):
-        if not self._published:
+        if not self._is_published:
             self._forget()
         super().__exit__(kind, error, traceback)
 
@@ -677,15 +798,17 @@ class PrivateFit(PrivateRelease):
     @property
     def _is_released(self):
         """True if the fitted attributes are set."""
-        return self._published
+        return self._is_published
 
     def _check_callers(self):
-        # What runs inside another release was looked at with that one.
+        # The tools around a fit inside another release were checked when that one began.
         if not (is_inside_release() or isinstance(self._accountant, Allowance)):
-            check_callers(self._estimator, lambda: on_raw_data_of(self._known))
+            check_callers(self._estimator, partial(raw_data_policy, self._config))
 
     def read(self, X, y=None):
-        """Read a table of numbers, and labels or targets, each row by itself.
+        """Return validated rows of numbers, and their labels or targets.
+
+        Each row is checked independently of the others.
 
         Parameters
         ----------
@@ -699,12 +822,12 @@ class PrivateFit(PrivateRelease):
         X : ndarray of shape (n_samples, n_features), float64
             Not copied where no conversion is needed.
         y : ndarray of shape (n_samples,)
-            Only if it was given, or is required by the estimator's tags.
+            Returned only if `y` was passed, or the estimator's tags require it.
 
         Raises
         ------
         TypeError, ValueError
-            If scikit-learn would raise it.
+            If the data are invalid, as in scikit-learn.
         """
         X = read_array(self._estimator, X, dtype=np.float64)
         if y is None and not get_tags(self._estimator).target_tags.required:
@@ -713,13 +836,13 @@ class PrivateFit(PrivateRelease):
 
     @property
     def guarantee(self):
-        """What the fit must meet; see `guarantee_of`."""
+        """Guarantee that the fit must meet; see `guarantee_of`. Read it after the groups."""
         params = self._estimator.get_params(deep=False)
-        return self.guaranteed(params["epsilon"], params.get("delta", 0.0))
+        return self.make_guarantee(params["epsilon"], params.get("delta", 0.0))
 
-    def owned(self, table, groups):
-        """Return a `ReadTable` with its public number of units, rows or persons."""
-        return table.of(self.n_units(groups, table.shape.n_rows))
+    def with_groups(self, table, groups):
+        """Read the person ids and return the `ReadTable` with its number of privacy units."""
+        return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
 
     def check_plan(self, plan):
         super().check_plan(plan)
@@ -738,92 +861,109 @@ class PrivateFit(PrivateRelease):
     ):
         """Set the fitted attributes and the privacy statement.
 
-        Texts that are a `skdp.utils.UnitText` are written for the unit; other strings stay as they
-        are given.
+        A text that is a `skdp.utils.UnitText` is written for the privacy unit; other strings are
+        used unchanged.
 
         Parameters
         ----------
-        mechanism : mechanism
+        mechanism : mechanism or plan
             The one that was charged.
         public : tuple of str
-            What was taken to be public, in words.
+            Descriptions of the facts that were assumed to be public.
         sampler : str, default=None
-            Which rows went into the release, in words; None composes it of the stages.
+            Description of the rows that each stage reads; None composes it from the stages.
         trust_model : str
-            Who sees what, in words.
+            Description of who sees the raw data.
         stages : tuple of Stage, default=None
-            The releases; None takes those of the mechanism.
+            The releases; None uses those of the mechanism.
         is_size_public : bool, default=True
-            Whether the number of units, of rows or of persons, is taken to be public.
+            True if the number of privacy units, rows or persons, is assumed to be public.
         **released
-            Attributes: released values and what is computed from them.
+            Fitted attributes: released values, and values computed from them.
 
         Raises
         ------
         RuntimeError
-            If nothing was charged, or the charge was refused.
+            If there was no charge, or it was refused.
         """
-        if not self._charged:
+        if not self._is_charged:
             raise RuntimeError("a private fit publishes what it charged: call charge first")
-        terms = self.terms
-        nothing = mechanism.event == NOTHING
-        stages = stages_of(mechanism) if stages is None else stages
-        stages = () if nothing else tuple(stage.for_unit(terms.unit) for stage in stages)
-        sampler = sampler_of(stages) if sampler is None or nothing else sampler
-        charges = () if self._nothing_charged else (self.own_charge(mechanism),)
-        price = charges[0] if charges else self.price(mechanism)
+        config = self.terms
+        is_empty = mechanism.event == EMPTY_EVENT
+        if is_empty:
+            stages = ()
+        else:
+            stages = stages_of(mechanism) if stages is None else stages
+            stages = tuple(stage.for_unit(config.unit) for stage in stages)
+        if sampler is None or is_empty:
+            sampler = sampler_of(stages)
+        # A plan that is published without a charge of its own, such as that of randomized response,
+        # has a cost but no charge.
+        charges = () if self._is_free else (self.public_charge(mechanism),)
+        price = charges[0] if charges else self.cost_of(mechanism)
+        is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)
-        own = PrivacyStatement(
+        statement = PrivacyStatement(
             estimator=self._label,
             epsilon=price.epsilon,
             delta=price.delta,
-            relation=terms.relation,
-            unit=describe_unit(terms.unit, terms.max_rows, terms.missing_ids),
+            relation=config.relation,
+            unit=describe_unit(config.unit, config.max_rows, config.missing_ids),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition=_composition(self._accountant, terms),
-            sampler=for_unit(sampler, terms.unit),
-            public=tuple(for_unit(words, terms.unit) for words in public),
-            seeded=not nothing and self._random_state is not None or any(c.seeded for c in charges),
-            record=self.spend.hash if self.spend else "",
+            composition=_describe_composition_of(self._accountant, config),
+            sampler=for_unit(sampler, config.unit),
+            public=tuple(for_unit(text, config.unit) for text in public),
+            seeded=is_seeded or any(charge.seeded for charge in charges),
+            record=self.ledger_entry.hash if self.ledger_entry else "",
             version=__version__,
             trust_model=trust_model,
             neighbors=describe_relation(
-                terms.relation, terms.unit, terms.max_rows, is_size_public=is_size_public
+                config.relation, config.unit, config.max_rows, is_size_public=is_size_public
             ),
             dataset=dataset_of(self._accountant),
             noise_multiplier=getattr(mechanism, "noise_multiplier", None),
             stages=stages,
             charges=charges,
         )
-        self._estimator.privacy_ = self._statement_of_model(own)
-        self._published = True
+        self._estimator.privacy_ = self._statement_of_model(statement)
+        self._is_published = True
 
-    def _statement_of_model(self, own):
-        """Return the statement of the fitted model, of which that of this fit is `own`."""
-        return own
+    def _statement_of_model(self, fit_statement):
+        """Return the privacy statement of the fitted model.
 
-    def own_charge(self, mechanism):
-        """Return this fit's charge: that of the ledger, or what it would have been.
-
-        It is one object, however often it is asked for, so that a report counts it once.
+        After several calls of `partial_fit` it covers all of them, the last of which has the
+        statement `fit_statement`.
         """
-        if self._own is None:
-            self._own = self._make_charge(mechanism)
-        return self._own
+        return fit_statement
+
+    def public_charge(self, mechanism):
+        """Return this fit's charge as the statement shows it, without its user and purpose.
+
+        Without an accountant it is the charge that would have been made. Every call returns the
+        same object, so that a report counts it once.
+        """
+        if self._public_charge is None:
+            self._public_charge = self._make_charge(mechanism)
+        return self._public_charge
 
     def _make_charge(self, mechanism):
-        charge = self.spend
+        charge = self.ledger_entry
         if charge is None:
-            price = self.price(mechanism)
-            seeded = self._random_state is not None
-            known = {"seeded": seeded, "time": "", "version": __version__}
-            price = {"epsilon": price.epsilon, "delta": price.delta}
-            charge = Charge(self._label, mechanism.event, **price, **known)
-        # The statement is public: who charged, when and why stays in the ledger, and so does the
-        # number of earlier charges.
+            cost = self.cost_of(mechanism)
+            charge = Charge(
+                self._label,
+                mechanism.event,
+                epsilon=cost.epsilon,
+                delta=cost.delta,
+                seeded=self._random_state is not None,
+                time="",
+                version=__version__,
+            )
+        # The statement is public. User, purpose, time and the number of earlier charges stay in
+        # the ledger.
         return replace(charge, user="", purpose="", time="", sequence=0)
 
     def _forget(self):

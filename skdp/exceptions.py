@@ -10,23 +10,23 @@ __all__ = [
 
 
 class BudgetExceededError(RuntimeError):
-    """A release was refused because the budget cannot pay for it.
+    """A release was refused because it costs more than the remaining budget.
 
-    Nothing was computed from the data and nothing was charged. The message and the
-    attributes state public amounts only.
+    Nothing was computed from the data and nothing was charged. The message and the attributes
+    contain public values only.
 
     Parameters
     ----------
     asked : tuple of (float, float)
         The (epsilon, delta) of the refused release.
     remaining : tuple of (float, float)
-        What the budget has left.
+        The remaining (epsilon, delta).
     total : tuple of (float, float)
-        The budget.
+        The (epsilon, delta) of the whole budget.
     name : str, default=""
-        Of a limit on some users or purposes that cannot pay; "" for the data set's.
+        Name of the limit on some users or purposes that was exceeded; "" for the data set's budget.
     message : str, default=""
-        What is said in the place of the usual sentence, where several releases are refused at once.
+        Replaces the usual message, for several releases that are refused at once.
     """
 
     def __init__(self, asked, remaining, total, name="", message=""):
@@ -56,17 +56,17 @@ class LedgerError(RuntimeError):
 
 
 class SeededNoiseWarning(UserWarning):
-    """Noise was drawn from an integer seed: whoever knows the seed can remove the noise."""
+    """Noise was drawn from an integer seed: anyone who knows the seed can remove the noise."""
 
 
 class RawDataWarning(UserWarning):
-    """A tool around a private estimator computes from the raw rows what is charged nowhere.
+    """A tool around a private estimator computes on the raw rows without a charge.
 
-    It is given before the charge, so that ``warnings.simplefilter("error", RawDataWarning)``
-    refuses such a fit without cost; ``PrivacyAccountant(..., on_raw_data="raise")`` does so for
-    all who use a ledger.
+    The warning precedes the charge, so ``warnings.simplefilter("error", RawDataWarning)`` refuses
+    such a fit without cost. ``PrivacyAccountant(..., on_raw_data="raise")`` refuses it for everyone
+    who uses the ledger.
     """
 
 
 class PrivacyViolationWarning(UserWarning):
-    """An audit certified more than an estimator claims: the claim does not hold."""
+    """An audit proved that an estimator's privacy claim does not hold."""

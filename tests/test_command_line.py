@@ -248,7 +248,7 @@ def test_what_an_import_path_costs(arguments, epsilon, tmp_path, monkeypatch, ca
     printed = capsys.readouterr().out
     assert ("folds cost" in printed) == ("--folds" in more)
     if path == "natural" and more:
-        assert "accountant.reserve(2.5, 5e-06) books them" in printed
+        assert "accountant.reserve(2.5, 5e-06) charges them as one" in printed
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_every_field_that_is_asked_for_is_there(report, name):
     text = getattr(report, name)()
     statement, budget = report.statements[1], report.budgets[0]
     wanted = [
-        "central: whoever fits sees the data",
+        "central: the curator who fits sees the data",
         "the public attributes of this fit",
         "scores on private rows",
         "add_remove",
@@ -216,7 +216,7 @@ def test_a_search_that_is_not_private_is_named():
     search = GridSearchCV(DPLogisticRegression(1.0), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
     found = privacy_report(search)
     assert found.without_statement == ("GridSearchCV",) and len(found.statements) == 1
-    assert "GridSearchCV says nothing of its privacy" in " ".join(found.to_text().split())
+    assert "GridSearchCV has no privacy statement" in " ".join(found.to_text().split())
 
 
 def test_two_data_sets_of_one_ledger(tmp_path):

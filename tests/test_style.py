@@ -20,7 +20,6 @@ NOT_REWRITTEN = {
     "_sgd",
     "accounting",
     "audit",
-    "base.py",
     "cluster",
     "datasets",
     "decomposition",
@@ -31,7 +30,6 @@ NOT_REWRITTEN = {
     "impute",
     "ledger",
     "linear_model",
-    "mechanisms",
     "naive_bayes",
     "noise",
     "pipeline",
@@ -40,7 +38,6 @@ NOT_REWRITTEN = {
     "stats",
     "svm",
     "testing",
-    "top",
     "tree",
     "utils",
 }

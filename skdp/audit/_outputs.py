@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._version import __version__
-from skdp.base import UNACCOUNTED, neighbors_of, relation_of
+from skdp.base import DEFAULT_CONFIG, neighbors_of, relation_of
 from skdp.ledger import Charge
 from skdp.ledger._state import LedgerConfig, NotCopied
 from skdp.utils._findings import muted_findings
@@ -98,8 +98,8 @@ def halves(n_rows, n_models, random):
 
 
 def _null_accountant(accountant):
-    terms = replace(UNACCOUNTED, **vars(neighbors_of(accountant)))
-    return None if terms == UNACCOUNTED else NullAccountant(terms)
+    terms = replace(DEFAULT_CONFIG, **vars(neighbors_of(accountant)))
+    return None if terms == DEFAULT_CONFIG else NullAccountant(terms)
 
 
 @muted_findings()

@@ -144,7 +144,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     """
 
     _accepts = ("sparse",)
-    _of_shape_if_auto = ("data_norm",)
+    _shape_dependent_if_auto = ("data_norm",)
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         -------
         ndarray of shape (n_samples, n_components), float64
         """
-        X = self._table(X)
+        X = self._read_samples(X)
         return linear_scores(X, self.components_, -(self.components_ @ self.mean_))
 
     @private_answer

@@ -246,7 +246,7 @@ class DPSimpleImputer(PlannedTransformer):
         ndarray of shape (n_samples, n_features) or (n_samples, 2 n_features)
             Of float64 where X and what is filled in are numbers, else of objects.
         """
-        table = self._table(X)
+        table = self._read_samples(X)
         if not isinstance(table, ColumnTable):
             table = ColumnTable(table.shape, table)
         if self.statistics_.dtype.kind == "f" and all(table.numeric_types):

@@ -113,12 +113,12 @@ class PrivateSGDModel(PrivateLinearModel):
         """Fit as a call of partial_fit: from the released weights on, if there are any."""
         begins = not hasattr(self, "coef_")
         with PartialFit(self) as fit, FitProgress(self) as progress:
-            table = fit.owned(self._read_table(X, y, begins, **declared), groups)
+            table = fit.with_groups(self._read_table(X, y, begins, **declared), groups)
             plan = self._plan_call(table.shape, fit.guarantee, centered=begins)
             start = None if begins else self._weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
             said = self._statement(plan) | {"n_partial_fits_": call}
-            self._run(fit, progress, table, plan, said, start=start)
+            self._charge_and_publish(fit, progress, table, plan, said, start=start)
         return self
 
     def _weights(self, plan):

@@ -44,7 +44,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
     _accepts = ("sparse",)
     _public = ("data_norm",)
-    _of_shape_if_auto = ("data_norm", "mechanism", "C", "alpha")
+    _shape_dependent_if_auto = ("data_norm", "mechanism", "C", "alpha")
     # Codes of classes are not scaled.
     _units = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""A value plus noise, a choice plus noise; each mechanism knows its own event."""
+"""Mechanisms that add noise to values or choose a candidate, each with its privacy event."""
 
 from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism

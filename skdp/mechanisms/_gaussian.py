@@ -1,4 +1,4 @@
-"""Noise on a vector of known L2 sensitivity: Gaussian, and of a norm with a gamma law."""
+"""Noise on a vector of known L2 sensitivity: Gaussian, or with a Gamma-distributed norm."""
 
 import math
 from dataclasses import dataclass
@@ -19,9 +19,10 @@ from skdp.utils._values import checked
 
 
 def _classical(epsilon, delta):
+    """Return the classical noise multiplier sqrt(2 ln(1.25 / delta)) / epsilon, rounded up."""
     if epsilon > 1.0:
         raise ValueError(
-            "the classical calibration is valid for epsilon <= 1 only, got "
+            "calibration='classical' is valid for epsilon <= 1 only, got "
             f"epsilon={epsilon!r}; use calibration='analytic'"
         )
     return _grid.round_up(math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon * (1.0 + 2.0**-48))
@@ -34,45 +35,46 @@ _CALIBRATIONS = {"analytic": gaussian_noise_multiplier, "classical": _classical}
 class GaussianMechanism(_grid.GridMechanism):
     """Add Gaussian noise; the release is (epsilon, delta)-DP.
 
-    The values are rounded to a grid, a power of two at most 2**-20 of the standard deviation, and
-    discrete Gaussian noise is added there, exactly and in integers. Rounding d values can raise
-    the sensitivity by sqrt(d) grid steps; the noise is raised in the same proportion, by a factor
-    of about 1 + max(2**-16, 2**-44 sqrt(d) noise_multiplier) at most, and by a relative 2**-37 for
-    which the discrete law is priced by the continuous one: `event` stays that of the continuous
-    mechanism. A noise multiplier above about 2**47 / sqrt(d) is refused.
+    The values are rounded to a grid, whose step is a power of two of at most 2**-20 of the standard
+    deviation. Discrete Gaussian noise is added on the grid, exactly and in integers. Rounding d
+    values can raise the sensitivity by sqrt(d) grid steps. The noise is raised in proportion, by a
+    factor of at most about 1 + max(2**-16, 2**-44 sqrt(d) noise_multiplier), and by a relative
+    2**-37 because the noise is discrete. So `event` is that of the continuous mechanism. A noise
+    multiplier above about 2**47 / sqrt(d) is refused.
 
     Parameters
     ----------
     epsilon : float > 0
-        Of one release.
+        Epsilon of one release.
     delta : float in (0, 1)
-        A release is (epsilon, delta)-DP.
+        Delta of one release.
     sensitivity : float > 0
-        By how much the values can differ in L2 norm between neighboring data sets, under the
-        relation that the accountant protects.
+        Maximum L2 distance of the values between neighboring datasets, under the accountant's
+        neighboring relation.
     calibration : {"analytic", "classical"}, default="analytic"
-        "analytic" is the least noise that suffices, for any epsilon. "classical" is
+        "analytic" is the smallest sufficient noise, for any epsilon. "classical" is
         ``sqrt(2 ln(1.25 / delta)) * sensitivity / epsilon``, for comparison; it is valid for
         epsilon <= 1 only.
     noise_multiplier : float, default=None
-        Standard deviation over sensitivity; None calibrates it. A given one must suffice.
+        Standard deviation divided by the sensitivity. None calibrates it to (epsilon, delta). A
+        number that is too small for them is refused.
 
     Attributes
     ----------
     scale : float
         The standard deviation sigma = noise_multiplier * sensitivity. The noise in a release of d
-        values has the standard deviation ``scale_for(d)``, which is raised for their rounding.
+        values has the slightly larger one ``scale_for(d)``, because of the rounding.
     rho : float
-        The release is rho-zCDP; rounded up.
+        The release is rho-zCDP. Rounded up.
     event : skdp.accounting.Gaussian
-        What one release costs. It holds for a whole array of that L2 sensitivity.
+        Privacy event of one release. It holds for an array of that L2 sensitivity.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, if the classical calibration is asked for epsilon > 1, or
-        if a given noise multiplier is too small for (epsilon, delta), or if epsilon is too small
-        for the release of even one value.
+        If a parameter is out of range, epsilon > 1 with the classical calibration, the noise
+        multiplier is too small for (epsilon, delta), or epsilon is too small for the release of
+        even one value.
 
     References
     ----------
@@ -104,14 +106,15 @@ class GaussianMechanism(_grid.GridMechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        given = self.noise_multiplier is not None
-        epsilon = check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()")
-        if given:
+        has_multiplier = self.noise_multiplier is not None
+        epsilon_ends = "[)" if has_multiplier else "()"
+        epsilon = check_within(self.epsilon, "epsilon", 0.0, ends=epsilon_ends)
+        if has_multiplier:
             multiplier = check_positive(self.noise_multiplier, "noise_multiplier")
             if not is_proved(Gaussian(multiplier), epsilon, self.delta, "add_remove"):
                 raise ValueError(
                     f"noise_multiplier={multiplier!r} is too small for (epsilon={epsilon!r}, "
-                    f"delta={self.delta!r})"
+                    f"delta={self.delta!r}); leave it out to calibrate it"
                 )
         else:
             multiplier = _CALIBRATIONS[self.calibration](epsilon, self.delta)
@@ -126,11 +129,11 @@ class GaussianMechanism(_grid.GridMechanism):
         Parameters
         ----------
         rho : float > 0
-            Of one release.
+            The rho of one release.
         sensitivity : float > 0
-            As in the constructor.
+            Sensitivity as in the constructor.
         delta : float in (0, 1)
-            At which epsilon is stated; it does not change the noise.
+            Delta at which epsilon is stated. It does not change the noise.
 
         Returns
         -------
@@ -151,9 +154,9 @@ class GaussianMechanism(_grid.GridMechanism):
         scale : float > 0
             The standard deviation.
         sensitivity : float > 0
-            As in the constructor.
+            Sensitivity as in the constructor.
         delta : float in (0, 1)
-            At which epsilon is stated; it does not change the noise.
+            Delta at which epsilon is stated. It does not change the noise.
 
         Returns
         -------
@@ -180,16 +183,16 @@ class GaussianMechanism(_grid.GridMechanism):
         return Gaussian(self.noise_multiplier)
 
     def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
-        """Return what the noise in a value exceeds with at most some probability.
+        """Return a bound that the noise exceeds with at most the given probability.
 
         Parameters
         ----------
         probability : float in (0, 1/2]
-            At most this.
+            Upper bound on the probability.
         size : int, default=1
-            How many values are released together.
+            Number of values that are released together.
         terms : int, default=1
-            Of how many values the noise is summed.
+            Number of values whose noise is summed.
 
         Returns
         -------
@@ -198,7 +201,7 @@ class GaussianMechanism(_grid.GridMechanism):
         return -self.scale_for(size) * math.sqrt(terms) * float(ndtri(probability))
 
     def _on_grid(self, size):
-        """The step of the grid for `size` values, and sigma in steps."""
+        """Return the grid step for `size` values, and the standard deviation in steps."""
         root = math.sqrt(check_integer(size, "size", 1, math.inf))
         step = _grid.grid_step(self.scale, self.sensitivity / root)
         sigma = sigma_in_steps(self.scale, self.sensitivity, root, step)
@@ -206,11 +209,11 @@ class GaussianMechanism(_grid.GridMechanism):
 
 
 def sigma_in_steps(scale, sensitivity, root, step):
-    """The standard deviation that pays for rounding and for pricing by the continuous law.
+    """Return the standard deviation in steps, raised for the rounding and the discrete noise.
 
-    Rounding adds at most sqrt(d) steps to the L2 distance. A discrete Gaussian of variance s**2 is
-    within a factor of 1 + exp(-300) of a randomized rounding of a continuous one of variance
-    s**2 - 16. The factor 1 + 2**-40 covers the rounding of this computation.
+    Rounding adds at most sqrt(d) steps to the L2 distance; `root` is sqrt(d). A discrete Gaussian
+    of variance s**2 is within a factor of 1 + exp(-300) of a randomized rounding of a continuous
+    one of variance s**2 - 16. The factor 1 + 2**-40 covers the rounding of this computation.
     """
     raised = scale / step * (1.0 + root * step / sensitivity)
     return math.sqrt(raised * raised + 16.0) * (1.0 + 2.0**-40)
@@ -220,30 +223,30 @@ def sigma_in_steps(scale, sensitivity, root, step):
 class GammaNormMechanism(_grid.PureMechanism):
     """Add noise b with density proportional to exp(-epsilon ||b||_2 / sensitivity).
 
-    The release is epsilon-DP for a vector whose L2 sensitivity is known. The direction of b is
-    uniform and its length has a gamma distribution of shape d and scale sensitivity / epsilon.
+    The release is epsilon-DP for a vector of known L2 sensitivity. The direction of b is uniform
+    and its length has a gamma distribution of shape d and scale sensitivity / epsilon.
 
-    The value plus the noise, as real numbers, is rounded to a grid, a power of two about 2**-20 of
-    sqrt(d) times the scale: the noise is evaluated with as many bits as decide that rounding, which
-    is then mere post-processing. No sensitivity is added for it and delta is 0.
+    The exact sum of value and noise is rounded to a grid, whose step is a power of two of about
+    2**-20 sqrt(d) times the scale. The noise is evaluated with as many bits as the rounding needs
+    to be exact, so that it is post-processing: it adds no sensitivity, and delta is 0.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : float > 0
-        By how much the values can differ in L2 norm between neighboring data sets, under the
-        relation that the accountant protects.
+        Maximum L2 distance of the values between neighboring datasets, under the accountant's
+        neighboring relation.
 
     Attributes
     ----------
     scale : float
-        sensitivity / epsilon, the scale of the gamma distribution of the noise's length; for d
-        values each has a standard deviation of sqrt(d + 1) times the scale.
+        The scale sensitivity / epsilon of the gamma distribution of the noise's length. Each of d
+        values has a standard deviation of sqrt(d + 1) times the scale.
     event : skdp.accounting.PureDP
-        What one release costs.
+        Privacy event of one release.
     delta : float
-        0.
+        It is 0.
 
     Raises
     ------
@@ -271,29 +274,30 @@ class GammaNormMechanism(_grid.PureMechanism):
         Parameters
         ----------
         size : int
-            How many values are released together.
+            Number of values that are released together.
 
         Returns
         -------
         float
-            The norm has a mean square of ``size * (size + 1)`` times that of the scale.
+            ``scale * sqrt(size + 1)``: the mean square of the norm is ``size * (size + 1)`` times
+            that of the scale.
         """
         return self.scale * math.sqrt(check_integer(size, "size", 1) + 1)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return what the L2 norm of the error of a release stays below.
+        """Return a bound on the L2 norm of the error that holds with some confidence.
 
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
-            The probability with which the error stays below.
+            Probability that the error is at most the returned bound.
         size : int, default=1
-            How many values are released together.
+            Number of values that are released together.
 
         Returns
         -------
         float
-            The L2 norm of the error is at most this, with probability `confidence`.
+            With probability `confidence` the L2 norm of the error is at most this.
         """
         confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         size = check_integer(size, "size", 1, math.inf)
@@ -305,15 +309,15 @@ class GammaNormMechanism(_grid.PureMechanism):
         Parameters
         ----------
         values : float or array-like of numbers
-            Their L2 sensitivity, all together, is `sensitivity`.
+            All values together have the L2 sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
+            None draws from the operating system's generator. An integer makes the noise
+            reproducible, so that it protects nothing.
 
         Returns
         -------
         float or ndarray of float64
-            Of the shape of `values`.
+            Array of the shape of `values`.
 
         Raises
         ------
@@ -323,6 +327,6 @@ class GammaNormMechanism(_grid.PureMechanism):
         array, shape = _grid.check_values(values)
         step = _grid.power_of_two_below(self.scale * math.sqrt(array.size)) * 2.0**-20
         steps = _grid.to_steps(array, step)
-        rest = np.array([math.remainder(value, step) / step for value in array.tolist()])
-        noise = rounded_norm_noise(rest, self.scale / step, as_source(random_state).stream())
+        remainders = np.array([math.remainder(value, step) / step for value in array.tolist()])
+        noise = rounded_norm_noise(remainders, self.scale / step, as_source(random_state).stream())
         return _grid.from_steps(steps + noise, step, shape)

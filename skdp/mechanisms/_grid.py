@@ -1,4 +1,9 @@
-"""Values on a grid of a power of two, and noise that is added there in integers."""
+"""Rounding of values to a grid, on which integer noise is added exactly.
+
+Noise that is added in floating-point arithmetic reveals low bits of the values (I. Mironov, "On
+significance of the least significant bits for differential privacy", 2012). So values are rounded
+to multiples of a power of two, and discrete noise is added to the integer multiples.
+"""
 
 import math
 from dataclasses import dataclass
@@ -13,19 +18,21 @@ from skdp.noise import LARGEST_SCALE, SourceLike, as_source
 from skdp.utils._validation import check_integer, check_positive, check_within
 from skdp.utils._values import FrozenValue, checked
 
-_LARGEST_STEP = 2.0**61
-_LARGEST_VALUE = 2.0**1000
+# Largest multiple of the grid step that is computed in int64, with room for the noise.
+_MAX_STEPS = 2.0**61
+# Largest magnitude of a value. Sums with noise then do not overflow.
+_MAX_VALUE = 2.0**1000
 
 
 def as_floats(values, name):
     """Return real numbers as a float64 array, or raise `ValueError`.
 
-    Integers beyond 2**53 are refused: their conversion would change by how much they differ.
+    Integers beyond 2**53 are refused: their conversion is inexact and could raise the sensitivity.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise ValueError(
-            f"{name} must be real numbers of at most 64 bits, got an array of {array.dtype}"
+            f"{name} must be real numbers of at most 64 bits, got an array of dtype {array.dtype}"
         )
     if array.size == 0:
         raise ValueError(f"{name} must not be empty")
@@ -35,9 +42,9 @@ def as_floats(values, name):
 
 
 def check_values(values):
-    """Return `values` as a float64 vector and their shape, or raise `ValueError`."""
+    """Return `values` as a float64 vector, and their shape, or raise `ValueError`."""
     array = as_floats(values, "values")
-    if not np.all(np.abs(array) < _LARGEST_VALUE):
+    if not np.all(np.abs(array) < _MAX_VALUE):
         raise ValueError("values must be finite and below 2**1000 in magnitude")
     return array.ravel(), array.shape
 
@@ -45,20 +52,20 @@ def check_values(values):
 def check_tail(confidence: float, size: int) -> float:
     """Return the probability with which each of `size` independent errors may exceed a bound.
 
-    None of them does with probability `confidence`: ``1 - confidence**(1 / size)``.
+    It is ``1 - confidence**(1 / size)``: with probability `confidence` no error exceeds the bound.
     """
     confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
     return -math.expm1(math.log(confidence) / check_integer(size, "size", 1, math.inf))
 
 
 def round_up(value: float) -> float:
-    """The next float: covers the rounding of one operation, on the safe side for a scale."""
+    """Return the next larger float, which is at least the exact result of one rounded operation."""
     return math.nextafter(value, math.inf)
 
 
-def check_steps(mechanism, steps: float, size: int = 1, most: float = LARGEST_SCALE) -> float:
-    """Return a noise scale in steps of its grid, unless it is more than can be drawn."""
-    if not steps <= most:
+def check_steps(mechanism, steps: float, size: int = 1, max_steps: float = LARGEST_SCALE) -> float:
+    """Return a noise scale in grid steps, or raise `ValueError` if it is too large to sample."""
+    if not steps <= max_steps:
         raise ValueError(
             f"{mechanism.name}: epsilon={mechanism.epsilon!r} is too small for {size} value(s) "
             "released together; raise epsilon or release fewer values at once"
@@ -67,43 +74,54 @@ def check_steps(mechanism, steps: float, size: int = 1, most: float = LARGEST_SC
 
 
 def check_scale(scale: float) -> None:
-    """Refuse a noise scale whose grid has no room on both sides in float64."""
+    """Raise `ValueError` for a noise scale whose grid could under- or overflow in float64."""
     if not 2.0**-900 <= scale <= 2.0**900:
         raise ValueError(
-            f"the noise scale {scale:g} lies outside [2**-900, 2**900], where noise on a grid of "
-            "floating-point numbers overflows; rescale the values"
+            f"the noise scale must be in [2**-900, 2**900], got {scale:g}: noise on a grid of "
+            "floating-point numbers would overflow. Rescale the values"
         )
 
 
 def power_of_two_below(value):
-    """The largest power of two that is at most `value`."""
+    """Return the largest power of two that is at most `value`."""
     return math.ldexp(1.0, math.frexp(value)[1] - 1)
 
 
 def grid_step(scale, slack_unit):
-    """The grid for noise of a scale: at most 2**-20 of it, and 2**-16 of `slack_unit`.
+    """Return the grid step for a noise scale: at most 2**-20 of it, and 2**-16 of `slack_unit`.
 
-    `slack_unit` is the sensitivity over the number of steps by which rounding can raise it: the
-    noise then grows by a factor of at most 1 + 2**-16 for the rounding, unless that took a grid
-    finer than 2**-44 of the scale.
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise.
+    slack_unit : float
+        The sensitivity, divided by the number of steps by which rounding can raise it. The noise
+        then grows by a factor of at most 1 + 2**-16 for the rounding. The step is not finer than
+        2**-44 of the scale, even if the factor is then larger.
+
+    Returns
+    -------
+    float
+        A power of two.
     """
     return power_of_two_below(min(scale * 2.0**-20, max(slack_unit * 2.0**-16, scale * 2.0**-44)))
 
 
 def to_steps(array, step):
-    """Round a float64 vector to integer multiples of `step`, exactly.
+    """Return a float64 vector in multiples of `step`, rounded exactly to integers.
 
-    Returns int64, or Python integers in an object array where int64 is too small.
+    The result has dtype int64, or is an object array of Python integers if int64 is too small.
     """
     with np.errstate(over="ignore"):
         steps = np.rint(array / step)
-    if np.all(np.abs(steps) <= _LARGEST_STEP):
+    if np.all(np.abs(steps) <= _MAX_STEPS):
         return steps.astype(np.int64)
     return np.array([round(Fraction(value) / Fraction(step)) for value in array], dtype=object)
 
 
 def from_steps(steps, step, shape):
-    """Integers times `step`, as a float or a float64 array; rounding here is post-processing."""
+    """Return integers times `step`, as a float or a float64 array of a shape."""
+    # Rounding is post-processing here: the noise has been added.
     if steps.dtype == object:
         result = np.array([float(number * Fraction(step)) for number in steps], dtype=np.float64)
     else:
@@ -113,9 +131,10 @@ def from_steps(steps, step, shape):
 
 @dataclass(frozen=True)
 class PureMechanism(FrozenValue):
-    """What epsilon-DP releases share whose noise has the scale sensitivity / epsilon.
+    """Base class of epsilon-DP mechanisms whose noise has the scale sensitivity / epsilon.
 
-    A choice whose scores move both ways has twice that scale: a `_factor` of 2.
+    The scale of a choice among scores that may change in different directions is twice as large.
+    Its class has a `_factor` of 2.
     """
 
     epsilon: float = checked(check_positive)
@@ -131,14 +150,14 @@ class PureMechanism(FrozenValue):
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float) -> Self:
-        """Return the mechanism whose noise has a given scale.
+        """Return the mechanism with the given noise scale.
 
         Parameters
         ----------
         scale : float > 0
             The scale of the noise.
         sensitivity : float > 0
-            As in the constructor.
+            Sensitivity as in the constructor.
 
         Returns
         -------
@@ -157,12 +176,14 @@ class PureMechanism(FrozenValue):
         return round_up(self._factor * self.sensitivity / self.epsilon)
 
     def check_size(self, size: int) -> None:
-        """Refuse a `size` that is not a positive integer: any number of values can be released.
+        """Raise `ValueError` if `size` is not a positive integer.
+
+        Any number of values can be released together.
 
         Parameters
         ----------
         size : int
-            How many values would be released together.
+            Number of values to release together.
 
         Raises
         ------
@@ -174,18 +195,20 @@ class PureMechanism(FrozenValue):
 
 @dataclass(frozen=True)
 class GridMechanism(FrozenValue):
-    """What noise on a grid shares, whatever its law: `_on_grid`, `_sample` and two constants.
+    """Base class of mechanisms that add discrete noise on a grid.
 
-    `_deviation` and `_mean_error` are those of the law of scale 1.
+    A subclass defines ``_on_grid(size)``, which returns the grid step and the noise scale in steps,
+    and ``_sample(scale, size, stream)``, which draws the noise. `_deviation` and `_mean_error` are
+    the standard deviation and the mean magnitude of noise of scale 1.
     """
 
     def check_size(self, size: int) -> None:
-        """Refuse what no release can do, before anything is charged.
+        """Raise `ValueError` if so many values cannot be released; called before the charge.
 
         Parameters
         ----------
         size : int
-            How many values would be released together.
+            Number of values to release together.
 
         Raises
         ------
@@ -195,12 +218,12 @@ class GridMechanism(FrozenValue):
         self._on_grid(size)
 
     def grid_for(self, size: int) -> float:
-        """Return the grid to whose multiples a release rounds values, a power of two.
+        """Return the grid step to whose multiples a release rounds values, a power of two.
 
         Parameters
         ----------
         size : int
-            How many values are released together.
+            Number of values that are released together.
 
         Returns
         -------
@@ -214,12 +237,12 @@ class GridMechanism(FrozenValue):
         Parameters
         ----------
         size : int
-            How many values are released together.
+            Number of values that are released together.
 
         Returns
         -------
         float
-            A little above `scale`.
+            Slightly larger than `scale`.
         """
         step, steps = self._on_grid(size)
         return step * steps
@@ -230,7 +253,7 @@ class GridMechanism(FrozenValue):
         Parameters
         ----------
         size : int
-            How many values are released together.
+            Number of values that are released together.
 
         Returns
         -------
@@ -244,7 +267,7 @@ class GridMechanism(FrozenValue):
         Parameters
         ----------
         size : int
-            How many values are released together.
+            Number of values that are released together.
 
         Returns
         -------
@@ -253,21 +276,21 @@ class GridMechanism(FrozenValue):
         return self._mean_error * self.scale_for(size)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return what the error of a release stays below.
+        """Return a bound on the error of a release that holds with some confidence.
 
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
-            The probability with which the error stays below.
+            Probability that the error is at most the returned bound.
         size : int, default=1
-            How many values are released together.
+            Number of values that are released together.
 
         Returns
         -------
         float
-            No error of the `size` values exceeds it, with probability `confidence`.
+            With probability `confidence` no error of the `size` values exceeds it.
         """
-        # One more step covers the rounding of the values and that the noise is discrete.
+        # One more step covers the rounding of the values and of the noise to the grid.
         return self._on_grid(size)[0] + self.tail(0.5 * check_tail(confidence, size), size)
 
     def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:
@@ -276,20 +299,22 @@ class GridMechanism(FrozenValue):
         Parameters
         ----------
         values : float or array-like of numbers
-            All together they move by `sensitivity`.
+            All values together have the sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing. Inside a private fit it is the source of the charge.
+            None draws from the operating system's generator. An integer makes the noise
+            reproducible, so that it protects nothing. Inside a
+            private fit it is the source that the charge returned.
 
         Returns
         -------
         float or ndarray of float64
-            Of the shape of `values`.
+            Array of the shape of `values`.
 
         Raises
         ------
         ValueError
-            If the values are not finite real numbers, or too many for epsilon (`check_size`).
+            If the values are not finite real numbers, or epsilon is too small for their number
+            (`check_size`).
         """
         array, shape = check_values(values)
         step, scale = self._on_grid(array.size)
@@ -298,11 +323,12 @@ class GridMechanism(FrozenValue):
 
 
 def laplace_tail(scale, probability, terms):
-    """Return what the sum of `terms` Laplace variables exceeds with at most that probability.
+    """Return a bound that the sum of `terms` Laplace variables exceeds with at most a probability.
 
-    One: ``P(X > t) = exp(-t / b) / 2``. Several: a Laplace variable's moment generating function
-    is ``1 / (1 - (b t)^2)``, so that every t bounds the tail of the sum (Chernoff). Discrete
-    Laplace noise of the same scale has no heavier tail and no larger such function.
+    One variable of scale b has ``P(X > t) = exp(-t / b) / 2``. Its moment generating function is
+    ``1 / (1 - (b t)^2)``, so each t in (0, 1 / b) gives a bound on the tail of a sum (Chernoff).
+    The smallest of 99 such bounds is returned. For discrete Laplace noise of the same scale both
+    the tail and the moment generating function are at most as large.
     """
     if terms == 1:
         return -scale * math.log(2.0 * probability)

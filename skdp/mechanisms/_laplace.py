@@ -1,4 +1,4 @@
-"""Laplace noise: on numbers, and the discrete one on integers."""
+"""Laplace noise on real numbers, and discrete Laplace noise on integers."""
 
 import math
 from dataclasses import dataclass
@@ -15,36 +15,37 @@ from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
-_LARGEST_VALUE = 2**61
+# Largest magnitude of an integer, so that the sum with the noise fits into int64.
+_MAX_VALUE = 2**61
 
 
 @dataclass(frozen=True)
 class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     """Add Laplace noise of scale sensitivity / epsilon; the release is epsilon-DP.
 
-    The values are rounded to a grid, a power of two at most 2**-20 of the scale, and discrete
-    Laplace noise is added there, exactly and in integers. Rounding d values can raise the
-    sensitivity by d grid steps; the noise is raised in the same proportion, by a factor of about
-    1 + max(2**-16, 2**-44 d / epsilon) at most, so that `event` stays that of the continuous
-    mechanism. An epsilon below about 2**-48 d is refused.
+    The values are rounded to a grid, whose step is a power of two of at most 2**-20 of the scale.
+    Discrete Laplace noise is added on the grid, exactly and in integers. Rounding d values can
+    raise the sensitivity by d grid steps. The noise is raised in proportion, by a factor of at most
+    about 1 + max(2**-16, 2**-44 d / epsilon), so `event` is that of the continuous mechanism. An
+    epsilon below about 2**-48 d is refused.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : float > 0
-        By how much the L1 norm of the values' difference can differ between neighboring
-        data sets, under the relation that the accountant protects.
+        Maximum L1 distance of the values between neighboring datasets, under the accountant's
+        neighboring relation.
 
     Attributes
     ----------
     scale : float
-        The scale b = sensitivity / epsilon, of a standard deviation of sqrt(2) b. The noise in a
-        release of d values has the scale ``scale_for(d)``, which is raised for their rounding.
+        The scale b = sensitivity / epsilon. The standard deviation is sqrt(2) b. The noise in a
+        release of d values has the slightly larger scale ``scale_for(d)``, because of the rounding.
     event : skdp.accounting.Laplace
-        What one release costs. It holds for a whole array of that L1 sensitivity.
+        Privacy event of one release. It holds for an array of that L1 sensitivity.
     delta : float
-        0.
+        It is 0.
 
     Raises
     ------
@@ -81,16 +82,16 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
         self.check_size(1)
 
     def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
-        """Return what the noise in a value exceeds with at most some probability.
+        """Return a bound that the noise exceeds with at most the given probability.
 
         Parameters
         ----------
         probability : float in (0, 1/2]
-            At most this.
+            Upper bound on the probability.
         size : int, default=1
-            How many values are released together.
+            Number of values that are released together.
         terms : int, default=1
-            Of how many values the noise is summed.
+            Number of values whose noise is summed.
 
         Returns
         -------
@@ -99,7 +100,7 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
         return _grid.laplace_tail(self.scale_for(size), probability, terms)
 
     def _on_grid(self, size):
-        """The step of the grid for `size` values, and the scale of the noise in steps."""
+        """Return the grid step for `size` values, and the noise scale in steps."""
         size = check_integer(size, "size", 1, math.inf)
         step = _grid.grid_step(self.scale, self.sensitivity / size)
         scale = scale_in_steps(self.sensitivity, self.epsilon, size, step)
@@ -107,11 +108,11 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
 
 
 def scale_in_steps(sensitivity, epsilon, d, step):
-    """The scale, rounded up, that pays for rounding d values and for pricing by the continuous law.
+    """Return the noise scale in steps for d values, raised for the rounding and rounded up.
 
-    Rounding adds at most d steps to the L1 distance. For a scale of at least 2**18 steps the
-    discrete law is dominated by the continuous one when 1 / (4 scale) of a step is added for each
-    coordinate.
+    Rounding adds at most d steps to the L1 distance. The charge is that of continuous noise. For a
+    scale of at least 2**18 steps the privacy loss of discrete noise is dominated by that of
+    continuous noise if 1 / (4 scale) of a step is added for each value.
     """
     distance = Fraction(sensitivity) / Fraction(step) + d * (1 + Fraction(1, 2**20))
     return float_up(distance / Fraction(epsilon))
@@ -122,30 +123,30 @@ class GeometricMechanism(_grid.PureMechanism):
     """Add discrete Laplace noise to integers; the release is epsilon-DP.
 
     The noise x has probability proportional to ``exp(-epsilon |x| / sensitivity)`` and is drawn
-    exactly. Integers need no grid and nothing is rounded.
+    exactly. Nothing is rounded.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : int >= 1, default=1
-        By how much the integers can differ in L1 norm between neighboring data sets, under the
-        relation that the accountant protects.
+        Maximum L1 distance of the integers between neighboring datasets, under the accountant's
+        neighboring relation.
 
     Attributes
     ----------
     scale : float
-        sensitivity / epsilon.
+        It is sensitivity / epsilon.
     event : skdp.accounting.DiscreteLaplace
-        What one release costs. It holds for a whole array of that L1 sensitivity.
+        Privacy event of one release. It holds for an array of that L1 sensitivity.
     delta : float
-        0.
+        It is 0.
 
     Raises
     ------
     ValueError
-        If epsilon is not a positive finite number, the sensitivity not a positive integer, or the
-        scale above 2**48.
+        If epsilon is not a positive finite number, the sensitivity is not a positive integer, or
+        the scale exceeds 2**48.
 
     References
     ----------
@@ -166,11 +167,14 @@ class GeometricMechanism(_grid.PureMechanism):
     def __post_init__(self):
         FrozenValue.__post_init__(self)
         if self.sensitivity > LARGEST_SCALE or not 0 < self.scale <= LARGEST_SCALE:
-            raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
+            raise ValueError(
+                "the noise scale sensitivity / epsilon must be at most 2**48, got "
+                f"sensitivity={self.sensitivity!r} and epsilon={self.epsilon!r}"
+            )
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float = 1) -> Self:
-        """Return the mechanism whose noise has a given scale.
+        """Return the mechanism with the given noise scale.
 
         Parameters
         ----------
@@ -196,13 +200,14 @@ class GeometricMechanism(_grid.PureMechanism):
         Parameters
         ----------
         size : int
-            How many integers are released together; it is the same for any number.
+            Number of integers that are released together. The result is the same for any number.
 
         Returns
         -------
         float
         """
-        # Of the law with probabilities proportional to a**|x|, a = exp(-1 / scale).
+        # Probabilities are proportional to a**|x| with a = exp(-1 / scale); the variance is
+        # 2 a / (1 - a)**2.
         rate = 1.0 / self.scale
         return math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
 
@@ -212,26 +217,26 @@ class GeometricMechanism(_grid.PureMechanism):
         Parameters
         ----------
         size : int
-            How many integers are released together; it is the same for any number.
+            Number of integers that are released together. The result is the same for any number.
 
         Returns
         -------
         float
         """
-        # 2 a / (1 - a**2), which underflows beyond what floats hold.
+        # It is 2 a / (1 - a**2) = 1 / sinh(1 / scale), where sinh overflows for tiny scales.
         return 1.0 / math.sinh(1.0 / self.scale) if self.scale > 2e-3 else 0.0
 
     def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
-        """Return what the noise in a value exceeds with at most some probability.
+        """Return a bound that the noise exceeds with at most the given probability.
 
         Parameters
         ----------
         probability : float in (0, 1/2]
-            At most this.
+            Upper bound on the probability.
         size : int, default=1
-            How many values are released together.
+            Number of values that are released together.
         terms : int, default=1
-            Of how many values the noise is summed.
+            Number of values whose noise is summed.
 
         Returns
         -------
@@ -240,19 +245,19 @@ class GeometricMechanism(_grid.PureMechanism):
         return _grid.laplace_tail(self.scale, probability, terms)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return what the error of a release stays below.
+        """Return a bound on the error of a release that holds with some confidence.
 
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
-            The probability with which the error stays below.
+            Probability that the error is at most the returned bound.
         size : int, default=1
-            How many integers are released together.
+            Number of integers that are released together.
 
         Returns
         -------
         int
-            No error of the `size` integers exceeds it, with probability `confidence` at least.
+            With probability at least `confidence` no error of the `size` integers exceeds it.
         """
         # P(|X| > t) = 2 a**(t + 1) / (1 + a) with a = exp(-1 / scale).
         tail = _grid.check_tail(confidence, size)
@@ -265,15 +270,15 @@ class GeometricMechanism(_grid.PureMechanism):
         Parameters
         ----------
         values : int or array-like of int
-            Their L1 sensitivity, all together, is `sensitivity`.
+            All integers together have the L1 sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
+            None draws from the operating system's generator. An integer makes the noise
+            reproducible, so that it protects nothing.
 
         Returns
         -------
         int or ndarray of int64
-            Of the shape of `values`.
+            Array of the shape of `values`.
 
         Raises
         ------
@@ -283,9 +288,9 @@ class GeometricMechanism(_grid.PureMechanism):
         array = np.asarray(values)
         if array.dtype.kind not in "iu" or array.size == 0:
             raise ValueError(
-                f"values must be integers and not empty, got {array.size} of {array.dtype}"
+                f"values must be one or more integers, got {array.size} of dtype {array.dtype}"
             )
-        if int(array.max()) > _LARGEST_VALUE or int(array.min()) < -_LARGEST_VALUE:
+        if int(array.max()) > _MAX_VALUE or int(array.min()) < -_MAX_VALUE:
             raise ValueError("values must not exceed 2**61 in magnitude")
         noise = discrete_laplace(self.scale, array.size, as_source(random_state).stream())
         released = array.astype(np.int64) + noise.reshape(array.shape)

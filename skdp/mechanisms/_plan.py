@@ -1,4 +1,7 @@
-"""What a release is, known before it sees a table: plans, and mechanisms, the smallest of them."""
+"""Plans of private releases, made from public information only; mechanisms are the smallest plans.
+
+A plan has the privacy event, which is charged, and a `run`, which makes the release afterwards.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,29 +18,31 @@ from skdp.utils._values import FrozenValue, checked
 
 
 class Plan(Protocol):
-    """What a fit will release, made from parameters and from what of the table is public.
+    """A private release that is not made yet, planned from parameters and the public shape.
 
-    An estimator's ``plan_fit(shape, guarantee)`` returns one; `PrivateFit.charge` books it and
-    ``run(table, source)`` makes the release, with noise from the source that the charge gave, and
-    from no other. A mechanism is the smallest plan: its run is `release`.
+    An estimator's ``plan_fit(shape, guarantee)`` returns one. `PrivateFit.charge` charges it, and
+    ``run(table, source)`` makes the release, with noise from the source that the charge returned.
+    A mechanism is the smallest plan: its run is `release`.
 
     Attributes
     ----------
     event : Event
-        What it does, for the accountant.
+        Privacy event that the accountant charges.
     epsilon, delta : float
-        What it was calibrated to.
+        The guarantee to which it was calibrated.
     name : str
-        In words.
+        Name of the mechanism.
     scale, sensitivity : float
-        Of its noise, and of what the noise is added to.
+        The noise scale, and the sensitivity of the values to which the noise is added.
 
     Notes
     -----
-    A plan may also have `sparse_output`, whether a transformer makes sparse matrices, `stages`,
-    the releases that it consists of (a plan without them is one release), and `by_person`, whether
-    its run takes `persons`, whose shares the rows then have, so that a person moves what is
-    released by no more than a row would.
+    A plan may also have
+
+    - `sparse_output`: True if a transformer's output is sparse;
+    - `stages`: the releases of which it consists. A plan without them is one release;
+    - `by_person`: True if its run accepts `persons`. Rows then have weights that sum to 1 for each
+      person, so that a person has the sensitivity of a row.
     """
 
     event: object
@@ -49,27 +54,29 @@ class Plan(Protocol):
 
 
 class Mechanism(Plan, Protocol):
-    """The smallest plan: noise that is added to a vector; its run is `release`.
+    """The smallest plan: noise that is added to a vector. Its run is `release`.
 
-    Whoever needs to know how precise a release is asks the mechanism. Nobody guesses the law of the
-    noise from delta or from a type.
+    Code that needs the precision of a release asks the mechanism. The noise distribution is not
+    inferred from delta or from a type.
 
     Notes
     -----
-    Mechanisms whose noise is independent in each value (Laplace, Gaussian, geometric) also have
-    ``mean_error(size)``, its mean magnitude, and ``tail(probability, size, terms)``, what it, or a
-    sum of `terms` of it, exceeds with at most that probability. A choice among candidates and
-    randomized response add no noise to a vector, and have `release` alone.
+    Mechanisms with independent noise in each value (Laplace, Gaussian, geometric) also have
+    ``mean_error(size)``, the mean magnitude of the noise, and ``tail(probability, size, terms)``, a
+    bound that the sum of the noise in `terms` values exceeds with at most that probability.
+    Mechanisms that choose a candidate, and randomized response, add no noise to a vector and have
+    only `release`.
     """
 
     def check_size(self, size):
-        """Raise `ValueError` if so many values cannot be released together."""
+        """Raise `ValueError` if `size` values cannot be released together."""
 
     def deviation(self, size):
         """Return the standard deviation of the noise in each of `size` values.
 
-        Their joint sensitivity is `sensitivity`. It is `scale` times a factor that depends on the
-        law, on `size` if the noise is that of a vector's norm, and on the rounding to a grid.
+        The values together have the sensitivity `sensitivity`. The result is `scale` times a factor
+        that depends on the noise distribution, on the rounding to a grid, and on `size` if the
+        noise is drawn by its norm.
         """
 
     def release(self, values, *, random_state=None):
@@ -80,8 +87,8 @@ class Mechanism(Plan, Protocol):
 class PlanValue(FrozenValue):
     """A plan that was calibrated to its `guarantee`; see `Plan`.
 
-    A subclass is decorated by ``@dataclass(frozen=True, kw_only=True, eq=False)``: a plan may hold
-    arrays, so it is equal to itself only. Those that are compared leave ``eq=False`` out.
+    Subclasses are decorated by ``@dataclass(frozen=True, kw_only=True, eq=False)``: a plan may
+    contain arrays, so it is equal to itself only. Plans that are compared omit ``eq=False``.
     """
 
     @property
@@ -92,32 +99,32 @@ class PlanValue(FrozenValue):
     def delta(self):
         return self.guarantee.delta
 
-    # What is released, in words, where a subclass knows it.
+    # Name of the released values. Subclasses that know it override it.
     released = UNNAMED
 
     @property
     def stages(self):
-        """The releases of which it consists: here one."""
+        """The releases of which the plan consists; one unless a subclass overrides it."""
         return (one_stage(self, self.released),)
 
     @property
     def sampler(self):
-        """Which rows its stages read, in words."""
+        """Description of the rows that its stages read."""
         return sampler_of(self.stages)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MechanismPlan(PlanValue):
-    """A plan whose price and noise are those of its `mechanism`; see `Plan`.
+    """A plan whose cost and noise are those of its `mechanism`; see `Plan`.
 
     Attributes
     ----------
     mechanism : plan
-        What is charged.
+        The mechanism, or joint mechanism, that is charged.
     sparse_output : bool
-        Whether a transformer makes sparse matrices.
+        True if a transformer's output is sparse.
     by_person : bool
-        Whether `run` takes `persons`.
+        True if `run` accepts `persons`.
     """
 
     sparse_output = False
@@ -149,7 +156,7 @@ class MechanismPlan(PlanValue):
 
     @property
     def stages(self):
-        """The stages of what is charged."""
+        """The stages of the mechanism."""
         return stages_of(self.mechanism, self.released)
 
     def check_size(self, size):
@@ -158,7 +165,7 @@ class MechanismPlan(PlanValue):
 
 @dataclass(frozen=True, kw_only=True)
 class Price(PlanValue):
-    """A plan's price alone, and the noise that it is the price of; see `Plan`.
+    """The cost and the noise of a plan, without its run; see `Plan`.
 
     Parameters
     ----------
@@ -166,7 +173,7 @@ class Price(PlanValue):
     event : Event
     guarantee : Guarantee
     scale, sensitivity : float
-        Of the noise that a statement describes.
+        Scale and sensitivity of the noise, for the privacy statement.
     """
 
     name: str
@@ -177,28 +184,33 @@ class Price(PlanValue):
 
 
 def plan_for(make_plan, guarantee):
-    """Return a plan that meets a guarantee: for a group of rows a plan for one, with more noise.
+    """Return a plan that meets a guarantee, which may be one for a group of rows.
 
     Parameters
     ----------
     make_plan : callable
-        Of a `Guarantee` for one unit: a row, or a person.
+        Returns a plan for the `Guarantee` of one unit, a row or a person.
     guarantee : Guarantee
 
     Returns
     -------
     plan
-        For k rows its noise is k times that for one where it is Gaussian, or delta is 0; otherwise
-        the general bound on groups holds, see `Guarantee.per_row`.
+        For a group of k rows its noise is k times that for one row if the noise is Gaussian or
+        delta is 0. Otherwise the general bound on groups is used; see `Guarantee.per_row`.
     """
-    k = guarantee.neighbors.max_rows
-    row = guarantee.per_row
-    plan = make_plan(row)
-    if k > 1 and gaussian_mu(leaves(plan.event)) is not None:
-        noise = k * gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta) * (1.0 + 1e-9)
-        exact = make_plan(replace(row, epsilon=get_epsilon(Gaussian(noise), row.delta)))
-        if get_epsilon(exact.event, guarantee.delta, group_size=k) <= guarantee.epsilon:
-            return exact
+    group_size = guarantee.neighbors.max_rows
+    row_guarantee = guarantee.per_row
+    plan = make_plan(row_guarantee)
+    if group_size > 1 and gaussian_mu(leaves(plan.event)) is not None:
+        # Gaussian noise hides a group of k rows if it is k times as large, which is less than the
+        # general bound requires. The relative 1e-9 covers the rounding of the calibration.
+        row_multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
+        noise_multiplier = group_size * row_multiplier * (1.0 + 1e-9)
+        epsilon = get_epsilon(Gaussian(noise_multiplier), row_guarantee.delta)
+        gaussian_plan = make_plan(replace(row_guarantee, epsilon=epsilon))
+        group_epsilon = get_epsilon(gaussian_plan.event, guarantee.delta, group_size=group_size)
+        if group_epsilon <= guarantee.epsilon:
+            return gaussian_plan
     return plan
 
 
@@ -206,25 +218,25 @@ def plan_for(make_plan, guarantee):
 class JointMechanism(FrozenValue):
     """Several mechanisms that one fit runs one after another on the same rows.
 
-    It goes to the accountant as one charge. The parameters of every part are fixed before the
-    first of them runs, so that the tightest bound on their composition applies.
+    They are charged as one. The parameters of every mechanism are fixed before the first of them
+    runs, so that the tightest bound on their composition applies.
 
     Parameters
     ----------
     parts : tuple of mechanisms
-        In the order in which they run.
+        The mechanisms in the order in which they run.
     epsilon, delta : float
-        What the parts together were calibrated to; the accountant refuses an event that costs
-        more.
+        The guarantee to which they were calibrated together. The accountant refuses an event that
+        costs more.
     main : int, default=-1
-        The place of the part that `scale` and `sensitivity` describe.
+        Index of the mechanism that `scale` and `sensitivity` describe.
 
     Attributes
     ----------
     event : skdp.accounting.Composed
-        What all parts cost together.
+        Privacy event of all mechanisms together.
     stages : tuple of Stage
-        Those of all parts.
+        The stages of all mechanisms.
 
     Examples
     --------
@@ -243,39 +255,39 @@ class JointMechanism(FrozenValue):
     def __post_init__(self):
         super().__post_init__()
         if not self.parts:
-            raise ValueError("parts must not be empty")
+            raise ValueError("parts must contain at least one mechanism, got none")
 
     @property
     def stages(self) -> tuple:
-        """The stages of all parts, in order."""
+        """The stages of all mechanisms, in order."""
         return tuple(stage for part in self.parts for stage in stages_of(part))
 
     @property
     def event(self) -> Event:
-        """What all parts cost together."""
+        """Privacy event of all mechanisms together."""
         return Composed(tuple(part.event for part in self.parts))
 
     @property
     def name(self) -> str:
-        """The parts' names, in order."""
+        """Names of the mechanisms, in order."""
         return ", then ".join(part.name for part in self.parts)
 
     @property
     def scale(self) -> float:
-        """The noise scale of the main part."""
+        """Noise scale of the main mechanism."""
         return self.parts[self.main].scale
 
     @property
     def sensitivity(self) -> float:
-        """The sensitivity of the main part."""
+        """Sensitivity of the main mechanism."""
         return self.parts[self.main].sensitivity
 
 
 @dataclass(frozen=True)
 class NoRelease(FrozenValue):
-    """The mechanism of a fit whose outcome follows from public parameters alone.
+    """The mechanism of a fit whose result depends on public parameters only.
 
-    It is never charged; a privacy statement describes it with an epsilon of 0.
+    It is never charged. Its privacy statement has an epsilon of 0.
 
     Examples
     --------
@@ -294,26 +306,27 @@ class NoRelease(FrozenValue):
 
 
 def one_charge(parts, guarantee, main=None):
-    """Return the only one of some mechanisms, or all of them as one.
+    """Return several plans as one that is charged once.
 
     Parameters
     ----------
     parts : sequence of plans or None
-        In the order in which they run; None where there is none.
+        The plans in the order in which they run. Entries that are None are left out.
     guarantee : Guarantee
-        What they were calibrated to, together.
+        The guarantee to which they were calibrated together.
     main : plan, default=None
-        The part whose noise a statement describes first; None is the last one.
+        The plan whose noise the privacy statement describes first; None means the last one.
 
     Returns
     -------
     plan
+        A `JointMechanism`, or the plan itself if there is only one.
     """
     parts = tuple(part for part in parts if part is not None)
     if len(parts) == 1:
         return parts[0]
-    place = next((i for i, part in enumerate(parts) if part is main), -1)
-    return JointMechanism(parts, guarantee.epsilon, guarantee.delta, place)
+    index = next((i for i, part in enumerate(parts) if part is main), -1)
+    return JointMechanism(parts, guarantee.epsilon, guarantee.delta, index)
 
 
 def vector_noise(guarantee, sensitivity):
@@ -322,9 +335,9 @@ def vector_noise(guarantee, sensitivity):
     Parameters
     ----------
     guarantee : Guarantee
-        delta = 0 takes noise with a Gamma-distributed norm, a positive one Gaussian noise.
+        With delta = 0 the noise has a Gamma-distributed norm, with a positive delta it is Gaussian.
     sensitivity : float
-        Under the guarantee's neighbors.
+        L2 sensitivity under the guarantee's neighboring relation.
 
     Returns
     -------
@@ -341,11 +354,12 @@ def bounded_noise(guarantee, l1, l2=None):
     Parameters
     ----------
     guarantee : Guarantee
-        delta = 0 takes Laplace noise, a positive one Gaussian noise.
+        With delta = 0 the noise is Laplace, with a positive delta it is Gaussian.
     l1 : float
-        Under the guarantee's neighbors.
+        L1 sensitivity under the guarantee's neighboring relation.
     l2 : float, default=None
-        None is the root of `l1`, rounded up: that of counts, or of weights whose sum is `l1`.
+        L2 sensitivity. None means the square root of `l1`, rounded up, which holds for counts and
+        for weights in [0, 1] whose sum changes by at most `l1`.
 
     Returns
     -------
@@ -358,51 +372,58 @@ def bounded_noise(guarantee, l1, l2=None):
     return GaussianMechanism(guarantee.epsilon, guarantee.delta, l2)
 
 
-def counting_mechanism(moved, guarantee, *, whole=True, error=None):
-    """Return the mechanism of least error for counts of which a unit moves `moved` by one.
+def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
+    """Return the mechanism with the smallest error for counts.
 
     Parameters
     ----------
-    moved : int
+    l1_sensitivity : int
+        Number of counts that one privacy unit changes by 1.
     guarantee : Guarantee
-        With delta > 0 noise is Gaussian where that is the smaller.
+        With delta > 0 the noise is Gaussian if that has the smaller error.
     whole : bool, default=True
-        Whether a row counts 0 or 1. Counts by shares, as of persons, are no whole numbers:
-        rounded, those of many places could move by one each.
+        True if a row adds 0 or 1 to a count, so that counts are integers. Counts of persons are
+        weighted and not integers. Rounding them could change each of many counts by 1.
     error : callable, default=None
-        What is to be small, of a mechanism; None is the mean error.
+        Returns the error of a mechanism, which is minimized; None means the mean error.
 
     Returns
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
-    whole = whole and guarantee.neighbors.unit != "person"
-    choices = [(GeometricMechanism if whole else LaplaceMechanism)(guarantee.epsilon, moved)]
+
+    def mean_error(mechanism):
+        return mechanism.mean_error(1)
+
+    if whole and guarantee.neighbors.unit != "person":
+        candidates = [GeometricMechanism(guarantee.epsilon, l1_sensitivity)]
+    else:
+        candidates = [LaplaceMechanism(guarantee.epsilon, l1_sensitivity)]
     if guarantee.delta > 0.0:
-        choices.append(bounded_noise(guarantee, moved))
-    return min(choices, key=error or (lambda mechanism: mechanism.mean_error(1)))
+        candidates.append(bounded_noise(guarantee, l1_sensitivity))
+    return min(candidates, key=error or mean_error)
 
 
 def plan_cell_weights(n_columns, guarantee, *, whole):
-    """Plan noise on the cells of the tables of `n_columns` columns.
+    """Return the mechanism for the bins of the histograms of `n_columns` columns.
 
-    A row adds weights of at least 0 that sum to 1, or nothing, to each table: m n_columns in L1
-    norm and sqrt(m n_columns) in L2 norm between neighbors, with m = 1 under add/remove and 2
-    under replace-one. The weights' sums must be exact.
+    To the bins of each column a row adds non-negative weights that sum to 1, or nothing. Between
+    neighbors the bins of all columns change by m n_columns in L1 norm and by sqrt(m n_columns) in
+    L2 norm, with m = 1 under add/remove and 2 under replace-one. The sums of weights must be exact.
 
     Parameters
     ----------
     n_columns : int
     guarantee : Guarantee
-        With delta > 0 noise is Gaussian: a fit then costs the delta that it names.
+        With delta > 0 the noise is Gaussian, so that a fit always uses the delta that it states.
     whole : bool
-        Whether the weights of a row are 0 or 1.
+        True if the weights of a row are 0 or 1.
 
     Returns
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
-    moved = guarantee.neighbors.sensitivity_factor * n_columns
+    l1_sensitivity = guarantee.neighbors.sensitivity_factor * n_columns
     if guarantee.delta > 0.0:
-        return bounded_noise(guarantee, moved)
-    return counting_mechanism(moved, guarantee, whole=whole)
+        return bounded_noise(guarantee, l1_sensitivity)
+    return counting_mechanism(l1_sensitivity, guarantee, whole=whole)

@@ -1,4 +1,4 @@
-"""Randomized response: a category, reported truthfully with a known probability."""
+"""Randomized response: each row reports its category truthfully with a known probability."""
 
 import math
 import numbers
@@ -20,25 +20,30 @@ from skdp.utils._values import FrozenValue, checked
 
 
 def _distinct_labels(categories):
+    """Return declared categories as a list of Python values, after a check that they differ."""
     is_sequence = hasattr(categories, "__len__") and hasattr(categories, "__getitem__")
     is_vector = getattr(categories, "ndim", 1) == 1
     if not (is_sequence and is_vector) or isinstance(categories, str | bytes | Mapping):
-        raise ValueError(f"categories must be a sequence, got {categories!r}")
-    # The items of dates of nanoseconds are integers.
-    is_plain = [isinstance(c, np.generic) and c.dtype.kind not in "mM" for c in categories]
-    labels = [c.item() if plain else c for c, plain in zip(categories, is_plain, strict=True)]
+        raise ValueError(f"categories must be a list or a vector, got {categories!r}")
+    labels = []
+    for category in categories:
+        # `item` returns an integer for dates and durations in nanoseconds.
+        is_numpy = isinstance(category, np.generic) and category.dtype.kind not in "mM"
+        labels.append(category.item() if is_numpy else category)
     try:
-        distinct = len(set(labels)) == len(labels) and not any(c != c for c in labels)
+        is_distinct = len(set(labels)) == len(labels)
+        is_missing = any(label != label for label in labels)
     except TypeError:
-        raise ValueError("categories must be hashable and not missing") from None
-    if not labels or not distinct:
+        raise ValueError(f"categories must be hashable and not missing, got {labels!r}") from None
+    if not labels or not is_distinct or is_missing:
         raise ValueError(f"categories must be distinct, not NaN, and not empty, got {labels!r}")
-    if any(isinstance(c, str | bytes) and c[-1:] in ("\0", b"\0") for c in labels):
+    if any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
     return labels
 
 
 def _check_categories(categories, name="categories"):
+    """Return at least two distinct categories as a tuple."""
     labels = tuple(_distinct_labels(categories))
     if len(labels) < 2:
         raise ValueError(f"categories must be at least two, got {labels!r}")
@@ -50,36 +55,36 @@ class RandomizedResponse(FrozenValue):
     """Report each row's category, or another one at random; each report is epsilon-DP.
 
     With k categories the truth is reported with probability ``p = e^epsilon / (k - 1 + e^epsilon)``
-    and each other category with ``q = 1 / (k - 1 + e^epsilon)``. Each row is protected by itself,
-    also from whoever collects the reports. A value outside the categories is the null record and
-    reports uniformly.
+    and each other category with ``q = 1 / (k - 1 + e^epsilon)``. Each row is protected separately,
+    also from the curator who collects the reports. A value outside the categories is the null
+    record, whose report is uniform.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one report.
     categories : sequence, default=(0, 1)
-        The k >= 2 distinct categories, declared without a look at the data.
+        The k >= 2 distinct categories, declared without looking at the data.
 
     Attributes
     ----------
     truth_probability, other_probability : float
-        p and q.
+        The probabilities p and q.
     sensitivity : float
-        1: a row has one report.
+        It is 1: a row has one report.
     scale : float
         ``sqrt(q (1 - q)) / (p - q)``, the standard deviation that one row of another category adds
         to a category's debiased count.
     event : skdp.accounting.RandomizedResponse
-        What one report of every row costs.
+        Privacy event of one report of every row.
     delta : float
-        0.
+        It is 0.
 
     Raises
     ------
     ValueError
-        If epsilon is not a positive finite number, or the categories are fewer than two, repeated
-        or missing (NaN).
+        If epsilon is not a positive finite number, or there are fewer than two categories, or one
+        is repeated or missing (NaN).
 
     References
     ----------
@@ -104,14 +109,14 @@ class RandomizedResponse(FrozenValue):
 
     @classmethod
     def from_scale(cls, scale: float, categories: Sequence[object] = (0, 1)) -> Self:
-        """Return the mechanism of a given `scale`, the epsilon rounded to a float.
+        """Return the mechanism with the given `scale`; its epsilon is rounded to a float.
 
         Parameters
         ----------
         scale : float > 0
-            The standard deviation of a debiased count, for one row.
+            Standard deviation of the debiased count of a category, for one row.
         categories : sequence, default=(0, 1)
-            As in the constructor.
+            Categories as in the constructor.
 
         Returns
         -------
@@ -134,13 +139,14 @@ class RandomizedResponse(FrozenValue):
         return math.exp(-self.epsilon) * self.truth_probability
 
     @property
-    def _gap(self):
+    def _probability_difference(self):
+        """The difference p - q, computed without cancellation."""
         return -math.expm1(-self.epsilon) * self.truth_probability
 
     @property
     def scale(self) -> float:
         q = self.other_probability
-        return math.sqrt(q * (1.0 - q)) / self._gap
+        return math.sqrt(q * (1.0 - q)) / self._probability_difference
 
     @property
     def event(self) -> Event:
@@ -152,15 +158,15 @@ class RandomizedResponse(FrozenValue):
         Parameters
         ----------
         values : scalar or array-like
-            Categories; anything else is the null record.
+            Categories. Any other value is the null record.
         random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
+            None draws from the operating system's generator. An integer makes the noise
+            reproducible, so that it protects nothing.
 
         Returns
         -------
         scalar or ndarray
-            Of the shape of `values`, each one of the categories.
+            Reports of the shape of `values`, each one of the categories.
         """
         codes = self._encode(values)
         released = self.release_codes(codes, random_state=random_state)
@@ -169,19 +175,19 @@ class RandomizedResponse(FrozenValue):
         return categories_array(self.categories)[released]
 
     def release_codes(self, codes: ArrayLike, *, random_state: SourceLike = None) -> np.ndarray:
-        """Return a report for each category's number.
+        """Return a report for each code of a category.
 
         Parameters
         ----------
         codes : array-like of int
-            Positions in `categories`; -1 is the null record.
+            Indices of `categories`; -1 is the null record.
         random_state : None, int or RandomSource, default=None
-            None is the operating system's generator.
+            None draws from the operating system's generator.
 
         Returns
         -------
         ndarray of int64
-            Of the shape of `codes`.
+            Reported codes of the shape of `codes`.
 
         Raises
         ------
@@ -194,14 +200,17 @@ class RandomizedResponse(FrozenValue):
             raise ValueError(f"codes must be integers from -1 to {k - 1}")
         stream = as_source(random_state).stream()
         flat = codes.astype(np.int64).ravel()
-        keep = truthful(self.epsilon, k - 1, flat.size, stream)
+        is_truthful = truthful(self.epsilon, k - 1, flat.size, stream)
+        # One of the k - 1 other categories: codes from the true one on are shifted by 1.
         other = uniform_integers(k - 1, flat.size, stream)
         other += other >= flat
-        null = uniform_integers(k, flat.size, stream)
-        return np.where(flat < 0, null, np.where(keep, flat, other)).reshape(codes.shape)
+        # It is drawn for every row, so that time does not depend on the number of null records.
+        uniform = uniform_integers(k, flat.size, stream)
+        reports = np.where(is_truthful, flat, other)
+        return np.where(flat < 0, uniform, reports).reshape(codes.shape)
 
     def estimate_frequencies(self, released: ArrayLike) -> np.ndarray:
-        """Return an unbiased estimate of each category's share among the true values.
+        """Return an unbiased estimate of the frequency of each category among the true values.
 
         Parameters
         ----------
@@ -211,41 +220,42 @@ class RandomizedResponse(FrozenValue):
         Returns
         -------
         ndarray of shape (k,)
-            The shares sum to 1 and may lie outside [0, 1]. A null record adds 1 / k of a row to
-            each category.
+            Frequencies, which sum to 1 and may be outside [0, 1]. A null record adds 1 / k of a row
+            to each category.
         """
         return self._estimate(released)[0]
 
     def variance(self, frequencies: ArrayLike, n_rows: int) -> np.ndarray:
-        """Return the variance of the estimated frequencies for given true ones.
+        """Return the variance of the estimated frequencies for known true frequencies.
 
         Parameters
         ----------
         frequencies : array-like
-            True shares.
+            True frequencies.
         n_rows : int
             Number of reports.
 
         Returns
         -------
         ndarray
-            Of the shape of `frequencies`.
+            Variances of the shape of `frequencies`.
         """
-        constant, slope = self._variance_line(check_integer(n_rows, "n_rows", 1, math.inf))
-        return constant + slope * np.asarray(frequencies, dtype=np.float64)
+        n_rows = check_integer(n_rows, "n_rows", 1, math.inf)
+        constant, coefficient = self._variance_coefficients(n_rows)
+        return constant + coefficient * np.asarray(frequencies, dtype=np.float64)
 
     def confidence_interval(self, released: ArrayLike, confidence: float = 0.95) -> np.ndarray:
-        """Return an interval for each category's share among the true values.
+        """Return an interval for the frequency of each category among the true values.
 
-        The interval holds the shares that a two-sided normal test with the variance at that very
-        share does not refuse (a score interval).
+        It is a score interval: it contains the frequencies that a two-sided normal test, with the
+        variance at the tested frequency, does not reject.
 
         Parameters
         ----------
         released : array-like
             Reports of one column.
         confidence : float in (0, 1), default=0.95
-            The probability with which the interval covers the share.
+            Probability that the interval contains the frequency.
 
         Returns
         -------
@@ -254,49 +264,60 @@ class RandomizedResponse(FrozenValue):
         """
         confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         estimate, n = self._estimate(released)
-        constant, slope = self._variance_line(n)
-        square = ndtri(0.5 + 0.5 * confidence) ** 2
-        half = 0.5 * square * slope
-        width = np.sqrt(np.maximum(2.0 * half * estimate + half**2 + square * constant, 0.0))
-        interval = np.stack([estimate + half - width, estimate + half + width], axis=1)
+        constant, coefficient = self._variance_coefficients(n)
+        # The ends f solve (estimate - f)**2 = z**2 (constant + coefficient f).
+        z_squared = ndtri(0.5 + 0.5 * confidence) ** 2
+        shift = 0.5 * z_squared * coefficient
+        discriminant = 2.0 * shift * estimate + shift**2 + z_squared * constant
+        half_width = np.sqrt(np.maximum(discriminant, 0.0))
+        center = estimate + shift
+        interval = np.stack([center - half_width, center + half_width], axis=1)
         return np.clip(interval, 0.0, 1.0)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return what the error of one category's estimated share stays below.
+        """Return a bound on the error of an estimated frequency that holds with some confidence.
 
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
-            The probability with which the error stays below.
+            Probability that the error is at most the returned bound.
         size : int, default=1
-            The number of rows.
+            Number of rows.
 
         Returns
         -------
         float
-            For the least favorable share, in the normal approximation.
+            Bound for the least favorable frequency, in the normal approximation.
         """
         confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
-        worst = self.variance([0.0, 1.0], check_integer(size, "size", 1, math.inf)).max()
-        return float(ndtri(0.5 + 0.5 * confidence) * np.sqrt(worst))
+        size = check_integer(size, "size", 1, math.inf)
+        # The variance is linear in the frequency, so its maximum is at an end.
+        max_variance = self.variance([0.0, 1.0], size).max()
+        return float(ndtri(0.5 + 0.5 * confidence) * np.sqrt(max_variance))
 
-    def _variance_line(self, n):
+    def _variance_coefficients(self, n):
+        """Return the constant and the coefficient of the variance, linear in the frequency."""
         p = self.truth_probability
         q = self.other_probability
-        lie = (len(self.categories) - 1) * q
+        untruthful = (len(self.categories) - 1) * q
         at_zero = q * (1.0 - q)
-        at_one = p * lie
-        return at_zero / (n * self._gap**2), (at_one - at_zero) / (n * self._gap**2)
+        at_one = p * untruthful
+        scaling = n * self._probability_difference**2
+        return at_zero / scaling, (at_one - at_zero) / scaling
 
     def _estimate(self, released):
-        """The estimated shares, and of how many reports."""
+        """Return the estimated frequencies and the number of reports."""
         codes = self._encode(released).ravel()
         if codes.size == 0 or np.any(codes < 0):
-            raise ValueError("reports must not be empty and each be one of the categories")
-        shares = np.bincount(codes, minlength=len(self.categories)) / codes.size
-        return (shares - self.other_probability) / self._gap, codes.size
+            raise ValueError(
+                "reports must contain at least one row, and each must be one of the categories "
+                f"{self.categories[:3]!r}"
+            )
+        frequencies = np.bincount(codes, minlength=len(self.categories)) / codes.size
+        return (frequencies - self.other_probability) / self._probability_difference, codes.size
 
     def _encode(self, values):
+        """Return the code of each value's category, -1 for the null record."""
         if is_frame(values):
             return np.column_stack([self._encode(column) for column in columns_of(values)])
         if hasattr(values, "dtype") or hasattr(type(values), "to_pylist"):
@@ -304,42 +325,42 @@ class RandomizedResponse(FrozenValue):
         else:
             array = np.array(values, dtype=object)
             if any(issubclass(type(cell), list | tuple | np.ndarray) for cell in array.flat):
-                raise ValueError("values must be rows of one length, got a ragged list")
+                raise ValueError("values must be rows of equal length, got a ragged list")
         categories = categories_array(self.categories)
-        found = kind_of_others(array, label_kinds(categories))
-        if found is not None:
+        other_kind = kind_of_others(array, label_kinds(categories))
+        if other_kind is not None:
             raise ValueError(
-                f"values hold {found}, which equal none of the categories {self.categories[:3]!r}: "
-                "they must be of the categories' type"
+                f"values contain {other_kind}, which equal none of the categories "
+                f"{self.categories[:3]!r}: convert them to the type of the categories"
             )
         return category_codes(array.ravel(), categories).reshape(array.shape)
 
 
 def categories_array(categories):
-    """Return declared categories as an array that holds them unchanged.
+    """Return declared categories as an array, without a change of their type.
 
     Parameters
     ----------
     categories : sequence
-        Distinct and hashable labels, in the order in which codes count them.
+        Distinct and hashable labels, in the order of their codes.
 
     Returns
     -------
     ndarray of shape (n_categories,)
-        Of numbers or of strings where numpy can hold all labels so, else of dtype object: labels
-        of mixed types never become strings, nor integers other numbers.
+        Numbers or strings if NumPy represents all labels exactly, otherwise objects. Labels of
+        mixed types do not become strings, and large integers do not become other numbers.
 
     Raises
     ------
     ValueError
-        If `categories` is not a sequence (a string, set or mapping is none), or is empty, or a
+        If `categories` is not a sequence (a string, set or mapping is not one) or is empty, or a
         label is missing (NaN), repeated, not hashable, or ends in a NUL, which numpy drops.
     """
     return labels_array(_distinct_labels(categories))
 
 
 def labels_array(labels):
-    """Return labels as an array that holds them unchanged; see `categories_array`.
+    """Return labels as an array, without a change of their type; see `categories_array`.
 
     Parameters
     ----------
@@ -349,7 +370,9 @@ def labels_array(labels):
     -------
     ndarray of shape (n_labels,)
     """
-    if any(all(isinstance(label, kind) for label in labels) for kind in (str, numbers.Real)):
+    is_text = all(isinstance(label, str) for label in labels)
+    is_number = all(isinstance(label, numbers.Real) for label in labels)
+    if is_text or is_number:
         array = np.asarray(labels)
         if array.dtype.kind in "biufU" and array.tolist() == labels:
             return array

@@ -1,4 +1,4 @@
-"""Mechanisms that choose one of several candidates by their scores."""
+"""Mechanisms that choose one of several candidates by their scores, sampled exactly."""
 
 import math
 from dataclasses import dataclass
@@ -16,15 +16,28 @@ from skdp.utils import _validation as checks
 from skdp.utils._rounding import float_up
 from skdp.utils._values import checked
 
+# Most candidates that are proposed at once; limits the memory of a choice.
 _BLOCK = 1 << 14
+# Every float64 is an integer multiple of 2**-1074.
 _MIN_EXPONENT = 1074
 
 
 def acceptance(scores, scale, stream):
-    """Return a function that accepts candidates, each by a coin of its own, decided exactly.
+    """Return a function that accepts or rejects candidates independently at random.
 
-    Candidate i is accepted with probability exp(-(max(scores) - scores[i]) / scale). The function
-    takes positions, repeats allowed, and says whether each is accepted this time.
+    Candidate i is accepted with probability exp(-(max(scores) - scores[i]) / scale), decided
+    exactly: floats decide unless they are too close, and then rational numbers do.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates,), float64
+    scale : Fraction
+    stream : Stream
+
+    Returns
+    -------
+    callable
+        It accepts an array of indices, which may repeat, and returns a boolean for each of them.
     """
     best = scores.max()
     with np.errstate(over="ignore", under="ignore"):
@@ -32,10 +45,9 @@ def acceptance(scores, scale, stream):
 
     def accepted(index):
         def exact(close):
-            gaps = [_as_integer(best) - _as_integer(score) for score in scores[index[close]]]
-            up = scale.denominator
-            down = scale.numerator << _MIN_EXPONENT
-            return np.array(gaps, dtype=object) * up, down
+            differences = [_as_integer(best) - _as_integer(x) for x in scores[index[close]]]
+            denominator = scale.numerator << _MIN_EXPONENT
+            return np.array(differences, dtype=object) * scale.denominator, denominator
 
         return samplers.bernoulli_exp(exponents[index], exact, stream)
 
@@ -43,31 +55,37 @@ def acceptance(scores, scale, stream):
 
 
 def choose_exponentially(n, accepted, stream):
-    """Choose i with probability proportional to its acceptance: propose uniformly, accept."""
+    """Return an index with probability proportional to its acceptance (rejection sampling)."""
     block = min(_BLOCK, 4 * n)
     while True:
         proposals = samplers.uniform_integers(n, block, stream)
-        heads = np.flatnonzero(accepted(proposals))
-        if heads.size:
-            return proposals[heads[0]]
+        accepted_indices = np.flatnonzero(accepted(proposals))
+        if accepted_indices.size:
+            return proposals[accepted_indices[0]]
         block = min(2 * block, _BLOCK)
 
 
 def permute_and_flip(n, accepted, stream):
-    """Flip a coin for each candidate in random order; the first head is chosen."""
+    """Return the index of the first accepted candidate in a random order.
+
+    The best candidate is always accepted.
+    """
     order = samplers.random_order(n, stream)
     return order[np.argmax(accepted(order))]
 
 
 def _as_integer(score):
-    """A float in units of 2**-1074, of which every float is a multiple."""
+    """Return a float in units of 2**-1074, of which every float is a multiple."""
     numerator, denominator = float(score).as_integer_ratio()
     return (numerator << _MIN_EXPONENT) // denominator
 
 
 @dataclass(frozen=True)
 class _Selection(_grid.PureMechanism):
-    """Parameters and utility of a choice, which `_choose` makes by chances of acceptance."""
+    """Base class of mechanisms that choose a candidate.
+
+    A subclass defines ``_choose(n, accepted, stream)``, which returns an index; see `acceptance`.
+    """
 
     monotonic: bool = checked(checks.check_boolean, default=False)
 
@@ -75,16 +93,16 @@ class _Selection(_grid.PureMechanism):
     def from_scale(
         cls, scale: float, sensitivity: float, monotonic: bool = False, **options: object
     ) -> Self:
-        """Return the mechanism of a given scale: its epsilon is rounded up.
+        """Return the mechanism with the given scale; its epsilon is rounded up.
 
         Parameters
         ----------
         scale : float > 0
-            The scale of the noise that Gumbel, exponential or Laplace noisy max would add.
+            Scale of the Gumbel, exponential or Laplace noise in report noisy max.
         sensitivity : float > 0
-            As in the constructor.
+            Sensitivity as in the constructor.
         monotonic : bool, default=False
-            As in the constructor.
+            Flag as in the constructor.
         **options : dict
             Further parameters of the mechanism.
 
@@ -102,20 +120,20 @@ class _Selection(_grid.PureMechanism):
         return 1 if self.monotonic else 2
 
     def expected_error(self, confidence: float = 0.95, size: int = 2) -> float:
-        """Return by how much the chosen score falls short of the best at most.
+        """Return a bound on the difference between the best and the chosen score.
 
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
-            The probability with which the shortfall stays below.
+            Probability that the difference is at most the returned bound.
         size : int, default=2
-            The number of candidates.
+            Number of candidates.
 
         Returns
         -------
         float
-            The shortfall is at most this, with probability `confidence` at least:
-            ``scale * ln(size / (1 - confidence))``, and twice that for Laplace noise.
+            ``scale * ln(size / (1 - confidence))``, and twice that for Laplace noise. With
+            probability at least `confidence` the difference is at most this.
         """
         confidence = checks.check_within(confidence, "confidence", 0.0, 1.0, "()")
         size = checks.check_integer(size, "size", 1, math.inf)
@@ -127,10 +145,10 @@ class _Selection(_grid.PureMechanism):
         Parameters
         ----------
         scores : array-like of shape (n_candidates,)
-            -inf marks a candidate that is never chosen; which ones must not depend on the data.
+            Scores. A candidate with -inf is never chosen; which ones must not depend on the data.
         random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
+            None draws from the operating system's generator. An integer makes the noise
+            reproducible, so that it protects nothing.
 
         Returns
         -------
@@ -139,7 +157,7 @@ class _Selection(_grid.PureMechanism):
         Raises
         ------
         ValueError
-            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
+            If the scores are not a vector of numbers, contain NaN or +inf, or are all -inf.
         """
         array = _grid.as_floats(scores, "scores")
         if array.ndim != 1:
@@ -148,7 +166,7 @@ class _Selection(_grid.PureMechanism):
             raise ValueError("scores must not be NaN or +inf")
         candidates = np.flatnonzero(array > -np.inf)
         if not candidates.size:
-            raise ValueError("at least one score must be finite")
+            raise ValueError("scores must contain a finite number, got only -inf")
         stream = samplers.as_source(random_state).stream()
         return int(candidates[self._chosen(array[candidates], stream)])
 
@@ -162,28 +180,28 @@ class ExponentialMechanism(_Selection):
     """Choose candidate i with probability proportional to exp(epsilon u_i / (2 sensitivity)).
 
     The choice is epsilon-DP. A candidate is proposed uniformly and accepted with probability
-    ``exp(-epsilon (max(u) - u_i) / (2 sensitivity))``, decided exactly; scores are used as the
-    rational numbers that the floats are.
+    ``exp(-epsilon (max(u) - u_i) / (2 sensitivity))``. This is decided exactly, with the scores as
+    rational numbers.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one choice.
     sensitivity : float > 0
-        By how much each single score can differ between neighboring data sets, under the relation
-        that the accountant protects.
+        Maximum change of a single score between neighboring datasets, under the accountant's
+        neighboring relation.
     monotonic : bool, default=False
-        Whether all scores change in the same direction between neighbors, as counts do under
+        True if all scores change in the same direction between neighbors, as counts do under
         add/remove but not under replace-one. The exponent is then epsilon u_i / sensitivity.
 
     Attributes
     ----------
     scale : float
-        2 sensitivity / epsilon (monotonic: sensitivity / epsilon).
+        It is 2 sensitivity / epsilon, and sensitivity / epsilon if monotonic.
     event : skdp.accounting.ExponentialMechanism
-        What one choice costs: the privacy loss has a bounded range.
+        Privacy event of one choice: the privacy loss has a bounded range.
     delta : float
-        0.
+        It is 0.
 
     References
     ----------
@@ -206,32 +224,32 @@ class ExponentialMechanism(_Selection):
 
 @dataclass(frozen=True)
 class PermuteAndFlip(_Selection):
-    """Choose a candidate by permute-and-flip: as private as the exponential mechanism, never worse.
+    """Choose a candidate by permute-and-flip, which is never worse than the exponential mechanism.
 
     Candidates are visited in random order and each is accepted with probability
     ``exp(-epsilon (max(u) - u_i) / (2 sensitivity))``, decided exactly. The choice is epsilon-DP
-    and its expected score is at least the exponential mechanism's. Its privacy loss has no bounded
-    range, so that in compositions it can cost more.
+    and its expected score is at least that of the exponential mechanism. Its privacy loss has no
+    bounded range, so it can cost more under composition.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one choice.
     sensitivity : float > 0
-        By how much each single score can differ between neighboring data sets, under the relation
-        that the accountant protects.
+        Maximum change of a single score between neighboring datasets, under the accountant's
+        neighboring relation.
     monotonic : bool, default=False
-        Whether all scores change in the same direction between neighbors, as counts do under
+        True if all scores change in the same direction between neighbors, as counts do under
         add/remove but not under replace-one. The exponent is then twice as large.
 
     Attributes
     ----------
     scale : float
-        2 sensitivity / epsilon (monotonic: sensitivity / epsilon).
+        It is 2 sensitivity / epsilon, and sensitivity / epsilon if monotonic.
     event : skdp.accounting.PureDP
-        What one choice costs.
+        Privacy event of one choice.
     delta : float
-        0.
+        It is 0.
 
     References
     ----------
@@ -250,8 +268,9 @@ class PermuteAndFlip(_Selection):
     _choose = staticmethod(permute_and_flip)
 
 
-# Whose price the index has that is largest with a noise; but for Laplace noise its law too.
-_OF_NOISE: dict = {
+# The mechanism whose event the index of the largest noisy score has, by the noise distribution.
+# With Gumbel and exponential noise the index also has the same distribution as its choice.
+_EQUIVALENT: dict = {
     "gumbel": ExponentialMechanism,
     "laplace": PermuteAndFlip,
     "exponential": PermuteAndFlip,
@@ -263,19 +282,19 @@ class ReportNoisyMax(_Selection):
     """Add noise to each score and return the index of the largest; nothing else is released.
 
     The choice is epsilon-DP. With Gumbel noise of scale 2 sensitivity / epsilon the index has
-    exactly the law of the exponential mechanism, and with exponential noise that of
-    permute-and-flip; the index is drawn from these laws. Laplace noise is added on a grid, where
-    the rounding of the scores is charged to the sensitivity, and ties go to the first candidate.
+    exactly the distribution of the exponential mechanism, and with exponential noise that of
+    permute-and-flip. So it is drawn from these distributions. Laplace noise is added on a grid: the
+    sensitivity is raised for the rounding of the scores, and the first of equal scores is chosen.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one choice.
     sensitivity : float > 0
-        By how much each single score can differ between neighboring data sets, under the relation
-        that the accountant protects.
+        Maximum change of a single score between neighboring datasets, under the accountant's
+        neighboring relation.
     monotonic : bool, default=False
-        Whether all scores change in the same direction between neighbors, as counts do under
+        True if all scores change in the same direction between neighbors, as counts do under
         add/remove but not under replace-one. Half the noise then suffices.
     noise : {"gumbel", "laplace", "exponential"}, default="gumbel"
         The distribution of the noise.
@@ -285,9 +304,9 @@ class ReportNoisyMax(_Selection):
     scale : float
         The scale of the noise, 2 sensitivity / epsilon (monotonic: sensitivity / epsilon).
     event : skdp.accounting.ExponentialMechanism or skdp.accounting.PureDP
-        What one choice costs. Gumbel noise has a bounded range; the others are PureDP.
+        Privacy event of one choice. With Gumbel noise the privacy loss has a bounded range.
     delta : float
-        0.
+        It is 0.
 
     References
     ----------
@@ -304,17 +323,17 @@ class ReportNoisyMax(_Selection):
     1
     """
 
-    noise: str = checked(checks.check_choice, default="gumbel", choices=_OF_NOISE)
+    noise: str = checked(checks.check_choice, default="gumbel", choices=_EQUIVALENT)
 
     name: ClassVar[str] = "Report noisy max"
 
     @property
     def _event(self):
-        return _OF_NOISE[self.noise]._event
+        return _EQUIVALENT[self.noise]._event
 
     @property
     def _choose(self):
-        return _OF_NOISE[self.noise]._choose
+        return _EQUIVALENT[self.noise]._choose
 
     def __post_init__(self):
         super().__post_init__()
@@ -338,7 +357,10 @@ class ReportNoisyMax(_Selection):
         return np.argmax(_grid.to_steps(scores, step) + noise)
 
     def _laplace_grid(self):
-        """Step and scale in steps: rounding moves the difference of two scores by one at most."""
+        """Return the grid step, and the noise scale in steps.
+
+        Rounding changes the difference of two scores by at most one step.
+        """
         step = _grid.grid_step(self.scale, self.sensitivity)
         distance = Fraction(self.sensitivity) / Fraction(step) + 1
         scale = float_up(self._factor * distance / Fraction(self.epsilon))

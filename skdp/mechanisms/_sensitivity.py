@@ -1,4 +1,4 @@
-"""Sensitivities of common statistics, and how norms and relations bound one another."""
+"""Sensitivities of sums and histograms, and bounds between norms."""
 
 import math
 from fractions import Fraction
@@ -15,12 +15,12 @@ _NORMS = ("l1", "l2", "linf")
 
 
 def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
-    """Sensitivity of a sum of rows whose norm is bounded.
+    """Return the sensitivity of a sum of rows of bounded norm.
 
     Parameters
     ----------
     norm : float > 0
-        Bound on each row, in L1, L2 or L-infinity; the sensitivity is in the same norm.
+        Bound on the L1, L2 or L-infinity norm of each row. The sensitivity is in the same norm.
     relation : {"add_remove", "replace_one"}, default="add_remove"
 
     Returns
@@ -35,8 +35,8 @@ def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
     1.0
     """
     norm = checks.check_positive(norm, "norm")
-    rows = Neighbors(relation=relation).sensitivity_factor
-    return checks.check_positive(rows * norm, "sensitivity")
+    factor = Neighbors(relation=relation).sensitivity_factor
+    return checks.check_positive(factor * norm, "sensitivity")
 
 
 def bounded_sum_sensitivity(
@@ -46,30 +46,29 @@ def bounded_sum_sensitivity(
     *,
     n_features: int | None = None,
 ) -> float:
-    """Sensitivity of a vector of column sums whose values lie within bounds.
+    """Return the sensitivity of a vector of column sums of bounded values.
 
     Parameters
     ----------
     bounds : tuple of (low, high)
-        Scalars or arrays of shape (n_features,).
+        Bounds of the values, scalars or arrays of shape (n_features,).
     relation : {"add_remove", "replace_one"}, default="add_remove"
     norm : {"l1", "l2", "linf"}, default="l1"
     n_features : int, default=None
-        How many columns are summed. Required when both bounds are scalars; None takes the length
-        of the arrays.
+        Number of columns. None uses the length of the bounds. Required if both bounds are scalars.
 
     Returns
     -------
     float
-        The norm, rounded up, of ``max(|low|, |high|)`` under add/remove and of ``high - low``
-        under replace-one, over all columns. `skdp.utils.exact_sum` moves by no more, but for one
-        step of its grid a column under replace-one where a range does not hold 0.
+        The norm over all columns, rounded up, of ``max(|low|, |high|)`` under add/remove and of
+        ``high - low`` under replace-one. It also bounds the change of `skdp.utils.exact_sum`, plus
+        one step of its grid for each column whose range does not contain 0 under replace-one.
 
     Raises
     ------
     ValueError
-        If the bounds are not finite ranges, leave a sensitivity of zero or one beyond the floats,
-        or are scalars without `n_features`.
+        If the bounds are not finite ranges, or are scalars without `n_features`, or the sensitivity
+        is zero or infinite.
 
     Examples
     --------
@@ -84,21 +83,21 @@ def bounded_sum_sensitivity(
     low, high = checks.broadcast_bounds(bounds, _count_features(bounds, n_features))
     sides = zip(low.tolist(), high.tolist(), strict=True)
     if relation == "add_remove":
-        moved = [Fraction(max(abs(a), abs(b))) for a, b in sides]
+        changes = [Fraction(max(abs(a), abs(b))) for a, b in sides]
     else:
-        moved = [Fraction(b) - Fraction(a) for a, b in sides]
+        changes = [Fraction(b) - Fraction(a) for a, b in sides]
     if norm == "l1":
-        bound = float_up(sum(moved, Fraction(0)))
-    elif norm == "linf" or len(moved) == 1:
-        bound = float_up(max(moved))
+        bound = float_up(sum(changes, Fraction(0)))
+    elif norm == "linf" or len(changes) == 1:
+        bound = float_up(max(changes))
     else:
-        # The library's rounding is covered; it neither overflows nor underflows on the way.
-        bound = round_up(math.hypot(*map(float_up, moved)) * (1.0 + 2.0**-50))
+        # math.hypot neither overflows nor underflows. The factor covers its rounding.
+        bound = round_up(math.hypot(*map(float_up, changes)) * (1.0 + 2.0**-50))
     return checks.check_positive(bound, "sensitivity")
 
 
 def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> float:
-    """Sensitivity of the counts of disjoint bins.
+    """Return the sensitivity of the counts of disjoint bins.
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> flo
     Returns
     -------
     float
-        1 under add/remove; under replace-one 2 in L1, sqrt(2) in L2, 1 in L-infinity.
+        1 under add/remove. Under replace-one it is 2 in L1, sqrt(2) in L2 and 1 in L-infinity.
 
     Examples
     --------
@@ -123,14 +122,14 @@ def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> flo
 
 
 def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: str) -> float:
-    """Bound a sensitivity in one norm by that in another.
+    """Return a bound on the sensitivity in one norm, given the sensitivity in another.
 
-    ``L2 <= L1 <= sqrt(d) L2`` and ``Linf <= L2 <= sqrt(d) Linf``, ``Linf <= L1 <= d Linf``.
+    It uses ``L2 <= L1 <= sqrt(d) L2``, ``Linf <= L2 <= sqrt(d) Linf`` and ``Linf <= L1 <= d Linf``.
 
     Parameters
     ----------
     sensitivity : float > 0
-        In the norm that is known.
+        Sensitivity in the norm `source`.
     n_values : int >= 1
         The number d of values that are released together.
     source, target : {"l1", "l2", "linf"}
@@ -138,7 +137,7 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
     Returns
     -------
     float
-        Rounded up.
+        The bound, rounded up.
 
     Examples
     --------
@@ -150,22 +149,28 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
     """
     sensitivity = checks.check_positive(sensitivity, "sensitivity")
     d = checks.check_integer(n_values, "n_values", 1, math.inf)
-    step = _NORMS.index(checks.check_choice(source, "source", _NORMS)) - _NORMS.index(
-        checks.check_choice(target, "target", _NORMS)
-    )
-    if step <= 0:
+    source_index = _NORMS.index(checks.check_choice(source, "source", _NORMS))
+    target_index = _NORMS.index(checks.check_choice(target, "target", _NORMS))
+    if source_index <= target_index:
+        # The norms are in decreasing order.
         return sensitivity
     root = math.isqrt(d)
-    factor = d if step == 2 else root if root**2 == d else round_up(math.sqrt(d))
+    if source_index - target_index == 2:
+        factor = d
+    elif root**2 == d:
+        factor = root
+    else:
+        factor = round_up(math.sqrt(d))
     return checks.check_positive(float_up(Fraction(sensitivity) * Fraction(factor)), "sensitivity")
 
 
 def _count_features(bounds, n_features):
+    """Return the number of columns, by default the length of the bounds."""
     if n_features is None:
         lengths = [len(bound) for bound in bounds if np.ndim(bound)] if np.iterable(bounds) else [1]
         if not lengths:
             raise ValueError(
-                "bounds that are numbers need n_features, the number of columns that are summed"
+                "n_features is missing: with bounds that are numbers pass the number of columns"
             )
         n_features = lengths[0]
     return checks.check_integer(n_features, "n_features", 1, math.inf)

@@ -1,4 +1,4 @@
-"""The plan of a fit to a table of which the shape, or the columns, are not known yet."""
+"""Plans of fits to tables of unknown shape or unknown columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,31 +8,31 @@ import numpy as np
 
 from skdp.utils._values import FrozenValue
 
-# Shapes (rows, columns) at which a plan is made where the table's is not known.
+# Shapes (rows, columns) with which a plan is tried if the table's shape is not known.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
-# Number of rows with which widths that parameters mention are tried: noise is small beside it.
+# Number of rows that is tried with widths from the parameters. The noise is small relative to it.
 MANY_ROWS = 100_000
-# Widths and numbers of rows that parameters mention beyond these are not tried.
+# Larger widths and numbers of rows from the parameters are not tried.
 MAX_WIDTH = 10_000
 MAX_ROWS = 10**7
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownShapePlan(FrozenValue):
-    """The plan of a fit whose table's shape is not known: its parameters were checked.
+    """The plan of a fit to a table of unknown shape, after a check of the parameters.
 
     Parameters
     ----------
     name : str
         The mechanism's name.
     event : Event
-        It holds for every shape: it is the (epsilon, delta) of the guarantee itself.
+        The (epsilon, delta) of the guarantee, which holds for every shape.
     epsilon, delta : float
-        The guarantee's.
+        Those of the guarantee.
     by_person : bool
-        True if the unit of the release may be a person.
+        True if the privacy unit may be a person.
     sparse_output : bool
-        True if the transformed table is sparse.
+        True if the output of a transformer is sparse.
     """
 
     name: str
@@ -46,9 +46,9 @@ class UnknownShapePlan(FrozenValue):
 def plan_unknown_shape(make_plan, params, shape, guarantee):
     """Return a plan for a table whose number of rows or columns is None.
 
-    Shapes are tried until one is accepted. A parameter that is wrong whatever the table is is
-    refused at every one of them. The shapes include the sizes that parameters mention, so that
-    a right parameter is accepted at one.
+    Shapes are tried until one is accepted. A parameter that is invalid for every table is refused
+    for each of them. The shapes include all sizes that the parameters contain, so that a valid
+    parameter is accepted for one of them.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
     params : dict of str to object
         The estimator's parameters.
     shape : TableShape
-        What is known.
+        The known part of the shape.
     guarantee : Guarantee
 
     Returns
@@ -67,16 +67,16 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
     Raises
     ------
     ValueError
-        If a parameter is refused at every shape.
+        If a parameter is refused for every shape.
     """
-    refusal = None
-    for tried in _possible_shapes(params, shape):
+    first_error = None
+    for possible_shape in _possible_shapes(params, shape):
         try:
-            plan = make_plan(tried)
+            plan = make_plan(possible_shape)
         except ValueError as error:
-            # The first shape has as many columns as the parameters mention, so what is said of
-            # it fits best.
-            refusal = refusal or error
+            # The first shape has the number of columns that the parameters suggest, so its error
+            # is the most useful one.
+            first_error = first_error or error
             continue
         return UnknownShapePlan(
             name=getattr(plan, "name", ""),
@@ -86,17 +86,17 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
             by_person=getattr(plan, "by_person", False),
             sparse_output=getattr(plan, "sparse_output", False),
         )
-    raise refusal
+    raise first_error
 
 
 def _possible_shapes(params, shape):
-    """Yield shapes that a table may have, those that the parameters mention first."""
+    """Yield possible shapes of the table, first those that the parameters suggest."""
     lengths, integers = sizes_in(params)
     widths = [n for n in lengths if n <= MAX_WIDTH]
     sizes = [(MANY_ROWS, n) for n in sorted(widths, reverse=True)]
     sizes += SHAPES
-    # A batch has no more rows than the table, components are no more than columns, and a column
-    # that is named by its position is there.
+    # A table has at least as many rows as a batch, as many columns as components, and every column
+    # that is given by its position.
     rows = [n for n in integers if 2_000 < n <= MAX_ROWS]
     columns = [n + 1 for n in integers if 0 < n < MAX_WIDTH]
     sizes += [(MANY_ROWS, n) for n in columns]
@@ -117,76 +117,80 @@ def _possible_shapes(params, shape):
 
 
 def sizes_in(params):
-    """Return the lengths of lists in parameters, and the integers in them."""
+    """Return the lengths of all lists in the parameters, and all integers in them."""
     lengths = {}
     integers = {}
+    # Values with their depth of nesting. Sizes are not nested deeper than in lists of lists.
     values = [(value, 0) for value in params.values()]
     while values:
         value, depth = values.pop()
         if isinstance(value, bool | np.bool_ | str | bytes):
             continue
+        is_array = isinstance(value, np.ndarray) and value.ndim
         if isinstance(value, Integral):
             integers[abs(int(value))] = True
-        elif isinstance(value, Mapping):
+        elif isinstance(value, Mapping | list | tuple) or is_array:
             lengths[len(value)] = True
-            values += [(part, depth + 1) for part in value] if depth < 2 else []
-        elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
-            lengths[len(value)] = True
-            values += [(part, depth + 1) for part in value] if depth < 2 else []
+            if depth < 2:
+                values += [(item, depth + 1) for item in value]
     return [n for n in lengths if n], list(integers)
 
 
 def kinds_of_bounds(bounds, names):
-    """Yield the kinds that columns may have whose declared bounds are dates or durations.
+    """Yield possible kinds of the columns if declared bounds are dates or durations.
 
     Parameters
     ----------
     bounds : object
-        An estimator's parameter.
+        Value of an estimator's parameter.
     names : sequence of str or None
-        The columns' names.
+        Names of the columns.
 
     Yields
     ------
     list of str
-        One kind a column, nothing where all bounds are numbers.
+        The kind of each column. Nothing is yielded if all bounds are numbers.
     """
-    if not isinstance(bounds, Mapping):
-        by_column = {j: bounds for j in range(len(names))}
-    else:
+    if isinstance(bounds, Mapping):
         by_column = {j: bounds.get(j, bounds.get(name)) for j, name in enumerate(names)}
-    others = {j for j, ends in by_column.items() if _are_no_numbers(ends)}
-    for kind in ("date", "duration") if others else ():
-        yield [kind if j in others else "object" for j in range(len(names))]
+    else:
+        by_column = {j: bounds for j in range(len(names))}
+    time_columns = {j for j, pair in by_column.items() if _is_time_range(pair)}
+    if time_columns:
+        for kind in ("date", "duration"):
+            yield [kind if j in time_columns else "object" for j in range(len(names))]
 
 
-def _are_no_numbers(ends):
-    """Return True if the ends of a range are dates or durations."""
-    if not isinstance(ends, list | tuple) or len(ends) != 2:
+def _is_time_range(pair):
+    """Return True if a (low, high) pair consists of dates or durations."""
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
         return False
-    return any(end is not None and not isinstance(end, Real) and np.ndim(end) == 0 for end in ends)
+    return any(end is not None and not isinstance(end, Real) and np.ndim(end) == 0 for end in pair)
 
 
 def names_in(params, n_features):
-    """Return names for columns of which no table was seen: those that parameters mention.
+    """Return possible column names of an unknown table: the names that parameters contain.
 
-    They stand where no parameter names a column by its position.
+    Positions that a parameter contains as a number have no name.
 
     Parameters
     ----------
     params : dict of str to object
-        An estimator's.
+        Parameters of an estimator.
     n_features : int
 
     Returns
     -------
     list of str or None
     """
-    dicts = (params.get(name) for name in ("bounds", "categories", "edges", "monotonic_cst"))
-    groups = [each for each in dicts if isinstance(each, Mapping)]
-    pairs = params.get("interactions")
-    pairs = pairs if isinstance(pairs, list) else []
-    groups += [each for each in pairs if isinstance(each, list | tuple | np.ndarray)]
-    keys = [key for each in groups for key in each if isinstance(key, str | Integral)]
-    named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
-    return [None if j in keys else next(named, None) for j in range(n_features)]
+    keys = []
+    for name in ("bounds", "categories", "edges", "monotonic_cst"):
+        if isinstance(params.get(name), Mapping):
+            keys += params[name]
+    if isinstance(params.get("interactions"), list):
+        for pair in params["interactions"]:
+            if isinstance(pair, list | tuple | np.ndarray):
+                keys += list(pair)
+    keys = [key for key in keys if isinstance(key, str | Integral)]
+    names = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
+    return [None if j in keys else next(names, None) for j in range(n_features)]

@@ -293,7 +293,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
             # The published fit is one of many that were charged as one, and the model also reveals
             # the choice. So the statement of every step has the charge of the whole search.
-            charge = fit.own_charge(charged)
+            charge = fit.public_charge(charged)
             for fitted_step in fitted_steps:
                 fitted_step.privacy_ = replace(
                     fitted_step.privacy_,

@@ -11,14 +11,14 @@ from sklearn.utils.validation import validate_data
 from skdp._data._kinds import container_kinds
 from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, read_target
-from skdp.base import UNACCOUNTED
+from skdp.base import DEFAULT_CONFIG
 from skdp.ledger import plan_event
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
-from skdp.pipeline._trial import quiet, told_by_params
+from skdp.pipeline._trial import strip_callbacks, verbose_params
 from skdp.utils._chunked import form_of
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
@@ -49,7 +49,7 @@ class Candidate(FrozenValue):
 
         The parameter `verbose` gets back the values that it has in the user's estimator.
         """
-        params = told_by_params(self.pipeline.pipe)
+        params = verbose_params(self.pipeline.pipe)
         for step in self.pipeline.steps:
             params[step.parameter("accountant")] = accountant
         return model.set_params(**params)
@@ -77,7 +77,7 @@ class Rows(FrozenValue):
     y: np.ndarray
     params: dict = field(default_factory=dict)
     persons: object = None
-    terms: object = UNACCOUNTED
+    terms: object = DEFAULT_CONFIG
     ids: object = None
 
     @classmethod
@@ -87,8 +87,8 @@ class Rows(FrozenValue):
         y = read_target(owner, y, X.shape[0])
         if not len(y):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        fit.n_units(groups, len(y))
-        persons = fit.shared.get("persons")
+        fit.read_groups(groups, len(y))
+        persons = fit.run_params.get("persons")
         ids = None if persons is None else persons.one_each(id_column(groups))
         return cls(X, y, params, persons, fit.terms, ids)
 
@@ -177,7 +177,7 @@ class FitPlan(FrozenValue):
         """Return the estimator to fit; `allow` turns a planned charge into an allowance."""
         allowances = [allow(charge) for charge in self.charges]
         budget = self.guarantee
-        return quiet(self.pipeline.with_budget(budget.epsilon, budget.delta, allowances))
+        return strip_callbacks(self.pipeline.with_budget(budget.epsilon, budget.delta, allowances))
 
     def fitted(self, rows, allow, seeds):
         """Return the fitted estimator; each private step uses an allowance that is already charged.

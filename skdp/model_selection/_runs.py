@@ -17,7 +17,7 @@ from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._trial import silence, trial_of
+from skdp.pipeline._trial import suppress_fit_output, make_dry_run
 from skdp.utils._dask import Run
 from skdp.utils._values import FrozenValue
 
@@ -82,8 +82,8 @@ def _dry_run_candidate(fit, rows, n_units):
             check_is_fitted(step.estimator)
     model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
     private = {step.name for step in fit.pipeline.steps}
-    with silence(), parallel_config("sequential"):
-        rows.fit(trial_of(model, steps, private, n_units))
+    with suppress_fit_output(), parallel_config("sequential"):
+        rows.fit(make_dry_run(model, steps, private, n_units))
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,11 @@ class SearchRun(FrozenValue):
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
         dry_run(plan, rows)
         # A table may contain objects that cannot be pickled: sending them raises here, uncharged.
-        with silence():
+        with suppress_fit_output():
             sent = tuple(plan.runs.values()), rows, plan.task.score
             _parallel(rows, n_jobs)([delayed(len)(sent)])
-        # The order matters: `fit.spend` is set by `fit.charge`.
-        return cls(plan, rows, n_jobs, fit.charge(plan), fit.spend)
+        # The order matters: `fit.ledger_entry` is set by `fit.charge`.
+        return cls(plan, rows, n_jobs, fit.charge(plan), fit.ledger_entry)
 
     @property
     def allow(self):
@@ -194,7 +194,7 @@ class SearchRun(FrozenValue):
             )
             for fit, (_, split), fit_seeds in zip(fits, numbers, seeds, strict=True)
         ]
-        with silence():
+        with suppress_fit_output():
             return _parallel(self.rows, self.n_jobs)(calls)
 
 
@@ -211,7 +211,7 @@ def _parallel(rows, n_jobs):
 
 def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, return_model, run):
     """Return the raw score of one fit, and the model or None."""
-    with silence(), Run(run):
+    with suppress_fit_output(), Run(run):
         model = fit.fitted(rows.take(train), allow, seeds)
         test_rows = rows.take(test)
         raw = score.value(model, test_rows.X, test_rows.y, **test_rows.score_params)
@@ -235,7 +235,7 @@ def run_plan(run, progress):
         outcome = _stop_at_random(run) if plan.mean_runs else _choose(run)
     if plan.refits:
         fit = plan.refits[outcome.best]
-        with progress.stage("refit"), silence():
+        with progress.stage("refit"), suppress_fit_output():
             outcome = replace(outcome, model=fit.fitted(run.rows, run.allow, run.seeds(fit)))
     return outcome
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp.base import PrivateRelease, on_raw_data_of, terms_of
+from skdp.base import PrivateRelease, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._scores import bounded_score
@@ -85,7 +85,7 @@ class DPScorer:
             errors by a score of NaN.
         """
         try:
-            check_scored(estimator, self, lambda: on_raw_data_of(terms_of(self.accountant)))
+            check_scored(estimator, self, lambda: raw_data_policy(terms_of(self.accountant)))
         except (ValueError, RawDataWarning) as error:
             if hides_errors_of_scores():
                 return RefusedScore(error)
@@ -105,16 +105,16 @@ class DPScorer:
         with PrivateRelease(
             label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
         ) as release:
-            n_units = release.n_units(groups, len(y))
-            self.score.check_methods(estimator, **release.shared)
+            n_units = release.read_groups(groups, len(y))
+            self.score.check_methods(estimator, **release.run_params)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
 
             def plan_release(guarantee):
                 return ScorePlan(mechanism=bounded_noise(guarantee, sensitivity, sensitivity))
 
-            plan = plan_for(plan_release, release.guaranteed(self.epsilon, self.delta))
+            plan = plan_for(plan_release, release.make_guarantee(self.epsilon, self.delta))
             source = release.charge(plan)
-            value = self.score.value(estimator, X, y, **release.shared)
+            value = self.score.value(estimator, X, y, **release.run_params)
             return float(plan.mechanism.release(value, random_state=source))
 
     def get_metadata_routing(self):

@@ -257,7 +257,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes the difference of the second to the first.
         """
-        X = self._table(X)
+        X = self._read_samples(X)
         with np.errstate(divide="ignore"):
             start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
         rows = Rows(X, block_size(self.theta_.size))

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
-from skdp.base import GROUPS_OF_NO_PERSONS, terms_of
+from skdp.base import GROUPS_WITHOUT_PERSON_UNIT, terms_of
 from skdp.pipeline._instances import of_skdp, step_message
 from skdp.utils._fit_arguments import NO_WEIGHTS
 
@@ -79,7 +79,7 @@ def _check_groups(steps, groups):
     for name in groups:
         unit = terms_of(steps[name].accountant).unit
         if unit != "person":
-            raise ValueError(step_message(name, GROUPS_OF_NO_PERSONS.format(unit=unit)))
+            raise ValueError(step_message(name, GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit)))
     missing = [name for name in steps if name not in groups]
     if missing:
         raise ValueError(

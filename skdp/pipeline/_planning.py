@@ -11,7 +11,7 @@ from sklearn.base import clone
 from skdp._data._forms import TableForm
 from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
-from skdp.base import NOTHING, TableShape, terms_of
+from skdp.base import EMPTY_EVENT, TableShape, terms_of
 from skdp.ledger import PlannedCharge, plan_event
 from skdp.ledger._reservation import covering_gaussian
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
@@ -93,7 +93,7 @@ def planned_charge(
         return planned
     events = [plan.event for plan in plans]
     if not any(map(leaves, events)):
-        return replace(planned, event=NOTHING)
+        return replace(planned, event=EMPTY_EVENT)
     event = events[0] if len(set(events)) == 1 else covering_gaussian(events)
     if not same or event is None:
         return planned
@@ -184,7 +184,7 @@ class PipelinePlan(FrozenValue):
         if not share:
             # It releases nothing, and what is planned for it covers no release.
             own = step.params
-            return PlannedCharge(step.title, NOTHING, own["epsilon"], own.get("delta") or 0.0)
+            return PlannedCharge(step.title, EMPTY_EVENT, own["epsilon"], own.get("delta") or 0.0)
         estimator = clone(step.estimator).set_params(**share)
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
@@ -236,7 +236,9 @@ class PipelinePlan(FrozenValue):
 def _releases(step):
     """Say whether a fit of a step releases anything: not if it gets no column."""
     may = may_release_nothing(step.estimator)
-    return step.n_features != 0 and not (may and planned_charge(step.estimator).event == NOTHING)
+    return step.n_features != 0 and not (
+        may and planned_charge(step.estimator).event == EMPTY_EVENT
+    )
 
 
 def plan_pipeline(

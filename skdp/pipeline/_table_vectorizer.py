@@ -194,7 +194,7 @@ class DPTableVectorizer(PlannedTransformer):
     _public = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
     _may_release_nothing = True
-    _of_shape_if_auto = ()
+    _shape_dependent_if_auto = ()
 
     def __init__(
         self,

@@ -371,7 +371,7 @@ class DPHistogramTransformer(PlannedTransformer):
             As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_` and of
             the products of pairs.
         """
-        table = self._table(X)
+        table = self._read_samples(X)
         self._check_values(table, self._bins)
         codes = _binning.bin_codes(table, self._bins)
         factor = self._factor

@@ -212,7 +212,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         csr_array or ndarray, float64
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
-        codes = _binning.bin_codes(self._table(X), self._bins)
+        codes = _binning.bin_codes(self._read_samples(X), self._bins)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return _binning.one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")

@@ -248,7 +248,7 @@ class DPOneHotEncoder(PlannedTransformer):
         -------
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
-        table = self._table(X)
+        table = self._read_samples(X)
         check_encoded(self, table)
         pairs = [(kept, position_of(self.other, kept)) for kept in self._kept()]
         bins = [ColumnBins("categories", *pair) for pair in pairs]

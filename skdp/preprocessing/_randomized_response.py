@@ -181,7 +181,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         public = SIZES, "categories"
         return {"public": public, "sampler": plan.sampler, "trust_model": LOCAL}
 
-    def _run(self, fit, progress, table, plan, said):
+    def _charge_and_publish(self, fit, progress, table, plan, said):
         # The statement speaks of `transform`, which charges.
         fit.charge(NoRelease())
         fit.publish(plan, **said, categories_=plan.categories)
@@ -240,7 +240,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         TypeError
             After the charge, if polars is to hold categories of several kinds in one column.
         """
-        table = self._table(X)
+        table = self._read_samples(X)
         categories = dict(enumerate(self._plan.categories))
         table.check({}, categories, expected=categories)
         if self._statement_depends_on() != self._fitted_with:
@@ -251,7 +251,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         check_output_setting(self)
         own = {"accountant": self.accountant, "random_state": self.random_state}
         with PrivateRelease(label=type(self).__name__, **own) as release:
-            release.guaranteed(self.epsilon, 0.0)
+            release.make_guarantee(self.epsilon, 0.0)
             table.check_readable()
             return self._plan.run(table, release.charge(self._plan))
 
@@ -289,7 +289,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         return [column.confidence_interval(values, confidence) for column, values in pairs]
 
     def _columns_of(self, reports):
-        table = self._table(reports)
+        table = self._read_samples(reports)
         table.check({}, dict(enumerate(self._plan.categories)))
         columns = (table.column(j).whole() for j in range(table.shape[1]))
         return zip(self._plan.mechanism.parts, columns, strict=True)

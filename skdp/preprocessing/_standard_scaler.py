@@ -85,7 +85,7 @@ class DPStandardScaler(CenteringTransformer):
     True
     """
 
-    _of_shape_if_auto = ("bounds",)
+    _shape_dependent_if_auto = ("bounds",)
 
     @property
     def _middle(self):

@@ -122,7 +122,7 @@ class DPTargetEncoder(PlannedTransformer):
 
     _accepts = ("categorical", "string", "allow_nan")
     _read = read_columns
-    _of_shape_if_auto = ()
+    _shape_dependent_if_auto = ()
     _public = ("categories", "target_bounds")
     _also_public = ("the label set",)
 
@@ -255,7 +255,7 @@ class DPTargetEncoder(PlannedTransformer):
         ndarray of shape (n_samples, n_features) or (n_samples, n_features * n_classes), float64
             The latter of more than two classes.
         """
-        table = self._table(X)
+        table = self._read_samples(X)
         check_encoded(self, table)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))

@@ -75,13 +75,13 @@ def release(
         As the statistic takes them.
     """
     with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as private:
-        shape = TableShape(n_rows=private.n_units(groups, len(X)), n_columns=X.shape[1])
+        shape = TableShape(n_rows=private.read_groups(groups, len(X)), n_columns=X.shape[1])
         fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
         sizes = {name: getattr(shape, name) for name in ("n_rows", "n_columns") if name in fields}
         plan_main = partial(plan_main, **sizes)
         make = partial(plan_within_bounds, plan_main, *limits, shape) if limits else plan_main
-        plan = plan_for(lambda own: make(guarantee=own), private.guaranteed(epsilon, delta))
-        found = plan.run(X, private.charge(plan, size=plan.size), **private.shared)
+        plan = plan_for(lambda own: make(guarantee=own), private.make_guarantee(epsilon, delta))
+        found = plan.run(X, private.charge(plan, size=plan.size), **private.run_params)
         return found.released if limits else found
 
 

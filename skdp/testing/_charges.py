@@ -19,7 +19,7 @@ from skdp import mechanisms
 from skdp.accounting import Composed, get_epsilon
 from skdp.audit._outputs import NullAccountant
 from skdp.audit._published import as_matrix, observe
-from skdp.base import UNACCOUNTED, fitted_names
+from skdp.base import DEFAULT_CONFIG, fitted_names
 from skdp.exceptions import BudgetExceededError, SeededNoiseWarning
 from skdp.ledger import PrivacyAccountant
 from skdp.testing._case import N_FEATURES, UNTELLING, must_raise, quiet_seeds
@@ -60,7 +60,7 @@ def check_charge_before_touch(case):
     with quiet_seeds():
         expected = case.release(case.other_X, random_state=0)
         with patch.object(NullAccountant, "charge", charge):
-            result = case.release(random_state=0, accountant=NullAccountant(UNACCOUNTED))
+            result = case.release(random_state=0, accountant=NullAccountant(DEFAULT_CONFIG))
     assert len(charges) == 1, f"one release made {len(charges)} charges"
     words = "something was computed from the data before the charge"
     np.testing.assert_array_equal(result, expected, words)

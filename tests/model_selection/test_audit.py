@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skdp.accounting import Neighbors
-from skdp.base import UNACCOUNTED
+from skdp.base import DEFAULT_CONFIG
 from skdp.model_selection import _runs as runs
 from skdp.model_selection._candidates import Rows
 from skdp.noise import RandomSource
@@ -23,7 +23,7 @@ def outputs(made, y, n_runs):
     rows = []
     X = np.zeros((N, 1))
     for _ in range(n_runs):
-        terms = replace(UNACCOUNTED, relation=made.task.guarantee.relation)
+        terms = replace(DEFAULT_CONFIG, relation=made.task.guarantee.relation)
         run = runs.SearchRun(made, Rows(X, y, terms=terms), None, RandomSource())
         outcome = runs.run_plan(run, FitProgress(None))
         scores = np.nan_to_num(outcome.scores, nan=-1.0)

@@ -79,7 +79,7 @@ def test_another_column_or_a_blank_is_refused_before_the_charge(name, change, wo
 @pytest.mark.parametrize("labels", ["xy", "auto", 1])
 def test_a_column_declared_by_name_has_a_list_of_categories(name, labels):
     """A word is not the first label of a list for every column; "auto" is to find them."""
-    words = "categories must be a sequence"
+    words = "categories must be a list or a vector"
     if labels == "auto":
         words += "|needs delta > 0"
     make, params, X, _ = MAKERS[name]

@@ -370,11 +370,11 @@ class MeanOfPersons(PrivateMean):
     def fit(self, X, y=None, groups=None):
         with PrivateFit(self) as fit:
             X = self._validate(X)
-            n = fit.n_units(groups, len(X))
+            n = fit.read_groups(groups, len(X))
             plan = self._plan(self._mechanism(X.shape[1]))
             source = fit.charge(plan)
-            if fit.shared and self.shares:
-                X = np.clip(X, -1.0, 1.0) * fit.shared["persons"].shares[:, None]
+            if fit.run_params and self.shares:
+                X = np.clip(X, -1.0, 1.0) * fit.run_params["persons"].shares[:, None]
             total = self._total(X, plan.mechanism, source)
             fit.publish(plan, public=self._public(), **self._released(X, total / n))
         return self
