@@ -17,7 +17,7 @@ from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._trial import suppress_fit_output, make_dry_run
+from skdp.pipeline._trial import make_dry_run, suppress_fit_output
 from skdp.utils._dask import Run
 from skdp.utils._values import FrozenValue
 
