@@ -19,7 +19,6 @@ NOT_REWRITTEN = {
     "_losses",
     "_sgd",
     "accounting",
-    "audit",
     "cluster",
     "datasets",
     "decomposition",
