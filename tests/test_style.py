@@ -31,7 +31,6 @@ NOT_REWRITTEN = {
     "linear_model",
     "naive_bayes",
     "noise",
-    "pipeline",
     "planning",
     "preprocessing",
     "stats",

@@ -311,7 +311,7 @@ def test_shares_are_as_asked():
     "shares", [{"scale": 1}, {"scale": 1, "model": 0}, {"scale": 1, "model": 1, "other": 1}]
 )
 def test_impossible_shares(shares):
-    with pytest.raises(ValueError, match="shares"):
+    with pytest.raises(ValueError, match="fractions"):
         split_budget(two_steps(), 1.0, 1e-5, fractions=shares)
 
 
