@@ -122,7 +122,6 @@ __all__ = [
     "gradient_rounding",
     "gradient_rounding",
     "grow_tree",
-    "grown_tree",
     "importance",
     "in_memory",
     "joint_design",

@@ -1,4 +1,4 @@
-"""What an attacker can learn from a fitted estimator."""
+"""Attacks on fitted estimators: certified lower bounds on epsilon, and inference of secrets."""
 
 from skdp.audit._bounds import (
     epsilon_from_rates,

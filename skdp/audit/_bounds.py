@@ -1,15 +1,15 @@
-r"""Lower bounds on epsilon from what an attacker got right, each with its confidence.
+r"""Lower bounds on epsilon from the success of an attacker, with a stated confidence.
 
-Two worlds: a test of "was the record in the table?" has a false-positive rate :math:`\alpha` and a
+Two tables: a test of "was the record in the table?" has a false-positive rate :math:`\alpha` and a
 false-negative rate :math:`\beta`, and (epsilon, delta)-DP demands
-:math:`1 - \beta \le e^\varepsilon \alpha + \delta` and the same with the worlds exchanged (Kairouz,
+:math:`1 - \beta \le e^\varepsilon \alpha + \delta` and the same with the tables exchanged (Kairouz,
 Oh and Viswanath 2015). Exact binomial limits make the rates certain up to the confidence
 (Clopper and Pearson 1934; Jagielski, Ullman and Oprea 2020).
 
-One run: m canaries are each put in by a fair coin of its own, and an attacker guesses some of the
-coins from the one fitted model. Steinke, Nasr and Jagielski 2023 (theorem 5.2) bound how many
-guesses can be right under (epsilon, delta)-DP; Mahloujifar, Melis and Chaudhuri 2024 do so for any
-trade-off function, which is tighter where the function is known to be a Gaussian's.
+One run: each of m canaries is in the table by an independent fair coin, and an attacker guesses
+some of the coins from one fitted model. Steinke, Nasr and Jagielski 2023 (theorem 5.2) bound how
+many guesses can be right under (epsilon, delta)-DP; Mahloujifar, Melis and Chaudhuri 2024 do so for
+any trade-off function, which is tighter where the function is known to be a Gaussian's.
 """
 
 import math
@@ -22,13 +22,14 @@ from scipy.stats import binom
 from skdp.accounting import convert_relation, gdp_to_epsilon
 from skdp.utils._validation import check_choice, check_delta, check_integer, check_within
 
+# Largest values that are certified, and the absolute tolerance of the bisection.
 MAX_EPSILON = 100.0
-LARGEST_MU = 30.0
-STEP = 1e-6
+MAX_MU = 30.0
+TOLERANCE = 1e-6
 
 
 def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.0, confidence=0.95):
-    """Return the epsilon that one test's two frequencies certify.
+    """Return the lower bound on epsilon that the two frequencies of one test certify.
 
     The test and its threshold must have been chosen without these counts, on other runs.
 
@@ -41,14 +42,12 @@ def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.
     delta : float, default=0.0
         The delta of the claim.
     confidence : float, default=0.95
-        With this probability at least, the true epsilon at `delta` is no less than what is
-        returned.
+        Probability with which the true epsilon at `delta` is at min_wrong the returned value.
 
     Returns
     -------
     float
-        At least 0. It is a lower bound: it never says how private a mechanism is, only how
-        private it is not.
+        At min_wrong 0. A lower bound can disprove a claim, but never prove one.
 
     References
     ----------
@@ -61,8 +60,8 @@ def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.
     >>> round(epsilon_from_rates(900, 1000, 100, 1000), 3)
     1.962
     """
-    counts = _runs(true_positives, n_in, false_positives, n_out)
-    error = _error(confidence)
+    counts = _check_runs(true_positives, n_in, false_positives, n_out)
+    error = _error_probability(confidence)
     return max(0.0, float(epsilons_of_tests(*counts, delta=check_delta(delta), error=error)))
 
 
@@ -71,19 +70,19 @@ def gaussian_epsilon_from_rates(
 ):
     """Return the epsilon that one test certifies if the trade-off curve is a Gaussian's.
 
-    The frequencies bound the mu of Gaussian differential privacy from below, and mu gives
-    epsilon at delta. That uses the whole curve where `epsilon_from_rates` uses a point of it,
-    and holds only where the mechanism's trade-off curve is known to be that of a Gaussian
-    mechanism: full-batch steps with Gaussian noise, say.
+    The frequencies bound the mu of Gaussian differential privacy from below, and mu determines
+    epsilon at delta. This uses the whole curve, while `epsilon_from_rates` uses one point of it.
+    It is valid only if the trade-off curve of the mechanism is known to be that of a Gaussian
+    mechanism, for example of full-batch steps with Gaussian noise.
 
     Parameters
     ----------
     true_positives, n_in, false_positives, n_out : int
         As in `epsilon_from_rates`.
     delta : float
-        At which epsilon is stated, above 0.
+        Delta at which epsilon is stated, above 0.
     confidence : float, default=0.95
-        Of the bound.
+        Confidence of the bound.
 
     Returns
     -------
@@ -100,24 +99,24 @@ def gaussian_epsilon_from_rates(
     12.01
     """
     delta = check_within(delta, "delta", 0.0, 1.0, "()")
-    counts = _runs(true_positives, n_in, false_positives, n_out)
-    return gdp_to_epsilon(float(mus_of_tests(*counts, error=_error(confidence))), delta)
+    counts = _check_runs(true_positives, n_in, false_positives, n_out)
+    return gdp_to_epsilon(float(mus_of_tests(*counts, error=_error_probability(confidence))), delta)
 
 
 def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, method="f-dp"):
-    """Return the epsilon that guesses about canaries in one run certify.
+    """Return the lower bound on epsilon that guesses about the canaries of one run certify.
 
-    Each canary was put in by a fair coin of its own; which canaries are guessed may depend on
-    the model, how many must not.
+    Each canary must be in the table by an independent fair coin. The choice of the guessed
+    canaries may depend on the model, but their number must not.
 
     Parameters
     ----------
     correct, guesses, canaries : int
-        How many guesses were right, of how many, about how many canaries.
+        Number of correct guesses, of guesses and of canaries.
     delta : float, default=0.0
         The delta of the claim.
     confidence : float, default=0.95
-        Of the bound.
+        Confidence of the bound.
     method : {"f-dp", "binomial"}, default="f-dp"
         The recursion of Mahloujifar, Melis and Chaudhuri 2024 for the trade-off function of
         (epsilon, delta)-DP, or theorem 5.2 of Steinke, Nasr and Jagielski 2023.
@@ -138,21 +137,21 @@ def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, m
     1.63
     """
     check_choice(method, "method", ("f-dp", "binomial"))
-    counts = _counts(correct, guesses, canaries)
+    counts = _check_guesses(correct, guesses, canaries)
     delta = check_delta(delta)
-    p = _error(confidence)
+    p = _error_probability(confidence)
 
     def rejected(epsilon):
         if method == "binomial":
             return _binomial_tail(*counts, epsilon, delta) < p
 
-        def least(r):
+        def min_wrong(r):
             unlikely = 1.0 - delta - math.exp(epsilon) * (1.0 - r)
             return max(0.0, (r - delta) * math.exp(-epsilon), unlikely)
 
-        return _recursion_rejects(*counts, least, p)
+        return _recursion_rejects(*counts, min_wrong, p)
 
-    return _largest(rejected, MAX_EPSILON)
+    return _largest_rejected(rejected, MAX_EPSILON)
 
 
 def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.95):
@@ -163,14 +162,14 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     correct, guesses, canaries : int
         As in `one_run_epsilon`.
     delta : float
-        At which epsilon is stated, above 0.
+        Delta at which epsilon is stated, above 0.
     confidence : float, default=0.95
-        Of the bound.
+        Confidence of the bound.
 
     Returns
     -------
     float
-        Holds only where the mechanism's trade-off curve is known to be a Gaussian's.
+        Valid only if the trade-off curve of the mechanism is known to be a Gaussian's.
 
     References
     ----------
@@ -182,43 +181,43 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     >>> one_run_gaussian_epsilon(50, 100, 1000, delta=1e-5)
     0.0
     """
-    counts = _counts(correct, guesses, canaries)
+    counts = _check_guesses(correct, guesses, canaries)
     delta = check_within(delta, "delta", 0.0, 1.0, "()")
-    p = _error(confidence)
+    p = _error_probability(confidence)
 
     def rejected(mu):
         return _recursion_rejects(*counts, lambda r: float(ndtr(ndtri(r) - mu)), p)
 
-    return gdp_to_epsilon(_largest(rejected, LARGEST_MU), delta)
+    return gdp_to_epsilon(_largest_rejected(rejected, MAX_MU), delta)
 
 
 def success_bound(without, epsilon, delta=0.0):
-    """Return the largest probability of success of an attack, given that without the row.
+    """Return the largest probability of success of an attack, from its success without the row.
 
-    Differential privacy bounds what a row's presence adds to any attack: on its membership (the
-    true-positive rate by the false-positive rate), on an attribute (the share of values that are
-    told rightly by the share without the row), or on anything else that an attacker wants.
+    Differential privacy bounds the advantage that the presence of a row gives to any attack. For
+    membership inference, the bound relates the true-positive to the false-positive rate; for
+    attribute inference, the fraction of correct values with the row to that without it.
 
     Parameters
     ----------
     without : float or ndarray
-        The probability of success, from 0 to 1, where the row is not in the table.
+        Probability of success, from 0 to 1, if the row is not in the table.
     epsilon, delta : float
-        The claim for what changes between the two tables: of a row that is removed under
-        "add_remove", or replaced by another one under "replace_one". An epsilon above 100, which
-        may be infinite, counts as no claim: any success is possible.
+        The claim for the change between the two tables: a row that is removed under
+        "add_remove", or replaced under "replace_one". An epsilon above 100, which may be
+        infinite, counts as no claim: the bound is 1.
 
     Returns
     -------
     float or ndarray
-        The largest probability with the row. It bounds a mean over rows by the mean without them,
-        too, as the bound is concave.
+        Largest probability of success with the row. As the bound is concave, it also holds for
+        means over rows.
 
     References
     ----------
     P. Kairouz, S. Oh, P. Viswanath, "The Composition Theorem for Differential Privacy", 2015.
     T. Humphries et al., "Investigating Membership Inference Attacks under Data Dependencies",
-    2023, of the largest difference, (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+    2023 (for the largest difference, (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)).
 
     Examples
     --------
@@ -238,7 +237,7 @@ def success_bound(without, epsilon, delta=0.0):
 
 
 def clopper_pearson(hits, n, confidence):
-    """Return the exact two-sided limits of binomial rates.
+    """Return exact two-sided confidence limits of binomial rates.
 
     Parameters
     ----------
@@ -258,9 +257,9 @@ def clopper_pearson(hits, n, confidence):
 
 
 def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, error):
-    """Return the epsilon that the frequencies of each test certify; it may be below 0.
+    """Return the epsilon that the frequencies of each test certify; it may be negative.
 
-    The event is "in", or "out" with the two worlds exchanged.
+    The better one of two events counts: "in", and "out" with the two tables exchanged.
 
     Parameters
     ----------
@@ -276,7 +275,7 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
 
 
 def halved_epsilon(*counts, delta, confidence, gaussian=False):
-    """Return the epsilon of one step that a test between worlds two steps apart certifies.
+    """Return the epsilon of one step that a test between tables two steps apart certifies.
 
     Each step is (epsilon, delta)-DP, so that both are (2 epsilon, (1 + e^epsilon) delta)-DP; two
     steps of mu-Gaussian DP are 2 mu-Gaussian DP (Dong, Roth and Su 2022).
@@ -289,19 +288,20 @@ def halved_epsilon(*counts, delta, confidence, gaussian=False):
     gaussian : bool, default=False
         Bound through the trade-off curve of a Gaussian mechanism.
     """
-    error = _error(confidence)
+    error = _error_probability(confidence)
     if gaussian:
         return gdp_to_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
 
     def rejected(epsilon):
-        apart, both = convert_relation(epsilon, delta, "add_remove", "replace_one")
-        return float(epsilons_of_tests(*counts, delta=both, error=error)) > apart
+        total_epsilon, total_delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
+        certified = float(epsilons_of_tests(*counts, delta=total_delta, error=error))
+        return certified > total_epsilon
 
-    return _largest(rejected, MAX_EPSILON)
+    return _largest_rejected(rejected, MAX_EPSILON)
 
 
 def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
-    """Return the mu of Gaussian differential privacy that frequencies of tests certify.
+    """Return the mu of Gaussian differential privacy that the frequencies of tests certify.
 
     Parameters
     ----------
@@ -314,21 +314,24 @@ def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
 
 
 def _limits(true_positives, n_in, false_positives, n_out, error):
-    """Return the least rate inside and the largest outside; both hold but for the error."""
+    """Return a lower limit of the true-positive and an upper one of the false-positive rate.
+
+    Both hold together, except with the probability `error`.
+    """
     low, _ = clopper_pearson(true_positives, n_in, 1.0 - error / 2.0)
     return low, clopper_pearson(false_positives, n_out, 1.0 - error / 2.0)[1]
 
 
-def _runs(true_positives, n_in, false_positives, n_out):
+def _check_runs(true_positives, n_in, false_positives, n_out):
     counts = {"true_positives": (true_positives, n_in), "false_positives": (false_positives, n_out)}
     for name, (hits, n) in counts.items():
         if not 0 <= check_integer(hits, name, 0) <= check_integer(n, "the number of runs", 1):
-            raise ValueError(f"{name} must not exceed its number of runs, got {hits} of {n}")
+            raise ValueError(f"{name} must not exceed its number of runs, got {hits} of {n} runs")
     return true_positives, n_in, false_positives, n_out
 
 
 def _binomial_tail(correct, guesses, canaries, epsilon, delta):
-    """Return the bound of theorem 5.2 on the tail of the right guesses (Steinke et al. 2023)."""
+    """Return the bound on the tail of the number of correct guesses (Steinke et al., th. 5.2)."""
     p = 1.0 / (1.0 + math.exp(-epsilon))
     tail = binom.sf(correct - 1, guesses, p)
     i = np.arange(1, correct + 1)
@@ -336,29 +339,31 @@ def _binomial_tail(correct, guesses, canaries, epsilon, delta):
     return float(tail + 2.0 * canaries * delta * excess.max(initial=0.0))
 
 
-def _recursion_rejects(correct, guesses, canaries, least, p):
-    r"""Return True if a trade-off function gives these right guesses a chance below p.
+def _recursion_rejects(correct, guesses, canaries, min_wrong, p):
+    r"""Return True if so many correct guesses are too unlikely under a trade-off function.
 
-    Let W be the number of right guesses and :math:`r_i`, :math:`h_i` be 1/m times the expected
-    numbers of right and of wrong guesses on the event :math:`W \ge i`. For one canary and
-    :math:`i` right guesses among the others, f-DP bounds right by wrong, so that
+    Too unlikely means a probability below p.
+
+    Let W be the number of correct guesses and :math:`r_i`, :math:`h_i` be 1/m times the expected
+    numbers of correct and of wrong guesses on the event :math:`W \ge i`. For one canary and
+    :math:`i` correct guesses among the others, f-DP bounds correct by wrong guesses, so that
     :math:`h_i \ge g(r_{i+1})` with g the inverse of :math:`1 - f`; and
     :math:`r_i = r_{i+1} + \frac{i}{c' - i}(h_i - h_{i+1})` with c' guesses. If
-    :math:`P(W \ge c) \ge p`, the least that the recursion reaches must not exceed the total
+    :math:`P(W \ge c) \ge p`, the minimum that the recursion reaches must not exceed the total
     :math:`r_0 + h_0 = c'/m`: proposition 4 of ``docs/auditing.md``.
 
     Parameters
     ----------
     correct, guesses, canaries : int
         c, c' and m.
-    least : callable
-        g, the least probability of a wrong guess beside one of a right guess.
+    min_wrong : callable
+        g, the minimal probability of a wrong guess given that of a correct guess.
     p : float
     """
     right = p * correct / canaries
     wrong = p * (guesses - correct) / canaries
     for i in range(correct - 1, -1, -1):
-        more = max(wrong, least(right))
+        more = max(wrong, min_wrong(right))
         right += i / (guesses - i) * (more - wrong)
         wrong = more
         if right + wrong > guesses / canaries:
@@ -366,21 +371,21 @@ def _recursion_rejects(correct, guesses, canaries, least, p):
     return False
 
 
-def _largest(rejected, limit):
-    """Return the largest parameter that is rejected, rounded down; 0 if none is."""
+def _largest_rejected(rejected, limit):
+    """Return the largest rejected parameter up to a limit, rounded down; 0 if none is rejected."""
     if not rejected(0.0):
         return 0.0
     if rejected(limit):
         return limit
-    edge = bisect(lambda value: 0.5 - rejected(value), 0.0, limit, xtol=STEP)
-    return max(0.0, edge - STEP)
+    edge = bisect(lambda value: 0.5 - rejected(value), 0.0, limit, xtol=TOLERANCE)
+    return max(0.0, edge - TOLERANCE)
 
 
-def _counts(correct, guesses, canaries):
+def _check_guesses(correct, guesses, canaries):
     correct = check_integer(correct, "correct", 0)
     guesses = check_integer(guesses, "guesses", correct)
     return correct, guesses, check_integer(canaries, "canaries", max(guesses, 1))
 
 
-def _error(confidence):
+def _error_probability(confidence):
     return 1.0 - check_within(confidence, "confidence", 0.0, 1.0, "()")

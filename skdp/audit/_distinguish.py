@@ -1,7 +1,7 @@
-"""Tests that tell the fits to two tables apart by the numbers that they published.
+"""Tests that distinguish the fits to two tables by their published numbers.
 
-The best of simple tests is chosen on some of the runs and judged on the others. A *world* is a
-table, and the fits to it.
+The best of several simple tests is chosen on some of the runs and judged on the others. Runs with
+the canary are *inside*, runs without it *outside*.
 """
 
 import math
@@ -16,26 +16,27 @@ from sklearn.preprocessing import StandardScaler
 from skdp.audit import _bounds
 from skdp.utils._values import FrozenValue
 
-# Number of single numbers that are candidates, the clearest first.
+# Maximal number of single numbers that are candidates; those with the largest effect come first.
 MAX_FEATURES = 500
-# Number of thresholds of a candidate.
+# Number of thresholds per candidate.
 N_THRESHOLDS = 200
-# Runs for each weight of a discriminant. With more weights it would fit the noise of the runs.
+# Minimal number of runs per weight of a discriminant. With more weights it would overfit the runs.
 RUNS_PER_WEIGHT = 4
-# Little, or what numbers with shared noise say together would be lost; more than rounding errors.
+# Shrinkage of the discriminant's covariance: larger than rounding errors, but small enough for
+# numbers that share noise, whose difference is informative.
 SHRINKAGE = 1e-9
-# Number of numbers for which the distance to the mode of a world is a candidate, too: those whose
-# means, and those whose variances, differ most. It finds worlds that differ in spread alone. The
-# mode finds the wrong curvature of another library's logistic regression, the median does not.
+# Number of features for which the distance to the mode is a candidate, too: those whose means, and
+# those whose variances, differ most. It finds tables whose numbers differ in variance only. The
+# mode finds a wrong curvature in another library's logistic regression, the median does not.
 SPREAD_FEATURES = 3
-# The fraction of the values that lie in the shortest interval around the mode.
+# Fraction of the values in the shortest interval, whose center is the mode (half-sample mode).
 MODE_FRACTION = 0.1
-# With more single numbers than these only the clearest is a candidate beside a discriminant.
+# With more single numbers than this, only the best one is a candidate beside a discriminant.
 MANY_SCORERS = 18
-# Number of errors of each kind that `attainable_bound` adds. With 0, audits of sound estimators
-# would go on more often; with 2, violations that a thousand fits prove are given up too early.
+# Number of errors of each kind that `attainable_bound` adds. With 0, audits of correct estimators
+# make more fits than needed; with 2, audits stop before violations that 1000 fits would prove.
 MORE_ERRORS = 1
-NO_TEST = "nothing: no number that is published depends on the rows"
+NO_TEST = "nothing: no published number depends on the rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +46,14 @@ class ChosenTest(FrozenValue):
     Parameters
     ----------
     description : str
-        The number, or the combination of numbers, that the test looks at.
+        The number, or the combination of numbers, that the test uses.
     score : callable
-        Maps values of shape (n_runs, n_numbers) to one score a run.
+        Maps values of shape (n_runs, n_numbers) to one score per run.
     threshold : float
-        The test says "in" where the score reaches it.
+        The test says "in" if the score is at least this.
     bound : float
-        The epsilon that the runs which chose the test would certify, at the error of all
-        candidates together. It ranks tests and certifies nothing.
+        Epsilon that the runs used for the choice would certify, corrected for the number of
+        candidates. It ranks tests and certifies nothing.
     """
 
     description: str
@@ -79,7 +80,7 @@ class TestResult(FrozenValue):
     counts : tuple of int, default=()
         True positives and runs, false positives and runs; empty without a test.
     has_statement : bool, default=False
-        Whether a part of the fitted estimator makes a `privacy_` statement of skdp.
+        True if a part of the fitted estimator has a `privacy_` statement of skdp.
     """
 
     epsilon: float
@@ -89,7 +90,7 @@ class TestResult(FrozenValue):
 
 
 def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
-    """Certify an epsilon from the numbers that fits to two tables published.
+    """Return the epsilon that the published numbers of fits to two tables certify.
 
     The test is chosen on the even runs and judged on the odd ones.
 
@@ -106,12 +107,19 @@ def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
     -------
     TestResult
     """
-    options = {"delta": delta, "confidence": confidence, "gaussian": gaussian}
-    test = choose_test(inside[::2], outside[::2], names=names, **options)
+    test = choose_test(
+        inside[::2],
+        outside[::2],
+        names=names,
+        delta=delta,
+        confidence=confidence,
+        gaussian=gaussian,
+    )
     if test is None:
         return TestResult(0.0, NO_TEST)
     counts = test.counts(inside[1::2], outside[1::2])
-    return TestResult(certified_epsilon(counts, **options), test.description, counts)
+    epsilon = certified_epsilon(counts, delta=delta, confidence=confidence, gaussian=gaussian)
+    return TestResult(epsilon, test.description, counts)
 
 
 def certified_epsilon(counts, *, delta, confidence, gaussian=False):
@@ -121,19 +129,19 @@ def certified_epsilon(counts, *, delta, confidence, gaussian=False):
 
 
 def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussian=False):
-    """Return the bound that a test would certify on more runs, if its rates stayed the same.
+    """Return the bound that a test would certify on more runs with the same error rates.
 
-    The threshold is the best one for these runs. One more false alarm and one more miss are counted
-    than there were: otherwise a few runs that happen to be the largest would promise too much.
+    The threshold is the best one for these runs. One false alarm and one miss are added to the
+    observed ones; otherwise a few extreme runs would promise too much.
 
     Parameters
     ----------
     test : ChosenTest
         Chosen on other runs.
     inside, outside : ndarray of shape (n, n_numbers)
-        The runs that show its rates.
+        Runs from which the error rates are estimated.
     n_runs : int
-        How many runs in each world would judge the test.
+        Number of runs per table that would judge the test.
     delta, confidence : float
     gaussian : bool, default=False
         As in `distinguish`.
@@ -161,11 +169,11 @@ def _thresholds(scores_in, scores_out):
 
 
 def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
-    """Choose the test that is expected to certify the largest epsilon on further runs.
+    """Return the test that is expected to certify the largest epsilon on further runs.
 
-    Numbers that never change, and those that repeat an earlier one, are left out. Candidates are
-    single numbers, the distance of some of them to the mode of either world, a linear
-    discriminant and likelihood ratios of Laplace noise, with thresholds at quantiles.
+    Constant and duplicated numbers are left out. Candidates are single numbers, the distance of
+    some of them to the mode of either table, a linear discriminant and likelihood ratios for
+    Laplace noise, with thresholds at quantiles.
 
     Parameters
     ----------
@@ -178,9 +186,9 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
     Returns
     -------
     ChosenTest or None
-        None if no number ever changes.
+        None if all numbers are constant.
     """
-    # A composition shows a number in many places, and a discriminant has few weights.
+    # A pipeline shows the same number in several places, and a discriminant has few weights.
     both = np.vstack([inside, outside])
     first = {both[:, column].tobytes(): column for column in reversed(range(both.shape[1]))}
     columns = sorted(column for column in first.values() if np.ptp(both[:, column]))
@@ -190,40 +198,40 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
     bound_all = (
         _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)
     )
-    # At the error of all candidates together; otherwise the luckiest threshold would be chosen.
+    # Bonferroni correction; otherwise the luckiest threshold would be chosen.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
-    # Where no test certifies anything, any will do.
+    # The result if no test certifies anything.
     best = ChosenTest(*scorers[0], -math.inf, -math.inf)
     for name, score in scorers:
         scores_in = score(inside)
         scores_out = score(outside)
         thresholds = _thresholds(scores_in, scores_out)
         bounds = bound_all(*_counts(scores_in, scores_out, thresholds), error=error)
-        place = np.argmax(bounds)
-        if bounds[place] > best.bound:
-            best = ChosenTest(name, score, thresholds[place], float(bounds[place]))
+        index = np.argmax(bounds)
+        if bounds[index] > best.bound:
+            best = ChosenTest(name, score, thresholds[index], float(bounds[index]))
     return best
 
 
 def _scorers(inside, outside, names, columns):
-    """Return (name, function) of the candidates, larger scores for the world with the canary."""
+    """Return the candidates as (name, function); scores are larger with the canary."""
     columns = np.asarray(columns)
-    gap = np.mean(inside[:, columns], axis=0) - np.mean(outside[:, columns], axis=0)
+    difference = np.mean(inside[:, columns], axis=0) - np.mean(outside[:, columns], axis=0)
     # The variance of equal numbers is a rounding error above 0, which depends on the processor.
     variances = [
-        np.where(np.ptp(world, axis=0) > 0.0, np.var(world, axis=0), 0.0)
-        for world in (inside[:, columns], outside[:, columns])
+        np.where(np.ptp(runs, axis=0) > 0.0, np.var(runs, axis=0), 0.0)
+        for runs in (inside[:, columns], outside[:, columns])
     ]
-    spread = np.sqrt(variances[0] + variances[1])
+    std = np.sqrt(variances[0] + variances[1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
+        effect_size = np.where(difference == 0.0, 0.0, np.abs(difference) / std)
         spread_ratio = np.abs(np.log(variances[0] / variances[1]))
-    clearest = np.argsort(-clarity, kind="stable")
+    by_effect = np.argsort(-effect_size, kind="stable")
     scorers = [
-        (names[columns[j]], _value(columns[j], np.sign(gap[j]) or 1.0))
-        for j in clearest[:MAX_FEATURES]
+        (names[columns[j]], _value(columns[j], np.sign(difference[j]) or 1.0))
+        for j in by_effect[:MAX_FEATURES]
     ]
-    used = columns[clearest[spread[clearest] > 0.0][: len(inside) // RUNS_PER_WEIGHT]]
+    used = columns[by_effect[std[by_effect] > 0.0][: len(inside) // RUNS_PER_WEIGHT]]
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         table = np.vstack([inside, outside])[:, used]
@@ -236,15 +244,15 @@ def _scorers(inside, outside, names, columns):
         scorers = (scorers[:1] if len(scorers) > MANY_SCORERS else scorers) + combined
     spread_ratio = np.where(np.isfinite(spread_ratio), spread_ratio, 0.0)
     by_spread = np.argsort(-spread_ratio)[:SPREAD_FEATURES]
-    for column in columns[sorted({*np.argsort(-clarity)[:SPREAD_FEATURES], *by_spread})]:
-        for world, sign in ((inside, -1.0), (outside, 1.0)):
-            name = f"the distance of {names[column]} to one world's mode"
-            scorers.append((name, _distance(column, sign, _mode(world[:, column]))))
+    for column in columns[sorted({*np.argsort(-effect_size)[:SPREAD_FEATURES], *by_spread})]:
+        for runs, sign in ((inside, -1.0), (outside, 1.0)):
+            name = f"the distance of {names[column]} to the mode of one table"
+            scorers.append((name, _distance(column, sign, _mode(runs[:, column]))))
     return scorers
 
 
 def _mode(values):
-    """Return the middle of the shortest interval that holds a tenth of the values."""
+    """Return the center of the shortest interval that contains a tenth of the values."""
     values = np.sort(values)
     n = max(1, int(MODE_FRACTION * len(values)))
     start = np.argmin(values[n:] - values[:-n])
@@ -260,15 +268,15 @@ def _distance(column, sign, center):
 
 
 def _likelihood_ratio(inside, outside, columns):
-    """Return the log likelihood ratio of two worlds whose numbers have independent Laplace noise.
+    """Return the log likelihood ratio for two tables with independent Laplace noise.
 
-    It is the best test where the noise is that; a discriminant is the best for Gaussian noise.
+    It is the optimal test for this noise; a linear discriminant is optimal for Gaussian noise.
     """
     floor = SHRINKAGE * np.ptp(np.vstack([inside, outside])[:, columns], axis=0)
     distributions = []
-    for world in (inside[:, columns], outside[:, columns]):
-        center = np.median(world, axis=0)
-        distributions.append((center, np.mean(np.abs(world - center), axis=0) + floor))
+    for runs in (inside[:, columns], outside[:, columns]):
+        center = np.median(runs, axis=0)
+        distributions.append((center, np.mean(np.abs(runs - center), axis=0) + floor))
 
     def score(values):
         near, far = (np.sum(np.abs(values[:, columns] - c) / s, axis=1) for c, s in distributions)
@@ -278,7 +286,7 @@ def _likelihood_ratio(inside, outside, columns):
 
 
 def _counts(scores_in, scores_out, thresholds):
-    """Return how many scores of each world reach the thresholds, and how many there are."""
+    """Return the number of scores that reach the thresholds, and of all scores, for both tables."""
     below_in = np.searchsorted(np.sort(scores_in), thresholds)
     below_out = np.searchsorted(np.sort(scores_out), thresholds)
     return (len(scores_in) - below_in, len(scores_in), len(scores_out) - below_out, len(scores_out))

@@ -33,40 +33,40 @@ from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
-# Rounds of an audit where `n_fits` is None: the fits to each table that choose a test, and those
-# that judge it, with the fits of earlier rounds, and the part of the error, 1 - confidence, of the
-# bound. In simulations of Laplace noise that is too small they prove a violation as often as
-# one round of 500 and 500 fits. Most audits of sound estimators end after the first.
+# Rounds of an audit with n_fits=None: fits per table that choose a test, fits per table that judge
+# it (both include those of earlier rounds), and the fraction of the error 1 - confidence. In
+# simulations with too little Laplace noise they prove a violation as often as one round of 500 and
+# 500 fits. Most audits of correct estimators end after the first round.
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
-# Fractions of the canaries of one run that are guessed; each has an equal part of the error.
-GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
-# Rows of a canary that is a person.
+# Fractions of the canaries that are guessed with "one_run"; each has an equal part of the error.
+GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
+# Number of rows of a canary that is a person.
 ROWS_OF_A_PERSON = 10
 
 
 @dataclass(frozen=True)
 class EpsilonAudit(PrintedDocument, FrozenValue):
-    """A certified lower bound on epsilon, and the claim that it was compared with.
+    """A certified lower bound on epsilon, compared with a claim.
 
-    Printing gives the verdict in one sentence, a notebook shows how it was found as well, and
-    `to_dict` gives JSON values.
+    Printing shows the verdict in one sentence, a notebook also shows the method, and `to_dict`
+    returns JSON values.
 
     Parameters
     ----------
     lower_bound : float
-        With the stated confidence the true epsilon, at the claim's delta, is no less.
+        The true epsilon at the claim's delta is at least this, with the stated confidence.
     epsilon, delta : float
         The claim.
     confidence : float
         Confidence of the bound.
     method : str
-        The method by which the two tables were made.
+        Method that created the two tables.
     attack : str
         Description of the test that certified the bound.
     runs : int
         Number of fits.
     gaussian : bool
-        Whether the bound assumes the trade-off curve of a Gaussian mechanism.
+        True if the bound assumes the trade-off curve of a Gaussian mechanism.
     """
 
     lower_bound: float
@@ -113,7 +113,7 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         )
 
     def section(self):
-        """Return the audit as a part of a document.
+        """Return the audit as a section of a printed document.
 
         Returns
         -------
@@ -146,46 +146,46 @@ def audit_epsilon(
     random_state=None,
     verbose=None,
 ):
-    """Attack an estimator's claim and certify a lower bound on its epsilon.
+    """Return a certified lower bound on epsilon from attacks on an estimator.
 
     Parameters
     ----------
     estimator : estimator
-        Any that is fitted to X and y. The clones that the audit fits charge no accountant of skdp,
-        and draw fresh noise even where a `random_state` is given.
+        Any estimator that is fitted to X and y. The audit fits clones, which charge no accountant
+        of skdp and draw fresh noise even if `random_state` is set.
     X : array-like of shape (n_samples, n_features), default=None
-        The table of "two_worlds" and "one_run"; "worst_case" makes its own.
+        Table of "two_worlds" and "one_run"; "worst_case" creates its table.
     y : array-like of shape (n_samples,), default=None
         Targets or labels of X.
     groups : array-like of shape (n_samples,), default=None
-        An id of the person of each row of X. A canary is then a person of ten equal rows.
-        "worst_case" makes persons where the estimator's accountant has such a unit. Where its unit
-        is a group, a canary is a group of `max_rows` equal rows, all of which are removed or
-        replaced.
+        Person id of each row of X. A canary is then a person with ten equal rows. "worst_case"
+        creates persons if the estimator's accountant has unit="person". If the unit is a group, a
+        canary is a group of `max_rows` equal rows, which are removed or replaced together.
     method : {"worst_case", "two_worlds", "one_run"}, default="worst_case"
-        "worst_case": many fits on two tables made so that one row moves a linear model as far
-        as it can. "two_worlds": many fits on X with a canary and without it (Jagielski et al.
-        2020). Both look at every number within the fitted estimator, whatever is nested in what,
-        and at the model's answer to the canary. "one_run": one fit on X with canaries in columns
-        of their own, each in by a coin (Steinke et al. 2023), by the model's answers to them.
+        "worst_case": many fits on two synthetic tables in which one row has the largest effect
+        on a linear model. "two_worlds": many fits on X with a canary and without it (Jagielski et
+        al. 2020). Both use every number within the fitted estimator, including nested objects,
+        and the model's output for the canary. "one_run": one fit on X with canaries in separate
+        columns, each present by a coin flip (Steinke et al. 2023); uses the model's outputs for
+        them.
     epsilon, delta : float, default=None
         The claim, for the unit of the estimator's accountant; None takes the estimator's
         parameters, delta 0 without one.
     canary : tuple of (row, label), default=None
-        The canary of "two_worlds". None tries two in the direction in which X varies least: a row
-        as long as the longest, and one ten times as long as that or as `data_norm`, which a
-        private estimator must shorten.
+        Canary of "two_worlds". None tries two rows in the direction in which X varies least: one
+        with the largest norm in X, and one with ten times that norm or `data_norm`, which a
+        private estimator must clip.
     replacement : tuple of (row, label), default=None
-        The row of the other table of "two_worlds". None removes the canary, or under
-        "replace_one" gives it another label. Under "add_remove" a replacement is a removal and an
-        addition, and what is certified of both together is divided between them.
+        Row of the other table of "two_worlds". None removes the canary, or under "replace_one"
+        gives it another label. Under "add_remove" a replacement is a removal and an addition, and
+        the returned bound is for one of the two steps.
     relation : {"add_remove", "replace_one"}, default=None
-        The relation of the claim; None takes that of the estimator's accountant, add/remove without
-        one. Clones that are fitted keep the relation of the estimator's accountant.
+        Relation of the claim. None uses the relation of the estimator's accountant, "add_remove"
+        without one. Fitted clones keep the relation of the estimator's accountant.
     n_fits : int, default=None
-        Number of fits to each of the two tables, half of which choose what to look at. None makes
-        200, and goes on to 450 and to 1000 while the verdict is open: while 1000 could prove a
-        violation, at about the rates that were seen.
+        Number of fits to each of the two tables; half of them choose the test. None makes 200
+        fits, and continues to 450 and to 1000 as long as 1000 fits could prove a violation at
+        about the observed error rates.
     n_samples : int, default=500
         Rows of the tables of "worst_case"; a canary of several rows counts as one.
     n_canaries : int, default=1000
@@ -194,8 +194,9 @@ def audit_epsilon(
         Norm of the canaries of "one_run"; None takes the estimator's `data_norm`, or the longest
         row of X.
     gaussian : bool, default=False
-        Bound through the trade-off curve of a Gaussian mechanism (Nasr et al. 2023): valid only
-        where the mechanism is known to have it, as full-batch Gaussian steps. Needs delta > 0.
+        Bound epsilon by the trade-off curve of a Gaussian mechanism (Nasr et al. 2023). Valid only
+        if the mechanism is known to have it, for example full-batch Gaussian steps. Needs
+        delta > 0.
     confidence : float, default=0.95
         Confidence of the bound.
     n_jobs : int, default=None
@@ -203,8 +204,8 @@ def audit_epsilon(
     random_state : int or None, default=None
         Seed of the coins and labels of the canaries, never of the estimator's noise.
     verbose : int, default=None
-        None shows on a terminal or in a notebook how many fits there will be and how many are
-        made, in one line of the standard error; 0 shows nothing, more is as in joblib.
+        None shows the number of planned and of finished fits on a terminal or in a notebook, in
+        one line of the standard error. 0 shows nothing; larger values as in joblib.
 
     Returns
     -------
@@ -223,15 +224,15 @@ def audit_epsilon(
 
     Notes
     -----
-    Half of the fits choose a canary, a number to look at and a threshold; the other half judge
-    them. A canary that the estimator refuses by a `ValueError` is left out.
+    Half of the fits choose a canary, a number and a threshold; the other half judge them. A canary
+    for which the estimator raises a `ValueError` is left out.
 
-    Under "add_remove" the table without the row is shorter by one, while skdp takes the number of
-    rows to be public: published numbers that it alone decides are left out, but a mean changes with
-    its divisor, by as much as with the row. So where fits make a `privacy_` statement, a bound
-    above the claim is not believed: as many fits again are made to tables of one size, with the
-    most central row instead of the canary, a removal and an addition, and their bound for one of
-    the two is returned.
+    Under "add_remove" the table without the row is shorter by one, but skdp treats the number of
+    rows as public. Published numbers that depend only on it are left out. A mean, however, changes
+    with its divisor as much as with the row. So if fits have a `privacy_` statement and the bound
+    is above the claim, the audit is repeated with tables of equal size, which have the most
+    central row instead of the canary. They are a removal and an addition apart, and the bound for
+    one of the two is returned.
 
     References
     ----------
@@ -250,9 +251,9 @@ def audit_epsilon(
     relation = relation_in(estimator) if relation is None else relation
     claim = _claim(estimator, epsilon, delta, Neighbors(relation=relation))
     if gaussian and claim.delta == 0.0:
-        raise ValueError("gaussian=True needs a claim with delta above 0")
+        raise ValueError("gaussian=True needs a claim with delta > 0, got delta=0: give delta")
     if method != "worst_case" and (X is None or y is None):
-        raise ValueError(f"method={method!r} needs X and y")
+        raise ValueError(f"method={method!r} needs X and y: give both, or use 'worst_case'")
     # Clones charge no accountant, and each draws fresh noise.
     estimator = shadow(estimator)
     bounded = {"delta": claim.delta, "confidence": confidence, "gaussian": gaussian}
@@ -271,12 +272,15 @@ def audit_epsilon(
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
             pairs = _tables.worst_case_tables(estimator, n_samples, relation)
-            is_by_person = any(terms_of(each).unit == "person" for each in accountants(estimator))
+            is_by_person = any(
+                terms_of(accountant).unit == "person" for accountant in accountants(estimator)
+            )
             persons = np.arange(n_samples - 1) if is_by_person else None
         else:
-            given = canary is not None
-            canaries = [canary] if given else _tables.default_canaries(estimator, X, y)
-            pairs = [_tables.canary_tables(X, y, each, relation, replacement) for each in canaries]
+            canaries = [canary]
+            if canary is None:
+                canaries = _tables.default_canaries(estimator, X, y)
+            pairs = [_tables.canary_tables(X, y, row, relation, replacement) for row in canaries]
             if is_classifier(estimator):
                 for pair in pairs:
                     _check_labels(pair, y, parameter(estimator, "classes"))
@@ -326,7 +330,7 @@ class _Round(FrozenValue):
 
 
 def _rounds(n_fits, confidence):
-    """Return the rounds of an audit.
+    """Return the rounds of an audit as a list of `_Round`.
 
     The errors of all rounds add up to 1 - confidence, so that their bounds hold together.
     """
@@ -348,16 +352,18 @@ def _rows_of_unit(estimator, persons):
 
 
 def _check_labels(tables, y, declared):
-    known = np.append(y, y if declared is None else declared)
-    new = np.setdiff1d(np.append(tables.y_in, tables.y_out), known).tolist()
-    if new:
+    """Raise `ValueError` if a canary has a label that is neither in y nor declared."""
+    labels = np.append(y, y if declared is None else declared)
+    unknown = np.setdiff1d(np.append(tables.y_in, tables.y_out), labels).tolist()
+    if unknown:
         raise ValueError(
-            f"a canary has the label {new[0]!r}, which y does not have: the set of labels is public"
+            f"canary has the label {unknown[0]!r}, which is not in y. The set of labels is public: "
+            "use a label of y, or declare `classes`"
         )
 
 
 class _CountedRuns:
-    """Runs fits and shows how many of those that are planned are made.
+    """Run fits and show the number of planned and of finished ones.
 
     Parameters
     ----------
@@ -378,7 +384,7 @@ class _CountedRuns:
 
 @dataclass(frozen=True, eq=False)
 class _Fitter(FrozenValue):
-    """Fits clones of an estimator to tables whose last rows are canaries.
+    """Fit clones of an estimator to tables whose last rows are canaries.
 
     Parameters
     ----------
@@ -386,9 +392,9 @@ class _Fitter(FrozenValue):
     n_others : int
         Number of rows before the canaries.
     canary_rows : int
-        Number of rows into which each canary is repeated: those of its unit.
+        Number of rows of each canary, all equal: the rows of its privacy unit.
     persons : ndarray of shape (n_others,), default=None
-        Ids of the persons of the other rows, where the unit is a person.
+        Person ids of the other rows, if the privacy unit is a person.
     """
 
     estimator: object
@@ -398,27 +404,27 @@ class _Fitter(FrozenValue):
 
     @muted_findings()
     def fit(self, X, y, *, canary_rows=None, other_rows=1):
-        """Return a fitted clone; a canary has `canary_rows`, another row is `other_rows` times."""
+        """Return a fitted clone; canaries are repeated `canary_rows` times, others `other_rows`."""
         model = clone(self.estimator)
         canary_rows = self.canary_rows if canary_rows is None else canary_rows
         if canary_rows == other_rows == 1 and self.persons is None:
             return model.fit(X, y)
-        places = np.arange(len(y))
-        repeated = np.repeat(places, np.where(places < self.n_others, other_rows, canary_rows))
+        indices = np.arange(len(y))
+        repeated = np.repeat(indices, np.where(indices < self.n_others, other_rows, canary_rows))
         X, y = take_rows(X, repeated), y[repeated]
         if self.persons is None:
             return model.fit(X, y)
-        n_canaries = max(len(places) - self.n_others, 0)
+        n_canaries = max(len(indices) - self.n_others, 0)
         ids = np.append(self.persons, self.persons.max() + 1 + np.arange(n_canaries))
         return fit_persons(model, X, y, ids[repeated])
 
     def observe(self, X, y, probe, **rows):
-        """Return every number that a fitted clone shows, and its answer to the probe."""
+        """Return all numbers in a fitted clone, and its output for the probe."""
         return observe(self.fit(X, y, **rows), probe)
 
 
 class _Attack:
-    """Tries to tell fits to two neighboring tables apart.
+    """An attack that tries to distinguish the fits to two neighboring tables.
 
     The test is chosen on some fits and judged on others.
 
@@ -440,7 +446,7 @@ class _Attack:
         self._run = run
         self._options = options
         self._two_steps = two_steps
-        # For each table what its fits showed.
+        # Observations of the fits to each of the two tables.
         self._choosing = ([], [])
         self._judging = ([], [])
         self._others = self._numbers = self._test = None
@@ -451,14 +457,14 @@ class _Attack:
         return len(self._choosing[0])
 
     def fit(self, n_choosing, n_judging):
-        """Fit until each table has as many fits to choose the test on, and to judge it on."""
+        """Fit until each table has these numbers of fits to choose and to judge the test."""
         self._fit(self._choosing, n_choosing)
         self._fit(self._judging, n_judging)
 
     def _fit(self, seen, n):
         tables = self.tables
         probe = take_rows(tables.X_in, np.array([len(tables.y_in) - 1, 0]))
-        # The number of a person's rows is not public: in the other table the person has one.
+        # The number of a person's rows is not public: in the other table the person has one row.
         one_row = {"canary_rows": 1} if self._fitter.persons is not None else {}
         order = _table_order(n - len(seen[0]))
         jobs = (
@@ -471,13 +477,13 @@ class _Attack:
             seen[is_other].append(shown)
 
     def choose(self):
-        """Return the test that is best on the fits made so far to choose it, or None."""
+        """Return the best test on the fits that choose it, or None."""
         choosing, _, names = self._private_numbers()
         return choose_test(*choosing, names=names, **self._test_options)
 
     @property
     def _test_options(self):
-        """The options of a test between the tables, with the delta of all steps between them."""
+        """Options of a test, with the delta of all steps between the two tables."""
         if self._two_steps is None:
             return self._options
         claim = self._two_steps
@@ -485,7 +491,7 @@ class _Attack:
         return self._options | {"delta": delta}
 
     def judge(self, confidence):
-        """Choose a test and return the `TestResult` of the fits that did not choose it."""
+        """Return the `TestResult` of a test, judged by the fits that did not choose it."""
         choosing, judging, names = self._numbers = self._private_numbers()
         test = self._test = choose_test(*choosing, names=names, **self._test_options)
         has_statement = any("privacy_." in name for name in self._choosing[0][0])
@@ -503,10 +509,10 @@ class _Attack:
         return halved_epsilon(*counts, **options)
 
     def could_exceed(self, epsilon, n_judging, confidence):
-        """Return True if `n_judging` fits to each table might certify more than an epsilon.
+        """Return True if `n_judging` fits to each table could certify more than an epsilon.
 
-        The test that was judged shows it, and so does one that is chosen on the other fits. A test
-        that made no error may go on without one.
+        This is estimated from the judged test, and from one that is chosen on the other fits. A
+        test without errors is assumed to stay without errors.
         """
         without_error = (n_judging, n_judging, 0, n_judging)
         if self._certified(without_error, confidence) <= epsilon:
@@ -529,9 +535,9 @@ class _Attack:
         return False
 
     def _private_numbers(self):
-        """Return the numbers of the fits to choose on and to judge on, and descriptions of them.
+        """Return the numbers of the choosing and of the judging fits, and their descriptions.
 
-        Numbers that are public, because they follow from the number of rows, are left out.
+        Numbers that depend only on the number of rows are public, and are left out.
         """
         groups = [*self._choosing, *self._judging]
         values, names = as_matrix([shown for group in groups for shown in group])
@@ -548,55 +554,59 @@ class _Attack:
         return (inside, outside), (judged_in, judged_out), list(compress(names, is_private))
 
     def _same_within_tables(self, values, ends):
-        """Return True for each number that all fits to one table have in common, in both tables."""
+        """Return a mask of the numbers that are constant within each of the two tables."""
         choosing_in, choosing_out, judging_in, judging_out = np.split(values[: ends[3]], ends[:3])
         tables = np.vstack([choosing_in, judging_in]), np.vstack([choosing_out, judging_out])
         return _same_in_all(tables[0]) & _same_in_all(tables[1])
 
     def _other_fits(self):
-        """Return what fits to other tables of the larger one's size show."""
+        """Return observations of fits to other tables with the size of the larger table."""
         if self._others is None:
             self._others = []
             probe = take_rows(self.tables.X_in, np.array([len(self.tables.y_in) - 1, 0]))
-            # What is public of persons is the same however many rows they have.
+            # A number that is public must not depend on the number of rows of the persons.
             rows = {"other_rows": 2} if self._fitter.persons is not None else {}
             for X, y in _tables.other_tables(self.tables):
-                # A table that is refused is left out.
+                # A table for which the estimator raises is left out.
                 with suppress(ValueError):
                     self._others += [self._fitter.observe(X, y, probe, **rows) for _ in range(2)]
         return self._others
 
 
 def _same_in_all(values):
+    """Return a mask of the columns that are equal in all rows."""
     return np.all(values == values[0], axis=0)
 
 
 def _table_order(n_fits):
-    """Return the tables, 0 and 1 for that without the canary, in the order of the fits to them.
+    """Return the order of fits to the tables: 0 with the canary, 1 without it.
 
-    The tables alternate, and so does the order in a pair. Otherwise a time that a fit records
-    would tell the tables apart.
+    The tables alternate, and so does the order within a pair. Otherwise a time that a fit records
+    would distinguish the tables.
     """
-    return [table for pair in range(n_fits) for table in ((0, 1) if pair // 2 % 2 else (1, 0))]
+    order = []
+    for pair in range(n_fits):
+        order += [0, 1] if pair // 2 % 2 else [1, 0]
+    return order
 
 
 def _most_promising(attacks, n_choosing):
-    """Fit each attack with a part of the fits and return the one whose test is best.
+    """Return the attack with the best test, after a part of the fits for each attack.
 
-    Tables that the estimator refuses are left out, unless it refuses all.
+    Tables for which the estimator raises are left out, unless it raises for all.
     """
     best = None
     best_bound = -np.inf
     n_left = n_choosing
-    for place, attack in enumerate(attacks):
-        n_own = n_left // (len(attacks) - place)
+    for index, attack in enumerate(attacks):
+        n_attack_fits = n_left // (len(attacks) - index)
         try:
-            attack.fit(n_own, 0)
+            attack.fit(n_attack_fits, 0)
         except ValueError:
-            if best is None and place == len(attacks) - 1:
+            if best is None and index == len(attacks) - 1:
                 raise
             continue
-        n_left -= n_own
+        n_left -= n_attack_fits
         test = attack.choose() if len(attacks) > 1 else None
         bound = -np.inf if test is None else test.bound
         if best is None or bound > best_bound:
@@ -612,63 +622,77 @@ def _run_attacks(attacks, rounds, claim, run):
     ----------
     attacks : list of _Attack
     rounds : list of _Round
-        A further round is made only if it could prove a violation that the last one did not.
+        Rounds after the first are made only while they could prove a violation.
     claim : Guarantee
     run : _CountedRuns
-        The one that runs the fits of all attacks.
+        Runs the fits of all attacks.
     """
     n_before = run.n_done
     n_choosing = rounds[0].n_choosing
     run.n_planned = n_before + rounds[0].n_fits
     attack = _most_promising(attacks, n_choosing)
     n_elsewhere = n_choosing - attack.n_choosing
-    for place, this in enumerate(rounds):
-        run.n_planned = n_before + this.n_fits
-        attack.fit(this.n_choosing - n_elsewhere, this.n_judging)
-        result = attack.judge(this.confidence)
+    for index, audit_round in enumerate(rounds):
+        run.n_planned = n_before + audit_round.n_fits
+        attack.fit(audit_round.n_choosing - n_elsewhere, audit_round.n_judging)
+        result = attack.judge(audit_round.confidence)
         is_settled = result.epsilon > claim.epsilon or not result.counts
-        if is_settled or place == len(rounds) - 1:
+        if is_settled or index == len(rounds) - 1:
             break
         last = rounds[-1]
         if not attack.could_exceed(claim.epsilon, last.n_judging, last.confidence):
             break
-    return result, attack, this.n_fits
+    return result, attack, audit_round.n_fits
 
 
 def _one_run(fitter, canaries, *, delta, confidence, gaussian):
+    """Return the `TestResult` of guesses about the canaries of one fit."""
     fitted = fitter.fit(canaries.X, canaries.y)
     m = len(canaries.coins)
     order = np.argsort(_canary_scores(fitted, canaries), kind="stable")
     certify = one_run_gaussian_epsilon if gaussian else one_run_epsilon
-    confidence_each = 1.0 - (1.0 - confidence) / len(GUESSED)
+    fraction_confidence = 1.0 - (1.0 - confidence) / len(GUESSED_FRACTIONS)
     bounds = []
-    for fraction in GUESSED:
+    for fraction in GUESSED_FRACTIONS:
         half = max(1, int(fraction * m / 2))
         correct = np.sum(canaries.coins[order[-half:]]) + np.sum(~canaries.coins[order[:half]])
-        bounds.append(certify(int(correct), 2 * half, m, delta=delta, confidence=confidence_each))
-    return TestResult(max(bounds), f"{m} canaries in columns of their own, by the model's answers")
+        bounds.append(
+            certify(int(correct), 2 * half, m, delta=delta, confidence=fraction_confidence)
+        )
+    return TestResult(
+        max(bounds), f"{m} canaries in separate columns, by the model's outputs for them"
+    )
 
 
 def _canary_scores(fitted, canaries):
-    """Return how far each canary pulled the model's answer to itself to its label."""
+    """Return the effect of each canary on the model's output for it, towards its label."""
     names = ("predict",) if is_regressor(fitted) else ("decision_function", "predict_proba")
     name = next((name for name in names if hasattr(fitted, name)), None)
     if name is None:
-        raise ValueError("method='one_run' needs a model with scores of rows")
-    answers = np.asarray(getattr(fitted, name)(canaries.rows), dtype=float)
-    pulls = (answers[:-1] - answers[-1]).reshape(len(canaries.coins), -1)
+        raise ValueError(
+            "method='one_run' needs an estimator with predict (regressors), decision_function or "
+            "predict_proba"
+        )
+    outputs = np.asarray(getattr(fitted, name)(canaries.rows), dtype=float)
+    # The last row has zeros in the columns of all canaries.
+    effects = (outputs[:-1] - outputs[-1]).reshape(len(canaries.coins), -1)
     if is_regressor(fitted):
-        return pulls[:, 0] * np.sign(canaries.labels)
-    if pulls.shape[1] == 1:
-        pulls = np.hstack([-pulls, pulls])
-    own = pulls[np.arange(len(pulls)), np.searchsorted(fitted.classes_, canaries.labels)]
-    return own - (pulls.sum(axis=1) - own) / (pulls.shape[1] - 1)
+        return effects[:, 0] * np.sign(canaries.labels)
+    if effects.shape[1] == 1:
+        effects = np.hstack([-effects, effects])
+    classes = np.searchsorted(fitted.classes_, canaries.labels)
+    label_effects = effects[np.arange(len(effects)), classes]
+    other_effects = (effects.sum(axis=1) - label_effects) / (effects.shape[1] - 1)
+    return label_effects - other_effects
 
 
 def _claim(estimator, epsilon, delta, neighbors):
+    """Return the audited claim as a `Guarantee`."""
     parameters = estimator.get_params()
     epsilon = parameters.get("epsilon") if epsilon is None else epsilon
     if epsilon is None:
-        raise ValueError("the estimator claims no epsilon: say which claim to audit")
+        raise ValueError(
+            "epsilon=None needs an estimator with a parameter epsilon: give the epsilon to audit"
+        )
     delta = parameters.get("delta", 0.0) if delta is None else delta
     return Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)

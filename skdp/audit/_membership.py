@@ -1,4 +1,4 @@
-"""Membership inference: was a row among those that an estimator was fitted to?"""
+"""Membership inference: attacks that find the rows that an estimator was fitted to."""
 
 from dataclasses import dataclass, replace
 
@@ -19,42 +19,43 @@ from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
-# Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
+# With fewer shadow models, variances per row are too imprecise (Carlini et al. 2022, section VI).
 SHADOWS_FOR_ROW_VARIANCE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class MembershipInference(PrintedDocument, FrozenValue):
-    """What a membership inference attack found.
+    """Result of a membership inference attack.
 
-    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values. Of an attack on
+    Printing shows text, a notebook shows HTML, `to_dict` returns JSON values. After an attack on
     persons, rows are persons, in the order of their first rows.
 
     Parameters
     ----------
     attack, access : str
-        The attack, and what it saw of the model.
+        The attack, and its access to the model.
     members : ndarray of bool, shape (n_rows,)
-        Which rows the attacked model was fitted to.
+        True for rows that the attacked model was fitted to.
     scores : ndarray of shape (n_rows,)
-        The attack's score of each row, the larger the likelier a member.
+        Score of each row; members tend to have larger scores.
     fpr, tpr : ndarray
         The ROC curve.
     auc : Interval
-        Area under it: 0.5 is guessing.
+        Area under the ROC curve: 0.5 is guessing.
     tpr_at : dict of float to Interval
-        True-positive rate at a false-positive rate of 0.1 % and of 1 %. The limits take in that the
-        threshold is chosen on the others: of few others (at 95 % below 4380 and 437) the lower one
-        is 0.
+        True-positive rate at a false-positive rate of 0.1 % and of 1 %. The limits account for
+        the choice of the threshold on the non-members. With few of them (fewer than 4380 and 437
+        at 95 %) the lower limit is 0.
     advantage : float
-        The largest true-positive minus false-positive rate on these rows; above 0 on noise too.
+        Largest difference of the true- and false-positive rate on these rows. It is above 0 even
+        for pure noise.
     accuracy : Interval
-        How often a threshold that was chosen on the other half of the rows is right, with
-        members and others weighted equally: 0.5 is guessing.
+        Balanced accuracy of a threshold that is chosen on the other half of the rows: 0.5 is
+        guessing.
     train_score, test_score : float
-        The model's own score on its rows and on the others; the gap is what over-fitting shows.
+        Score of the model on members and on other rows; the difference shows overfitting.
     confidence : float
-        Of the intervals.
+        Confidence of the intervals.
     """
 
     attack: str
@@ -72,22 +73,22 @@ class MembershipInference(PrintedDocument, FrozenValue):
     confidence: float
 
     note = (
-        "These figures say what this attack found, not how private the estimator is; they were "
-        "computed from the data without privacy and are for whoever holds the data."
+        "These figures show the success of this attack, not how private the estimator is. They "
+        "were computed from the data without privacy: show them only to those who hold the data."
     )
 
     @property
     def generalization_gap(self):
-        """The score on members minus that on others."""
+        """Score on members minus score on other rows."""
         return self.train_score - self.test_score
 
     def rows_at_risk(self, n=10):
-        """Return the members that the attack is surest of, the surest first.
+        """Return the members with the largest scores, in descending order.
 
         Parameters
         ----------
         n : int, default=10
-            How many.
+            Maximal number of members.
 
         Returns
         -------
@@ -98,29 +99,29 @@ class MembershipInference(PrintedDocument, FrozenValue):
         return order[self.members[order]][: check_integer(n, "n", 1)]
 
     def by_group(self, sensitive_features):
-        """Return the figures of each class or group by itself: disparate vulnerability.
+        """Return the figures of each class or group separately (disparate vulnerability).
 
         Parameters
         ----------
         sensitive_features : array-like of shape (n_rows,)
-            The group of each row (each person): `y` for the classes.
+            Group of each row, or person; pass `y` for the classes.
 
         Returns
         -------
         dict of MembershipInference
-            By the group's value. A figure's intervals hold for all groups together: each has a
+            The results by group. The intervals hold for all groups together: each has a
             confidence of 1 - (1 - confidence) / number of groups (Bonferroni). The model's scores
             are those on all rows.
 
         Raises
         ------
         ValueError
-            If a group has no members or no others.
+            If a group has only members, or only other rows.
 
         Notes
         -----
-        A claim bounds the attack on every row alike, so on every group's mean. Figures of a group
-        are no guarantee for it: they say how much this attack found of it.
+        A claim bounds the attack on every row, and so on the mean of every group. The figures of
+        a group are no guarantee for it: they show the success of this attack.
 
         References
         ----------
@@ -130,16 +131,19 @@ class MembershipInference(PrintedDocument, FrozenValue):
         features = column_or_1d(sensitive_features)
         check_consistent_length(features, self.members)
         values = np.unique(features)
-        found = {}
+        results = {}
         confidence = 1.0 - (1.0 - self.confidence) / len(values)
         for value in values.tolist():
             rows = features == value
             members = self.members[rows]
             scores = self.scores[rows]
             if not 0 < members.sum() < len(members):
-                raise ValueError(f"group {value!r} needs rows that are members, and others")
-            found[value] = replace(self, **_figures(members, scores, confidence))
-        return found
+                raise ValueError(
+                    f"sensitive_features has a group {value!r} with only members or only other "
+                    "rows: merge it with another group"
+                )
+            results[value] = replace(self, **_figures(members, scores, confidence))
+        return results
 
     def to_dict(self):
         """Return the figures as JSON values, without the rows' scores.
@@ -148,8 +152,14 @@ class MembershipInference(PrintedDocument, FrozenValue):
         -------
         dict
         """
-        plain = ("attack", "access", "advantage", "train_score", "test_score", "confidence", "note")
-        return {name: getattr(self, name) for name in plain} | {
+        return {
+            "attack": self.attack,
+            "access": self.access,
+            "advantage": self.advantage,
+            "train_score": self.train_score,
+            "test_score": self.test_score,
+            "confidence": self.confidence,
+            "note": self.note,
             "n_members": int(self.members.sum()),
             "n_others": int((~self.members).sum()),
             "auc": vars(self.auc),
@@ -158,7 +168,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
         }
 
     def section(self):
-        """Return the figures as a part of a document.
+        """Return the figures as a section of a printed document.
 
         Returns
         -------
@@ -197,54 +207,54 @@ def membership_inference(
     random_state=None,
     verbose=None,
 ):
-    """Attack an estimator: tell the rows that it was fitted to from others.
+    """Return the result of an attack that separates training rows from other rows.
 
     Parameters
     ----------
     estimator : estimator
-        Private or not. With `members` it is attacked as it is, fitted; without, a clone is
-        fitted to a random half of the rows. Clones that the attack fits charge no accountant.
-        Shadows of an estimator with a `random_state` have seeds of their own: the attacker does
-        not know the target's.
+        Private or not. With `members`, the fitted estimator itself is attacked; without, a clone
+        is fitted to a random half of the rows. Clones charge no accountant. If `random_state` is
+        set, shadow models have other seeds, because the attacker does not know the target's seed.
     X : array-like of shape (n_samples, n_features)
-        The attacker's candidates, rows of the training table and others alike.
+        Candidates of the attacker: rows of the training table and other rows.
     y : array-like of shape (n_samples,)
-        Their labels or targets.
+        Labels or targets of the candidates.
     groups : array-like of shape (n_samples,), default=None
-        An id of the person of each row. The attack then looks for persons, by the means over
-        their rows: all rows of a person are in a half or none.
+        Person id of each row. The attack then infers the membership of persons, by means over
+        their rows. Halves contain all rows of a person or none.
     releases : callable, default=None
-        What is published is a sequence of models, and the attacker sees them all:
-        ``releases(estimator, X, y, members)`` takes an unfitted clone and the mask of the rows
-        that are in the table, and yields the fitted models one by one, in a fixed number. The same
-        object may be yielded again: it is asked before the next one is made. For "lira" alone,
+        Function for attacks on a sequence of published models, all of which the attacker sees.
+        ``releases(estimator, X, y, members)`` receives an unfitted clone and the mask of the rows
+        in the table, and yields a fixed number of fitted models. It may yield the same object
+        again, as each model is evaluated before the next one is requested. Only with "lira",
         without `offline` and `members`.
     attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
-        "loss": a threshold on the row's loss (Yeom et al. 2018), which needs no shadow models.
-        "shadow": a classifier that learned on shadow models (Shokri et al. 2017). "lira": the
+        "loss": a threshold on the row's loss (Yeom et al. 2018), without shadow models.
+        "shadow": a classifier that is fitted to shadow models (Shokri et al. 2017). "lira": the
         likelihood ratio (Carlini et al. 2022). "rmia": pairwise likelihood ratios (Zarifzadeh et
         al. 2024).
     access : {"probabilities", "labels", "parameters"}, default="probabilities"
-        What the attacker sees: predicted probabilities (or margins), labels alone, or a linear
-        model's coefficients with which gradients are computed (Nasr et al. 2019).
+        Access of the attacker: predicted probabilities (or margins), only labels, or the
+        coefficients of a linear model, from which gradients are computed (Nasr et al. 2019).
     members : array-like of bool, shape (n_samples,), default=None
-        Which rows a fitted estimator was fitted to.
+        True for the rows that a fitted estimator was fitted to.
     n_shadow : int, default=64
-        How many shadow models are fitted, each to a random half of the rows.
+        Number of shadow models, each fitted to a random half of the rows.
     offline : bool, default=False
-        With "lira" and "rmia", use for each row the shadows without it alone, as an attacker
-        must who learns of his candidates after fitting them.
+        With "lira" and "rmia", use only the shadow models without the row. This models an
+        attacker who fits the shadow models before the candidates are known.
     variance : {"auto", "row", "global"}, default="auto"
-        With "lira", whether each row has variances of its own; "auto" does from 64 shadows on.
+        With "lira", one variance per row or one for all rows. "auto" is "row" with at least 64
+        shadow models.
     confidence : float, default=0.95
-        Of every interval.
+        Confidence of each interval.
     n_jobs : int, default=None
-        How many shadows are fitted at a time, as in joblib.
+        Number of shadow models that are fitted at a time, as in joblib.
     random_state : int or None, default=None
-        Of the halves.
+        Seed of the random halves.
     verbose : int, default=None
-        None shows on a terminal or in a notebook how many shadows are fitted, in one line of the
-        standard error; 0 shows nothing, more is as in joblib.
+        None shows the number of fitted shadow models on a terminal or in a notebook, in one line
+        of the standard error. 0 shows nothing; larger values as in joblib.
 
     Returns
     -------
@@ -253,19 +263,20 @@ def membership_inference(
     Raises
     ------
     ValueError
-        If an option is not as described, or `members` names no row or every row.
+        If an option is not as described, or `members` is all True or all False.
     NotFittedError
         If `members` is given for an estimator that is not fitted.
 
     Notes
     -----
-    The halves depend on the row's position and `random_state` alone. What is returned is
-    computed from the data without privacy: it is for whoever may see the data.
+    The halves depend only on row positions and `random_state`. The result is computed from the
+    data without privacy: show it only to those who may see the data.
 
     References
     ----------
     S. Yeom, I. Giacomelli, M. Fredrikson, S. Jha, "Privacy Risk in Machine Learning: Analyzing
-    the Connection to Overfitting", 2018; and those of the attacks, in `skdp.audit`'s guide.
+    the Connection to Overfitting", 2018. References for the other attacks are in
+    ``docs/auditing.md``.
 
     Examples
     --------
@@ -283,30 +294,33 @@ def membership_inference(
     check_choice(access, "access", ("probabilities", "labels", "parameters"))
     check_choice(variance, "variance", ("auto", "row", "global"))
     if releases is not None and (attack != "lira" or offline or members is not None):
-        raise ValueError("releases are attacked by attack='lira', without offline and members")
+        raise ValueError("releases needs attack='lira', without offline and members")
     X, y = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
-    # Without groups each row is a person's only one.
+    # Without groups each row is a separate person.
     codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
     n_units = codes.max() + 1
     groups = groups if groups is None else codes
     random = check_random_state(random_state)
 
     def statistic(model):
-        # One number a person, the mean over the rows.
+        # One number per person: the mean over the rows.
         return np.bincount(codes, per_row_statistic(model, X, y, access)) / np.bincount(codes)
 
     def observe(model, mask):
-        """Fit to some persons; return the model with its statistic of all, or one a release."""
+        """Return a model fitted to some persons, and the statistics of all, per release."""
         rows = mask[codes]
-        seen = []
         if releases is None:
-            own = (each if each is None else take_rows(each, rows) for each in (X, y, groups))
-            model = fit_persons(model, *own)
+            groups_in = None if groups is None else take_rows(groups, rows)
+            model = fit_persons(model, take_rows(X, rows), take_rows(y, rows), groups_in)
             return model, statistic(model)
+        statistics = []
         for published in releases(model, X, y, rows):
-            seen.append(statistic(published))
-        return published, np.array(seen)
+            statistics.append(statistic(published))
+        return published, np.array(statistics)
+
+    def observe_shadow(model, mask):
+        return observe(model, mask)[1]
 
     if members is None:
         members = halves(n_units, 1, random)[0]
@@ -315,7 +329,10 @@ def membership_inference(
         rows = _check_members(members, len(y))
         members = np.bincount(codes, rows) > 0
         if not np.array_equal(members[codes], rows):
-            raise ValueError("members must name all rows of a person, or none")
+            raise ValueError(
+                "members must be equal for all rows of a person, but it is True for some rows and "
+                "False for others"
+            )
         check_is_fitted(estimator)
         model = estimator
         target = statistic(estimator)
@@ -324,22 +341,37 @@ def membership_inference(
     else:
         fitted = halves(n_units, n_shadow, random)
         seeds = random.randint(np.iinfo(np.int32).max, size=n_shadow).tolist()
-        told = delayed(lambda model, mask: observe(model, mask)[1])
-        runs = (told(shadow(estimator, s), mask) for s, mask in zip(seeds, fitted, strict=True))
-        what = "membership_inference: {} of {} shadow models"
-        options = {"n_jobs": n_jobs, "verbose": verbose, "what": what, "n": n_shadow}
-        shadows = np.array(run_jobs(runs, **options))
+        runs = (
+            delayed(observe_shadow)(shadow(estimator, seed), mask)
+            for seed, mask in zip(seeds, fitted, strict=True)
+        )
+        shadows = np.array(
+            run_jobs(
+                runs,
+                what="membership_inference: {} of {} shadow models",
+                n=n_shadow,
+                n_jobs=n_jobs,
+                verbose=verbose,
+            )
+        )
         by_label = groups is None and is_classifier(model)
         labels = np.asarray(y) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
 
-    found = {"attack": attack, "access": access} | _figures(members, scores, confidence)
-    for name, rows in (("train_score", members[codes]), ("test_score", ~members[codes])):
-        found[name] = float(model.score(take_rows(X, rows), take_rows(y, rows)))
-    return MembershipInference(**found)
+    is_member_row = members[codes]
+    X_in, y_in = take_rows(X, is_member_row), take_rows(y, is_member_row)
+    X_out, y_out = take_rows(X, ~is_member_row), take_rows(y, ~is_member_row)
+    return MembershipInference(
+        attack=attack,
+        access=access,
+        train_score=float(model.score(X_in, y_in)),
+        test_score=float(model.score(X_out, y_out)),
+        **_figures(members, scores, confidence),
+    )
 
 
 def _figures(members, scores, confidence):
+    """Return the fields of `MembershipInference` that follow from scores."""
     fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     return {
         "members": members,
@@ -355,6 +387,7 @@ def _figures(members, scores, confidence):
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
+    """Return one score per row of an attack with shadow models."""
     if attack == "shadow":
         return _scores.shadow_classifier(target, shadows, fitted, labels)
     if attack == "rmia":
@@ -365,9 +398,14 @@ def _score(attack, target, shadows, fitted, labels, offline, variance):
 
 
 def _check_members(members, n_rows):
+    """Return `members` as a boolean array after checking it."""
     members = np.asarray(members)
     if members.dtype != bool or members.shape != (n_rows,):
-        raise ValueError(f"members must be {n_rows} booleans, got {members.dtype} {members.shape}")
+        raise ValueError(
+            f"members must be {n_rows} booleans, got {members.dtype} of shape {members.shape}"
+        )
     if not 0 < members.sum() < n_rows:
-        raise ValueError("members must name some of the rows, and not all of them")
+        raise ValueError(
+            f"members must be True for some rows, but not for all: got {members.sum()} of {n_rows}"
+        )
     return members

@@ -1,4 +1,4 @@
-"""Clones that an auditor fits, and the statistics of a row that an attacker reads off a model."""
+"""Clones that an audit fits, and the statistics of rows that an attacker computes from a model."""
 
 from dataclasses import dataclass, replace
 
@@ -17,39 +17,41 @@ from skdp.utils._findings import muted_findings
 from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue
 
-# Probabilities of 0 and 1 count as this and as one minus this.
-LEAST_PROBABILITY = 1e-6
+# Probabilities are clipped to this and to 1 minus this, so that log-odds are finite.
+MIN_PROBABILITY = 1e-6
 
 
 def accountants(estimator):
-    """Return the accountants of an estimator, of those in it, and of the grids of a search.
+    """Return the accountants of an estimator, its nested estimators and the grids of a search.
 
-    Those of other libraries are left out.
+    Accountants of other libraries are left out.
     """
     found = []
     for value in estimator.get_params().values():
-        _replaced(value, found.append)
+        _replace_accountants(value, found.append)
     return found
 
 
-def _replaced(value, instead):
-    """Return a parameter with another value for each accountant that it is or holds."""
+def _replace_accountants(value, replacement):
+    """Return a parameter value in which `replacement(accountant)` replaces each accountant."""
     if type(value) is dict:
-        return {name: _replaced(part, instead) for name, part in value.items()}
+        return {name: _replace_accountants(part, replacement) for name, part in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_replaced(part, instead) for part in value)
-    return instead(value) if hasattr(value, "charge") and hasattr(value, "config") else value
+        return type(value)(_replace_accountants(part, replacement) for part in value)
+    return replacement(value) if hasattr(value, "charge") and hasattr(value, "config") else value
 
 
 def relation_in(estimator):
-    """Return the relation of the estimator's accountant, add/remove without one."""
+    """Return the relation of the estimator's accountant, "add_remove" without one."""
     return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def parameter(estimator, name):
-    """Return a parameter of an estimator, or of the first nested one that has it; None without."""
-    params = estimator.get_params().items()
-    return next((v for n, v in params if n.rpartition("__")[2] == name and v is not None), None)
+    """Return a parameter of an estimator or its nested estimators; None if it is not set."""
+    for full_name, value in estimator.get_params().items():
+        if full_name.rpartition("__")[2] == name and value is not None:
+            return value
+    return None
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class NullAccountant(NotCopied, FrozenValue):
 
     config: LedgerConfig
 
-    def can_afford(self, event, **terms):
+    def can_afford(self, event, **params):
+        """Return True: there is no budget."""
         return True
 
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
@@ -66,26 +69,31 @@ class NullAccountant(NotCopied, FrozenValue):
 
 
 def without_accountant(estimator):
-    """Return a clone that charges no ledger, because what an auditor fits is not released.
+    """Return a clone that charges no ledger, because an audit releases no fit.
 
-    Its noise is still that of the relation and the unit of its accountant.
+    Its noise still depends on the relation and the unit of its accountant.
     """
     estimator = clone(estimator)
-    params = estimator.get_params()
-    replaced = {name: _replaced(value, _null_accountant) for name, value in params.items()}
-    return estimator.set_params(**{n: v for n, v in replaced.items() if v is not params[n]})
+    changed = {}
+    for name, value in estimator.get_params().items():
+        new_value = _replace_accountants(value, _null_accountant)
+        if new_value is not value:
+            changed[name] = new_value
+    return estimator.set_params(**changed)
 
 
 def shadow(estimator, seed=None):
-    """Return a clone that charges no ledger and has another seed, if the estimator has one.
+    """Return a clone that charges no ledger and has another seed, if the estimator has a seed.
 
-    If all shadows had the target's seed, their noise would be the target's and hide nothing.
-    With `seed=None` each fit draws fresh noise.
+    With the seed of the target, the noise of all shadow models would be equal to that of the
+    target, and would protect nothing. With `seed=None` each fit draws fresh noise.
     """
     estimator = without_accountant(estimator)
-    held = [name for name, value in estimator.get_params().items() if value is not None]
-    seeds = [name for name in held if name.rpartition("__")[2] == "random_state"]
-    return estimator.set_params(**dict.fromkeys(seeds, seed))
+    seeds = {}
+    for name, value in estimator.get_params().items():
+        if value is not None and name.rpartition("__")[2] == "random_state":
+            seeds[name] = seed
+    return estimator.set_params(**seeds)
 
 
 def halves(n_rows, n_models, random):
@@ -98,23 +106,25 @@ def halves(n_rows, n_models, random):
 
 
 def _null_accountant(accountant):
+    """Return a `NullAccountant` like the accountant, or None if it has the default config."""
     terms = replace(DEFAULT_CONFIG, **vars(neighbors_of(accountant)))
     return None if terms == DEFAULT_CONFIG else NullAccountant(terms)
 
 
 @muted_findings()
 def fit_persons(estimator, X, y, groups):
-    """Fit an estimator to rows, and pass it the persons if it accepts them."""
+    """Return an estimator fitted to rows, with the persons if its `fit` accepts `groups`."""
     if groups is None:
         return estimator.fit(X, y)
     with config_context(enable_metadata_routing=True):
         routed = get_routing_for_object(estimator).consumes("fit", ["groups"])
-        taken = {"groups": groups} if routed or has_fit_parameter(estimator, "groups") else {}
-        return estimator.fit(X, y, **taken)
+        if routed or has_fit_parameter(estimator, "groups"):
+            return estimator.fit(X, y, groups=groups)
+        return estimator.fit(X, y)
 
 
 def per_row_statistic(estimator, X, y, access):
-    """Return one number a row, which is larger if the model was fitted to the row.
+    """Return one number per row, which tends to be larger if the model was fitted to the row.
 
     Parameters
     ----------
@@ -124,10 +134,10 @@ def per_row_statistic(estimator, X, y, access):
     access : {"probabilities", "labels", "parameters"}
         "probabilities": the log-odds of the true class (Carlini et al. 2022), from
         `predict_proba` or, failing that, the margin of `decision_function`; minus the absolute
-        error of a regressor. "labels": whether the predicted label is right. "parameters":
+        error of a regressor. "labels": 1 if the predicted label is correct, else -1. "parameters":
         minus the norm of the gradient of the row's logistic loss with respect to a linear
-        model's coefficients (Nasr, Shokri and Houmansadr 2019); of the squared error for a
-        regressor, less a factor.
+        model's coefficients (Nasr, Shokri and Houmansadr 2019); for a regressor, that of the
+        squared error up to a factor.
 
     Returns
     -------
@@ -136,7 +146,7 @@ def per_row_statistic(estimator, X, y, access):
     y = np.asarray(y)
     if not is_classifier(estimator):
         if access == "labels":
-            raise ValueError("access='labels' is for classifiers")
+            raise ValueError(f"access='labels' needs a classifier, got {type(estimator).__name__}")
         error = np.abs(y - np.asarray(estimator.predict(X)))
         return -error if access == "probabilities" else -error * _gradient_scale(estimator, X)
     if access == "labels":
@@ -147,37 +157,39 @@ def per_row_statistic(estimator, X, y, access):
 
 
 def _log_odds(estimator, X, y):
-    # A label that is none of the model's classes has probability 0.
+    """Return the log-odds of the true class of each row, or the margin of its score."""
+    # A label that is not one of the model's classes has probability 0.
     codes = category_codes(y, np.asarray(estimator.classes_))
     rows = np.arange(len(codes))
-    known = codes >= 0
+    is_known = codes >= 0
     if hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        right = np.where(known, p[rows, codes], 0.0)
-        return np.subtract(*np.log(np.maximum([right, p.sum(axis=1) - right], LEAST_PROBABILITY)))
+        correct = np.where(is_known, p[rows, codes], 0.0)
+        return np.subtract(*np.log(np.maximum([correct, p.sum(axis=1) - correct], MIN_PROBABILITY)))
     margins = np.array(estimator.decision_function(X), dtype=np.float64)
     if margins.ndim == 1:
         margins = np.column_stack([-margins / 2.0, margins / 2.0])
-    right = np.where(known, margins[rows, codes], margins.min(axis=1))
-    margins[rows[known], codes[known]] = -np.inf
-    return right - margins.max(axis=1)
+    correct = np.where(is_known, margins[rows, codes], margins.min(axis=1))
+    margins[rows[is_known], codes[is_known]] = -np.inf
+    return correct - margins.max(axis=1)
 
 
 def _residual_norm(estimator, X, y):
-    """Return the norm of the derivative of a row's logistic loss by the scores of the classes.
+    """Return the norm of the gradient of each row's logistic loss with respect to class scores.
 
-    With two classes it is the probability of the wrong one, with more the distance of the
-    probabilities to the true class.
+    With two classes it is the probability of the wrong class. With more classes it is the distance
+    between the probabilities and the one-hot encoded label.
     """
     if len(estimator.classes_) <= 2 or not hasattr(estimator, "predict_proba"):
         return expit(-_log_odds(estimator, X, y))
-    # A label that is none of the model's classes has no column.
+    # A label that is not one of the model's classes has no column.
     codes = category_codes(y, np.asarray(estimator.classes_))
     truth = codes[:, None] == np.arange(len(estimator.classes_))
     return np.linalg.norm(estimator.predict_proba(X) - truth, axis=1)
 
 
 def _gradient_scale(estimator, X):
+    """Return the norm of each row as the final linear model sees it, with its intercept."""
     final = estimator
     while not hasattr(final, "coef_"):
         inner = getattr(final, "best_estimator_", getattr(final, "estimator", None))
@@ -185,7 +197,10 @@ def _gradient_scale(estimator, X):
             X = final[:-1].transform(X) if len(final) > 1 else X
             inner = final[-1]
         if inner is None:
-            raise ValueError("access='parameters' needs a linear model with coef_")
+            raise ValueError(
+                "access='parameters' needs a linear model with coef_, got "
+                f"{type(estimator).__name__}"
+            )
         final = inner
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     return np.sqrt(np.einsum("ij,ij->i", X, X) + float(np.any(getattr(final, "intercept_", 0.0))))

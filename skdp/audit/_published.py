@@ -1,7 +1,7 @@
-"""Everything that can be seen in a fitted estimator, as numbers.
+"""All numbers that a fitted estimator contains.
 
-A composition of estimators is read like a single one: attributes, parameters, lists, dicts,
-functions' variables and objects that hold estimators are searched, as a pickle would hold them.
+Nested estimators are searched like the estimator itself: attributes, parameters, lists, dicts,
+variables of functions, and all other content that a pickle would contain.
 """
 
 import copyreg
@@ -12,23 +12,23 @@ from functools import lru_cache
 
 import numpy as np
 
-# Larger numbers are clipped to this, so that their squares can be summed.
-LARGEST = 1e140
-# The methods that are asked about the canary; the first that an estimator has answers.
+# Numbers are clipped to this absolute value, so that their squares can be summed.
+MAX_NUMBER = 1e140
+# Methods that are called with the canary; only the first one that an estimator has.
 OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
-# Types whose values hold nothing beside the number that they are.
+# Types whose values contain nothing but one number or text.
 SCALARS = frozenset((bool, int, float, str, bytes))
 # Code is public, and is not searched.
 CODE = type | types.ModuleType | types.BuiltinFunctionType
 
 
 def walk(value):
-    """Yield the numbers within a value as (name, list of float), in a fixed order.
+    """Yield all numbers within a value as (name, list of float), in a fixed order.
 
     Parameters
     ----------
     value : object
-        An object that holds itself is looked into once.
+        Objects that occur several times, or within themselves, are searched once.
     """
     seen = {}
     stack = [("", value)]
@@ -38,45 +38,45 @@ def walk(value):
             continue
         numbers = _numbers(part)
         if numbers is not None:
-            yield name + _form(part), numbers
-            # Most parts hold nothing else, which their type shows at once. A sparse matrix holds
-            # which of its zeros are stored, and in which order.
+            yield name + _describe_type(part), numbers
+            # Scalars and arrays contain nothing else. A sparse matrix does: its indices show
+            # which zeros are stored, and their order.
             if type(part) in SCALARS or _is_array(part) or not _converts(part):
                 continue
         if id(part) not in seen:
-            # Kept, because the identity of an object that is gone is given to another.
+            # The reference keeps the object alive, as Python reuses the id of a deleted object.
             seen[id(part)] = part
-            stack += [(name + place, item) for place, item in reversed(_inner(part))]
+            stack += [(name + suffix, item) for suffix, item in reversed(_children(part))]
 
 
 def observe(estimator, probe=None):
-    """Return every number that a fitted estimator and all that is in it show.
+    """Return all numbers of a fitted estimator and of its nested objects.
 
-    Differences between the rows of a matrix are among them, because noise that is shared between
-    classes cancels there. Text is a number by its check sum.
+    Differences between the rows of a matrix are included, because noise that classes share
+    cancels in them. Text becomes a number by its check sum.
 
     Parameters
     ----------
     estimator : fitted estimator
     probe : table, default=None
-        The rows that the estimator is asked about. Its error, if it refuses them, is an answer.
+        Rows for which the estimator's output is included; an error counts as an output.
 
     Returns
     -------
     dict of str to ndarray
-        The numbers, by a description of the place where they were found.
+        The numbers, by a description of their location.
     """
     found = [(f"published number {name.lstrip('.')}", part) for name, part in walk(estimator)]
     if probe is not None:
         answers = walk(_answers(estimator, probe))
-        found += [(f"the model's answer to the canary{name}", part) for name, part in answers]
+        found += [(f"the model's output for the canary{name}", part) for name, part in answers]
     return {name: np.array(numbers) for name, numbers in found}
 
 
 def as_matrix(observations):
-    """Return the numbers of all fits as rows of one width, and descriptions of the columns.
+    """Return the numbers of all fits as a matrix, and descriptions of its columns.
 
-    The number of numbers that a fit shows is a column, too, because it may reveal a row.
+    The size of each array is a column, too, because it may reveal a row.
 
     Parameters
     ----------
@@ -102,12 +102,12 @@ def as_matrix(observations):
         sizes[f"how many numbers there are in {name}"] = size
     values = np.column_stack([*blocks, *sizes.values()])
     names = [*names, *sizes]
-    # NaN becomes a number of its own.
-    return np.clip(np.nan_to_num(values, nan=LARGEST / 2.0), -LARGEST, LARGEST), names
+    # NaN is mapped to a number that no other value has.
+    return np.clip(np.nan_to_num(values, nan=MAX_NUMBER / 2.0), -MAX_NUMBER, MAX_NUMBER), names
 
 
 def _answers(estimator, probe):
-    """Return an estimator's answer to rows, or the name of the error that it raises."""
+    """Return an estimator's output for rows, or the name of the error that it raises."""
     for name in OUTPUT_METHODS:
         if hasattr(estimator, name):
             try:
@@ -119,15 +119,15 @@ def _answers(estimator, probe):
 
 def _numbers(value):
     """Return a value as a list of numbers, or None if it is neither a number, text nor an array."""
-    kind = type(value)
-    if kind is bool or (kind is int and abs(value) <= 2**53):
+    cls = type(value)
+    if cls is bool or (cls is int and abs(value) <= 2**53):
         return [float(value)]
-    if kind is float and 0.0 < abs(value) <= LARGEST:
+    if cls is float and 0.0 < abs(value) <= MAX_NUMBER:
         return [value]
-    if kind in (str, bytes, int):
-        text = value if kind is bytes else str(value).encode("utf-8", "surrogatepass")
+    if cls in (str, bytes, int):
+        text = value if cls is bytes else str(value).encode("utf-8", "surrogatepass")
         return [float(zlib.crc32(text))]
-    if kind in (list, tuple) and value and set(map(type, value)) <= {bool, int, float}:
+    if cls in (list, tuple) and value and set(map(type, value)) <= {bool, int, float}:
         return [number for item in value for number in _numbers(item)]
     array = _array(value)
     if array is None or array.dtype.kind not in "biufcmMSU":
@@ -142,7 +142,7 @@ def _numbers(value):
         exact = array
         array = array.astype(float)
         differences = np.diff(array, axis=0).ravel().tolist() if array.ndim == 2 else []
-        hidden = np.abs(array) > (LARGEST if exact.dtype.kind == "f" else 2**53)
+        hidden = np.abs(array) > (MAX_NUMBER if exact.dtype.kind == "f" else 2**53)
     # Doubles do not distinguish large integers, and comparisons do not distinguish 0.0 and -0.0;
     # the check sum of their bits does.
     hidden |= (array == 0.0) & np.signbit(array)
@@ -157,7 +157,7 @@ def _converts(value):
 
 
 def _array(value):
-    """Return a value as an array, or None if it is no array and cannot be converted to one."""
+    """Return a value as an array, or None if it cannot be converted to one."""
     if isinstance(value, np.ndarray) or value is None:
         return value
     if isinstance(value, float | complex | np.generic | memoryview):
@@ -170,12 +170,12 @@ def _array(value):
 
 
 def _is_array(value):
-    """Return True for NumPy's own arrays and numbers, which hold nothing beside their values."""
+    """Return True for plain NumPy arrays and scalars, which contain only their values."""
     return type(value) is np.ndarray or isinstance(value, np.generic)
 
 
-def _form(value):
-    """Return the type and layout of a value in words: they may depend on rows as well."""
+def _describe_type(value):
+    """Return a description of type and memory layout, which may depend on rows, too."""
     if not _is_array(value):
         return "" if type(value) in (float, list, str) else f" ({type(value).__name__})"
     if value.dtype == np.float64 and value.size and not value.flags.fnc:
@@ -184,22 +184,27 @@ def _form(value):
     return f" ({value.dtype.str}, {value.shape if not value.size else value.ndim}{order})"
 
 
-def _inner(value):
-    """Return (place, part) for each part of a value."""
+def _children(value):
+    """Return (location, content) for each object that a value directly contains."""
     if isinstance(value, types.FunctionType):
-        # A function that was made inside another one may hold variables of it.
-        kept = (value.__defaults__, value.__kwdefaults__, vars(value))
-        filled = [cell for cell in value.__closure__ or () if cell != types.CellType()]
-        cells = [cell.cell_contents for cell in filled]
-        return [(".kept", part) for part in (*kept, *cells)] if "<" in value.__qualname__ else []
+        # Functions of modules are public. Nested ones may contain variables of the outer function.
+        if "<" not in value.__qualname__:
+            return []
+        variables = [value.__defaults__, value.__kwdefaults__, vars(value)]
+        for cell in value.__closure__ or ():
+            # An empty cell has no contents to read.
+            if cell != types.CellType():
+                variables.append(cell.cell_contents)
+        return [(".kept", variable) for variable in variables]
     if isinstance(value, CODE) or hasattr(type(value), "charge"):
         return []
-    plain = type(value) in (dict, list, tuple, set, frozenset) or _is_array(value)
-    return _items(value) if plain else [*_items(value), *_state(value)]
+    if type(value) in (dict, list, tuple, set, frozenset) or _is_array(value):
+        return _items(value)
+    return [*_items(value), *_state(value)]
 
 
 def _items(value):
-    """Return (place, item) for each item of a container or an array of objects."""
+    """Return (location, item) for each item of a container or an array of objects."""
     if isinstance(value, dict):
         items = sorted(value.items(), key=lambda item: repr(item[0]))
         keys = [(f"[{i}].key", key) for i, (key, _) in enumerate(items)]
@@ -218,23 +223,23 @@ def _items(value):
 
 
 @lru_cache(maxsize=1024)
-def _has_slots(kind):
+def _has_slots(cls):
     """Return True if a class, or a base of it, declares slots."""
-    return any(vars(base).get("__slots__") for base in kind.__mro__)
+    return any(vars(base).get("__slots__") for base in cls.__mro__)
 
 
 def _state(value):
-    """Return (place, part) for an object's attributes and the other contents of its pickle."""
+    """Return (location, content) for attributes and for other content of an object's pickle."""
     attributes = vars(value) if hasattr(value, "__dict__") else {}
     parts = [(f".{name}", attributes[name]) for name in sorted(attributes)]
-    kind = type(value)
-    if parts and kind.__reduce__ is object.__reduce__ and not _has_slots(kind):
+    cls = type(value)
+    if parts and cls.__reduce__ is object.__reduce__ and not _has_slots(cls):
         return parts
     try:
-        # The arguments and states of functions, ranges, generators' positions, queues' items.
-        contents = copyreg.dispatch_table.get(kind, lambda v: v.__reduce_ex__(4))(value)[1:5]
+        # For example arguments of partial functions, positions of iterators, items of queues.
+        contents = copyreg.dispatch_table.get(cls, lambda v: v.__reduce_ex__(4))(value)[1:5]
     except Exception:
-        # An object that cannot be pickled, as a lock, has no state to show.
+        # An object that cannot be pickled, such as a lock, has no further state.
         return parts
     contents = [list(part) if isinstance(part, Iterator) else part for part in contents]
     return [*parts, *((f".state{i}", part) for i, part in enumerate(contents) if part)]

@@ -1,4 +1,4 @@
-"""Secrets of single persons from answers about many: linear programming, and differencing."""
+"""Reconstruction of individual secrets from aggregates: linear programming and differencing."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,18 @@ from skdp.utils._values import FrozenValue
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction(PrintedDocument, FrozenValue):
-    """What answers about many persons tell of each of them.
+    """Estimates of individual secrets from answers about many persons.
 
-    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
+    Printing shows text, a notebook shows HTML, `to_dict` returns JSON values.
 
     Parameters
     ----------
     attack : str
-        How it was found.
+        Name of the attack.
     n_answers : int
-        From how many answers.
+        Number of answers that the attack used.
     estimates : ndarray of shape (n_persons,)
-        What the attacker takes for the secrets.
+        Estimated secrets.
 
     Examples
     --------
@@ -41,14 +41,14 @@ class Reconstruction(PrintedDocument, FrozenValue):
     estimates: np.ndarray
 
     def success(self, truth, tolerance=0.5):
-        """Return the share of persons whose secret is nearer to its estimate than a tolerance.
+        """Return the fraction of persons whose estimate is within a tolerance of the secret.
 
         Parameters
         ----------
         truth : array-like of shape (n_persons,)
             The true secrets.
         tolerance : float, default=0.5
-            The default is for bits.
+            Largest accepted absolute error; the default suits bits.
 
         Returns
         -------
@@ -57,17 +57,20 @@ class Reconstruction(PrintedDocument, FrozenValue):
         return float(np.mean(np.abs(self.estimates - column_or_1d(truth)) < tolerance))
 
     def to_dict(self):
-        """Return what is told without anybody's estimate, as JSON values.
+        """Return a summary without individual estimates, as JSON values.
 
         Returns
         -------
         dict
         """
-        sizes = {"n_answers": self.n_answers, "n_persons": len(self.estimates)}
-        return {"attack": self.attack} | sizes
+        return {
+            "attack": self.attack,
+            "n_answers": self.n_answers,
+            "n_persons": len(self.estimates),
+        }
 
     def section(self):
-        """Return what is told without anybody's estimate as a part of a document.
+        """Return a summary without individual estimates as a section of a printed document.
 
         Returns
         -------
@@ -76,26 +79,26 @@ class Reconstruction(PrintedDocument, FrozenValue):
         quartiles = np.quantile(self.estimates, (0.25, 0.5, 0.75))
         rows = (
             ("persons", f"{len(self.estimates)}, from {self.n_answers} answers"),
-            ("estimates", "quartiles " + ", ".join(f"{each:.4g}" for each in quartiles)),
+            ("estimates", "quartiles " + ", ".join(f"{value:.4g}" for value in quartiles)),
         )
-        notes = ("How many of them are right: success(truth).",)
+        notes = ("success(truth) returns the fraction of correct estimates.",)
         return Section(f"Reconstruction by {self.attack}", rows, notes=notes)
 
 
 def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
-    """Attack sums over groups of persons: find the secrets that fit the answers best.
+    """Return the secrets that fit sums over groups of persons best.
 
-    The estimates have the least sum of absolute errors of the answers, by linear programming.
-    Nearly right answers to enough random groups give back nearly all bits.
+    The estimates minimize the sum of the absolute errors of the answers, by linear programming.
+    Nearly correct answers to enough random groups determine nearly all bits.
 
     Parameters
     ----------
     queries : array-like or sparse array of shape (n_answers, n_persons)
-        How much each person counts in each sum: 0 and 1 for groups.
+        Weight of each person in each sum: 0 or 1 for groups.
     answers : array-like of shape (n_answers,)
         The sums, exact or noisy.
     bounds : tuple of float, default=(0, 1)
-        The least and the largest secret that there can be; bits are between 0 and 1.
+        Smallest and largest possible secret; (0, 1) for bits.
 
     Returns
     -------
@@ -108,9 +111,9 @@ def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
 
     Notes
     -----
-    If the answers are together (epsilon, delta)-differentially private for a bit that changes, no
-    attack tells more than a share (e^epsilon + delta) / (1 + e^epsilon) of bits that were drawn by
-    fair coins, in expectation (``docs/auditing.md``).
+    If all answers together are (epsilon, delta)-differentially private for a changed bit, and bits
+    are independent fair coins, the expected fraction of bits that an attack estimates correctly is
+    at most (e^epsilon + delta) / (1 + e^epsilon) (``docs/auditing.md``).
 
     References
     ----------
@@ -131,42 +134,44 @@ def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
     answers = column_or_1d(check_array(answers, ensure_2d=False, dtype=float))
     n_answers, n_persons = queries.shape
     if len(answers) != n_answers:
-        raise ValueError(f"{n_answers} queries need as many answers, got {len(answers)}")
-    # Over secrets and the errors of answers, which are at least as large as either difference.
+        raise ValueError(
+            f"answers must have {n_answers} entries, one per query, got {len(answers)}"
+        )
+    # Variables: the secrets, and for each answer a bound on its absolute error.
     error = eye_array(n_answers)
-    found = linprog(
+    optimum = linprog(
         np.repeat([0.0, 1.0], [n_persons, n_answers]),
         block_array([[queries, -error], [-queries, -error]], format="csr"),
         np.append(answers, -answers),
         bounds=[tuple(bounds)] * n_persons + [(0.0, None)] * n_answers,
     )
-    if not found.success:
-        raise ValueError(f"no values fit the answers best: {found.message}")
-    return Reconstruction("linear programming", n_answers, found.x[:n_persons])
+    if not optimum.success:
+        raise ValueError(f"linear programming found no optimum: {optimum.message}")
+    return Reconstruction("linear programming", n_answers, optimum.x[:n_persons])
 
 
 def differencing(answer, table, persons=None):
-    """Attack sums about a table: ask about all rows, and about all but one.
+    """Return the differences between an answer about all rows and answers about all but one.
 
     Parameters
     ----------
     answer : callable
-        Takes rows of the table and returns a number. It is called twice for each person.
+        Function that maps rows of the table to a number. It is called twice per person.
     table : array-like or frame of shape (n_samples, ...)
-        The rows that are asked about, one of each person.
+        The table, with one row per person.
     persons : array-like of int, default=None
-        The positions of the rows that are attacked, all by default.
+        Positions of the attacked rows, all by default.
 
     Returns
     -------
     Reconstruction
-        Estimates are differences of two answers: for sums, the row's own share.
+        Estimates are differences of two answers: for sums, the contribution of the row.
 
     Notes
     -----
-    Two answers cost what both charge. Under (epsilon, delta)-differential privacy for a replaced
-    row, two rows cannot be told apart by the difference any better than
-    ``success_bound`` says for the cost of both.
+    The cost of a difference is that of both answers. Under (epsilon, delta)-differential privacy
+    for a replaced row, the success of distinguishing two rows by the difference is at most
+    ``success_bound`` for that cost.
 
     Examples
     --------
@@ -179,8 +184,8 @@ def differencing(answer, table, persons=None):
     table = as_table(table)
     n_rows = table.shape[0]
     persons = np.arange(n_rows) if persons is None else column_or_1d(persons)
-    found = [
-        float(answer(table)) - float(answer(take_rows(table, np.delete(np.arange(n_rows), person))))
-        for person in persons
-    ]
-    return Reconstruction("differencing", 2 * len(persons), np.array(found))
+    differences = []
+    for person in persons:
+        others = take_rows(table, np.delete(np.arange(n_rows), person))
+        differences.append(float(answer(table)) - float(answer(others)))
+    return Reconstruction("differencing", 2 * len(persons), np.array(differences))

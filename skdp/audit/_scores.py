@@ -1,8 +1,8 @@
-r"""Membership scores of rows from statistics of a target and shadow models, and their quality.
+r"""Membership scores from statistics of a target and of shadow models, and their quality.
 
-The scores take the target's statistic of each row, the shadows' statistics, an array of shape
-(n_shadow, n_rows), and which rows each shadow was fitted to, and are one a row, the larger the
-likelier a member.
+Each function receives the statistic of each row under the target, the statistics under the shadow
+models, of shape (n_shadow, n_rows), and a mask of the rows that each shadow model was fitted to. It
+returns one score per row; members tend to have larger scores.
 """
 
 import math
@@ -19,24 +19,25 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from skdp.audit._bounds import clopper_pearson
 from skdp.utils._values import FrozenValue
 
-LEAST_DEVIATION = 1e-3
+# Lower bound on standard deviations, against division by 0.
+MIN_STD = 1e-3
 
 
 def lira(target, shadows, fitted, *, offline=False, variance="row"):
-    """Return the likelihood ratio of two Gaussians, or how unlikely the outsiders' one is.
+    """Return the likelihood ratio of two Gaussians, or offline the tail of the non-members' one.
 
     Parameters
     ----------
     target : ndarray of shape (n_rows,) or (n_releases, n_rows)
-        Of several releases it is the ratio of Gaussians of so many dimensions, whose covariances
-        all rows share: what noise and other rows do to all releases alike cancels.
+        With several releases it is the ratio of Gaussians in n_releases dimensions, whose
+        covariances all rows share. Effects of noise and of other rows that all releases have in
+        common then cancel.
     shadows : ndarray of shape (n_shadow, n_rows) or (n_shadow, n_releases, n_rows)
     fitted : ndarray of bool, shape (n_shadow, n_rows)
     offline : bool, default=False
-        Use the shadows that were not fitted to a row alone; of one release.
+        Use only the shadow models that were not fitted to the row; for one release.
     variance : {"row", "global"}, default="row"
-        Whether each row has variances of its own, or all rows share theirs, which is better
-        with few shadows.
+        One variance per row, or one for all rows, which is better with few shadow models.
 
     Returns
     -------
@@ -49,27 +50,28 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
     """
     if target.ndim == 2:
         return _joint_ratio(target, shadows, fitted)
-    mean_out, deviation_out = _gaussian(shadows, ~fitted, variance)
+    mean_out, std_out = _gaussian(shadows, ~fitted, variance)
     if offline:
-        return norm.logcdf(target, mean_out, deviation_out)
+        return norm.logcdf(target, mean_out, std_out)
     inside = norm.logpdf(target, *_gaussian(shadows, fitted, variance))
-    return inside - norm.logpdf(target, mean_out, deviation_out)
+    return inside - norm.logpdf(target, mean_out, std_out)
 
 
 def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3):
-    r"""Return how many other rows the row's likelihood ratio beats by a factor.
+    r"""Return the fraction of rows whose likelihood ratio is smaller by a factor.
 
-    The ratio of a row is its probability under the target over its mean under the shadows;
-    offline the mean is :math:`\frac{1}{2}((1 + a) p_{out} + 1 - a)` (section 3.1).
+    The ratio of a row is its probability under the target divided by its mean probability under
+    the shadow models. Offline the mean is :math:`\frac{1}{2}((1 + a) p_{out} + 1 - a)` (section
+    3.1).
 
     Parameters
     ----------
     target, shadows, fitted, offline
         As in `lira`; statistics are log-odds.
     gamma : float, default=2.0
-        The factor.
+        The factor between two ratios.
     offline_scale : float, default=0.3
-        The a of the offline mean.
+        Constant a of the offline mean.
 
     Returns
     -------
@@ -84,22 +86,22 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
     inside = offline_scale * out + 1.0 - offline_scale if offline else mean_of(p, fitted)
     prior = 0.5 * (inside + out)
     ratio = expit(target) / np.maximum(prior, np.finfo(float).tiny)
-    beaten = np.searchsorted(np.sort(ratio), ratio / gamma, side="right") / len(ratio)
-    # Rows that beat equally many others are told apart by their ratio.
-    return beaten + 1e-6 * np.argsort(np.argsort(ratio)) / len(ratio)
+    fraction_below = np.searchsorted(np.sort(ratio), ratio / gamma, side="right") / len(ratio)
+    # The ratio breaks ties.
+    return fraction_below + 1e-6 * np.argsort(np.argsort(ratio)) / len(ratio)
 
 
 def shadow_classifier(target, shadows, fitted, labels):
-    """Return the verdict of a classifier that learned on shadows what membership looks like.
+    """Return the scores of a classifier of membership that is fitted to shadow models.
 
-    One logistic regression for each label, on the statistic and its square.
+    One logistic regression per label, on the statistic and its square.
 
     Parameters
     ----------
     target, shadows, fitted
         As in `lira`.
     labels : ndarray of shape (n_rows,)
-        One attack is learned for each.
+        Label of each row; one classifier is fitted per label.
 
     Returns
     -------
@@ -113,48 +115,53 @@ def shadow_classifier(target, shadows, fitted, labels):
     scores = np.zeros(len(target))
     for label in np.unique(labels):
         rows = labels == label
-        known = shadows[:, rows].ravel()
+        statistics = shadows[:, rows].ravel()
         membership = fitted[:, rows].ravel()
         if 0 < membership.sum() < len(membership):
             attack = make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression())
-            attack.fit(known[:, None], membership)
+            attack.fit(statistics[:, None], membership)
             scores[rows] = attack.decision_function(target[rows, None])
     return scores
 
 
 def mean_of(values, mask):
-    """Return the means of values over the shadows of a mask, row by row."""
+    """Return the mean of each row's values over the shadow models in a mask."""
     return np.where(mask, values, 0.0).sum(axis=0) / np.maximum(mask.sum(axis=0), 1)
 
 
 def _joint_ratio(target, shadows, fitted):
-    """Return the likelihood ratio of several releases together.
+    """Return the joint likelihood ratio of several releases.
 
-    How far a row's presence moves its own statistics is drawn towards the mean over rows, by the
-    share of the moves' variance that so few shadows leave to chance (James and Stein 1961).
+    The effect of a row's presence on its statistics is shrunk towards the mean effect over rows,
+    by the fraction of the effects' variance that is sampling noise (James and Stein 1961).
     """
-    masks = fitted[:, None], ~fitted[:, None]
-    means = [mean_of(shadows, mask) for mask in masks]
-    gaps = [np.where(mask, shadows - mean, 0.0) for mask, mean in zip(masks, means, strict=True)]
-    laws = [np.einsum("str,sur->tu", each, each) / fitted.sum() for each in gaps]
-    moves = np.subtract(*means)
-    common = moves.mean(axis=1, keepdims=True)
-    chance = sum(map(np.trace, laws)) / (len(shadows) / 2)
-    kept = max(0.0, 1.0 - chance / max(np.var(moves, axis=1).sum(), LEAST_DEVIATION**2))
-    half = (common + kept * (moves - common)) / 2.0
-    rest = target - sum(means) / 2.0
-    least = LEAST_DEVIATION**2 * np.eye(len(target))
-    inside, outside = (multivariate_normal(cov=law + least) for law in laws)
-    return inside.logpdf((rest - half).T) - outside.logpdf((rest + half).T)
+    means = []
+    covariances = []
+    for mask in (fitted[:, None], ~fitted[:, None]):
+        mean = mean_of(shadows, mask)
+        residuals = np.where(mask, shadows - mean, 0.0)
+        means.append(mean)
+        covariances.append(np.einsum("str,sur->tu", residuals, residuals) / fitted.sum())
+    effects = means[0] - means[1]
+    mean_effect = effects.mean(axis=1, keepdims=True)
+    sampling_variance = sum(map(np.trace, covariances)) / (len(shadows) / 2)
+    effect_variance = max(np.var(effects, axis=1).sum(), MIN_STD**2)
+    shrinkage_factor = max(0.0, 1.0 - sampling_variance / effect_variance)
+    half_effect = (mean_effect + shrinkage_factor * (effects - mean_effect)) / 2.0
+    residual = target - sum(means) / 2.0
+    floor = MIN_STD**2 * np.eye(len(target))
+    inside, outside = (multivariate_normal(cov=cov + floor) for cov in covariances)
+    return inside.logpdf((residual - half_effect).T) - outside.logpdf((residual + half_effect).T)
 
 
 def _gaussian(shadows, mask, variance):
+    """Return mean and standard deviation of each row's statistic over the models in a mask."""
     mean = mean_of(shadows, mask)
     squares = np.where(mask, (shadows - mean) ** 2, 0.0)
     if variance == "global":
-        return mean, max(np.sqrt(squares.sum() / max(mask.sum(), 1)), LEAST_DEVIATION)
-    deviation = np.sqrt(squares.sum(axis=0) / np.maximum(mask.sum(axis=0) - 1, 1))
-    return mean, np.maximum(deviation, LEAST_DEVIATION)
+        return mean, max(np.sqrt(squares.sum() / max(mask.sum(), 1)), MIN_STD)
+    std = np.sqrt(squares.sum(axis=0) / np.maximum(mask.sum(axis=0) - 1, 1))
+    return mean, np.maximum(std, MIN_STD)
 
 
 @dataclass(frozen=True)
@@ -172,9 +179,9 @@ class Interval(FrozenValue):
 def area_under_curve(members, scores, confidence):
     """Return the area under the ROC curve with DeLong's interval on the scale of log-odds.
 
-    Near 0 and 1, where an overfitted model's area is, the plain interval is too short, and of no
-    length if all members beat all others. There the limit is exact for independent scores: k pairs
-    without a row in common are then all right, with a probability of at most area^k.
+    Without the log-odds the interval is too short near 0 and 1. It has no length if all members
+    have larger scores than all others. Then the limit is exact for independent scores: k pairs
+    without a common row are all ordered correctly with a probability of at most area^k.
 
     Parameters
     ----------
@@ -198,16 +205,16 @@ def area_under_curve(members, scores, confidence):
     m = len(inside)
     n = len(outside)
     ranks = rankdata(np.concatenate([inside, outside]))
-    beaten = (ranks[:m] - rankdata(inside)) / n
-    beating = 1.0 - (ranks[m:] - rankdata(outside)) / m
-    area = float(beaten.mean())
+    fraction_below = (ranks[:m] - rankdata(inside)) / n
+    fraction_above = 1.0 - (ranks[m:] - rankdata(outside)) / m
+    area = float(fraction_below.mean())
     error = (1.0 - confidence) / 2.0
     if area in (0.0, 1.0):
         far = error ** (1.0 / min(m, n))
         return Interval(area, far, 1.0) if area else Interval(area, 0.0, 1.0 - far)
     if min(m, n) < 2:
         return Interval(area, 0.0, 1.0)
-    variance = np.var(beaten, ddof=1) / m + np.var(beating, ddof=1) / n
+    variance = np.var(fraction_below, ddof=1) / m + np.var(fraction_above, ddof=1) / n
     half = -float(ndtri(error)) * math.sqrt(variance) / (area * (1.0 - area))
     low, high = expit(logit(area) - half), expit(logit(area) + half)
     return Interval(area, float(low), float(high))
@@ -216,19 +223,20 @@ def area_under_curve(members, scores, confidence):
 def rate_at(members, scores, false_positive_rate, confidence):
     """Return the true-positive rate at a false-positive rate, with limits.
 
-    The value is that of the lowest threshold that the rate allows on these outsiders. Their rate
-    above a threshold is not the law's: of 20 outsiders the highest one has 1 in 21 above it in
-    expectation. So the limits are of two other thresholds, whose rates under the law are
-    below and above the one asked for with half of the error (binomial); the other half is that of
-    exact limits there (Clopper and Pearson 1934). The lower limit is 0 where there
-    are too few outsiders for such a threshold: at 95 % below 437 for a rate of 1 %.
+    The value is that of the lowest threshold that the rate allows on these non-members. Their rate
+    above a threshold differs from that of the distribution: above the highest one of 20
+    non-members there is an expected fraction of 1 / 21. So the limits are those of two other
+    thresholds, whose true rates are below and above the requested one (binomial). This uses half
+    of the error; exact limits at these thresholds use the other half (Clopper and Pearson 1934).
+    The lower limit is 0 with too few non-members for such a threshold: at 95 % and a rate of 1 %,
+    with fewer than 437.
     """
     outside = np.concatenate([[np.inf], np.sort(scores[~members])[::-1], [-np.inf]])
     inside = scores[members]
     m = len(outside) - 2
     alarms = binom(m, false_positive_rate)
-    share = (1.0 - confidence) / 4.0
-    thresholds = outside[[int(alarms.ppf(share)), int(alarms.isf(share)) + 1]]
+    error = (1.0 - confidence) / 4.0
+    thresholds = outside[[int(alarms.ppf(error)), int(alarms.isf(error)) + 1]]
     hits = np.array([np.sum(inside > thresholds[0]), np.sum(inside >= thresholds[1])])
     low, high = clopper_pearson(hits, len(inside), (1.0 + confidence) / 2.0)
     threshold = outside[math.floor(false_positive_rate * m) + 1]
@@ -236,12 +244,12 @@ def rate_at(members, scores, false_positive_rate, confidence):
 
 
 def attack_accuracy(members, scores, confidence):
-    """Return how often a threshold tells members from others, both weighted equally.
+    """Return the balanced accuracy of a threshold that separates members from others.
 
-    Each half of the rows is judged with the threshold that is best on the other half: the best
-    threshold on the rows that it is judged on would beat guessing on pure noise. The limits are
-    those of two independent rates together, whose distances add as squares (Newcombe 1998), each
-    by exact limits (Clopper and Pearson 1934).
+    Each half of the rows is evaluated with the threshold that is best on the other half; a
+    threshold chosen on the same rows would be better than guessing even for pure noise. The limits
+    combine exact limits of two independent rates (Clopper and Pearson 1934), whose distances add
+    as squares (Newcombe 1998).
     """
     half = np.zeros(len(members), dtype=bool)
     half[np.flatnonzero(members)[::2]] = half[np.flatnonzero(~members)[::2]] = True

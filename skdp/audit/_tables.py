@@ -15,7 +15,7 @@ from skdp.utils._values import FrozenValue
 
 
 def as_table(X):
-    """Return a frame unchanged, a sparse table as CSR, numbers as float64 and others as objects.
+    """Return a frame unchanged, a sparse table as CSR, numbers as float64, others as objects.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def append_row(table, row):
         return np.concatenate([table, row[None, :]])
     row = list(row)
     names = list(table.columns)
-    columns = [[*column_of(table, place), value] for place, value in enumerate(row)]
+    columns = [[*column_of(table, index), value] for index, value in enumerate(row)]
     for column in columns:
-        # A whole number stays an integer in a column of integers.
+        # A float without a fraction becomes an integer in a column of integers.
         kind = type(column[0])
         value = column[-1]
         is_whole = isinstance(value, float) and value.is_integer()
@@ -57,11 +57,13 @@ def append_row(table, row):
     if not hasattr(table, "iloc"):
         return type(table)(dict(zip(names, columns, strict=True)), schema=table.schema)
     frame = type(table)(dict(enumerate(columns)))
-    kinds = {place: kind for place, kind in enumerate(table.dtypes) if _holds(kind, row[place])}
+    kinds = {index: kind for index, kind in enumerate(table.dtypes) if _can_hold(kind, row[index])}
     cells = zip(names, table.dtypes, row, frame.iloc[-1].isna(), strict=True)
     for name, kind, value, missing in cells:
         if hasattr(kind, "categories") and not missing and value not in kind.categories:
-            raise ValueError(f"column {name!r} cannot hold the canary's value")
+            raise ValueError(
+                f"canary has {value!r} in column {name!r}, which is not one of its categories"
+            )
     frame = frame.astype(kinds)
     frame.columns = table.columns
     return frame
@@ -101,8 +103,8 @@ def coordinates(table):
     if issparse(table):
         return table.toarray()
     found = []
-    for place, is_number in enumerate(numeric_columns(table)):
-        column = column_of(table, place)
+    for index, is_number in enumerate(numeric_columns(table)):
+        column = column_of(table, index)
         if not is_number:
             codes = np.unique([repr(value) for value in column], return_inverse=True)[1]
             column = 1.0 - np.bincount(codes)[codes] / len(column)
@@ -120,10 +122,15 @@ def numeric_columns(table):
     return np.array([is_numeric(column_of(table, j)) for j in range(table.shape[1])])
 
 
-def null_row(table, places):
-    """Return a row of zeros; a column without numbers has its value in the row at its place."""
-    columns = enumerate(numeric_columns(table))
-    return [0.0 if is_number else column_of(table, j)[places[j]] for j, is_number in columns]
+def null_row(table, rows):
+    """Return a row with zeros in numeric columns.
+
+    Another column j has its value in row `rows[j]`.
+    """
+    row = []
+    for j, is_number in enumerate(numeric_columns(table)):
+        row.append(0.0 if is_number else column_of(table, j)[rows[j]])
+    return row
 
 
 def is_numeric(values):
@@ -140,25 +147,25 @@ def is_numeric(values):
     return False
 
 
-def column_of(table, place):
-    """Return one column of a table that is not sparse, by position."""
-    return columns_of(table)[place].to_list() if hasattr(table, "columns") else table[:, place]
+def column_of(table, index):
+    """Return the column of a dense table or frame at a position."""
+    return columns_of(table)[index].to_list() if hasattr(table, "columns") else table[:, index]
 
 
-def _holds(kind, value):
-    """Return True if a column of a type can hold a value.
+def _can_hold(kind, value):
+    """Return True if a column of a dtype can hold a value.
 
-    A fraction turns integers into floats, in both tables.
+    If not, the column gets another dtype in both tables: a fraction turns integers into floats.
     """
     if isinstance(kind, np.dtype) and kind.kind in "iu":
         return isinstance(value, Real) and float(value).is_integer()
     return not isinstance(kind, np.dtype) or kind.kind != "b" or isinstance(value, bool | np.bool_)
 
 
-# Length of the short rows of `worst_case_tables`, as a fraction of the largest allowed one.
-SHORT = 0.01
-# A canary that must be clipped is this many times as large as what the estimator declares.
-FAR = 10.0
+# Norm of the short rows of `worst_case_tables`, as a fraction of the largest allowed norm.
+SHORT_NORM_FRACTION = 0.01
+# Norm of a canary that must be clipped, as a multiple of the norm that the estimator declares.
+FAR_FACTOR = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +197,7 @@ def canary_tables(X, y, canary, relation, replacement=None):
     relation : {"add_remove", "replace_one"}
         Under "replace_one" the other table holds the canary with another label instead.
     replacement : tuple of (row, label), or None
-        The row of the other table, if it is to be a row of its own choice.
+        Row that replaces the canary in the other table.
 
     Returns
     -------
@@ -203,7 +210,7 @@ def canary_tables(X, y, canary, relation, replacement=None):
     n = len(y)
     if replacement is None and relation == "replace_one":
         replacement = canary[0], labels[-1] if labels[-1] != canary[1] else labels[0]
-    # Both tables are cut from one, so that the container's types are those of all rows in both.
+    # Both tables are taken from one, so that they have the same dtypes.
     inside = np.arange(n + 1)
     outside = np.arange(n)
     if replacement is not None:
@@ -215,11 +222,11 @@ def canary_tables(X, y, canary, relation, replacement=None):
 
 
 def default_canaries(estimator, X, y):
-    """Return the canaries that an audit tries where none is given, as (row, label) pairs.
+    """Return the default canaries of an audit, as (row, label) pairs.
 
-    Both have the rarer label and lie in the direction in which the table varies least. One is as
-    long as the longest row. The other, which a private estimator must shorten, is ten times as long
-    as that or as `data_norm`, whichever is longer.
+    Both have the rarest label and the direction in which the table varies least. One has the
+    largest norm in the table. The other, which a private estimator must clip, has ten times that
+    norm or ten times `data_norm`, whichever is larger.
 
     Parameters
     ----------
@@ -231,20 +238,20 @@ def default_canaries(estimator, X, y):
     labels, counts = np.unique(y, return_counts=True)
     label = labels[np.argmin(counts)]
     row = max_norm_row(X)
-    far_row = max_norm_row(X, declared_norm(estimator), FAR)
+    far_row = max_norm_row(X, declared_norm(estimator), FAR_FACTOR)
     return [(row, label)] if row == far_row else [(far_row, label), (row, label)]
 
 
 def max_norm_row(X, norm=None, factor=1.0):
-    """Return a row of the largest norm in the direction in which a table varies least.
+    """Return a row with the largest norm in the direction in which a table varies least.
 
-    Where a column holds no numbers it is the rarest of the column's values.
+    A column without numbers has its rarest value.
 
     Parameters
     ----------
     X : table, as `as_table` returns it
     norm : float, default=None
-        A norm that is used if it is larger than that of the longest row.
+        Used if it is larger than the largest norm of a row.
     factor : float, default=1.0
         Multiplies the norm.
 
@@ -280,10 +287,10 @@ def _declared_pair(estimator, name):
     return tuple(map(float, value)) if is_pair and all(map(_is_number, value)) else None
 
 
-def _declared_reach(estimator):
-    """Return the largest value of the first column that is not clipped, 1 if none is declared.
+def _declared_max_value(estimator):
+    """Return the largest value that is not clipped in the first column, 1 without a declaration.
 
-    It is negative if the end of `bounds` that is farther from 0 is.
+    It is negative if the bound with the largest absolute value is.
     """
     norm = declared_norm(estimator)
     bounds = _declared_pair(estimator, "bounds")
@@ -293,36 +300,36 @@ def _declared_reach(estimator):
 
 
 def worst_case_tables(estimator, n_samples, relation):
-    """Return pairs of neighbors that move a linear model's optimum about as far as one row can.
+    """Return neighboring tables in which one row has the largest effect on a linear model.
 
-    Many short rows fix the sign of the first weight and hardly curve the objective. The canary has
-    the other label and the largest allowed norm in one pair. In the other pairs it is ten times as
-    long, or its target is as far outside of the range that is declared, so that an estimator that
-    does not clip is moved ten times as far. The second feature is there only to be estimated.
-    Under "replace_one" the other table holds the canary with the usual label, or its opposite
-    where an estimator has no target.
+    Many short rows determine the sign of the first weight and hardly affect the curvature of the
+    objective. In one pair, the canary has the other label and the largest allowed norm. In the
+    other pairs it has ten times that norm, or a target far outside of the declared range, so that
+    the effect on an estimator without clipping is ten times as large. The second feature has no
+    effect on the canary. Under "replace_one" the other table contains the canary with the usual
+    label, or its negative if the estimator has no target.
 
     Parameters
     ----------
     estimator : estimator
-        Its `data_norm`, or a pair of `bounds`, is the norm of the canary; 1 without them.
+        Its `data_norm`, or its pair of `bounds`, determines the norm of the canary; 1 without.
     n_samples : int
     relation : {"add_remove", "replace_one"}
 
     Returns
     -------
     list of NeighboringTables
-        Those that an estimator might refuse come first.
+        Tables for which an estimator might raise come first.
     """
-    reach = _declared_reach(estimator)
+    max_value = _declared_max_value(estimator)
     low, high, far_target = _target_ends(estimator)
     has_target = is_classifier(estimator) or is_regressor(estimator)
 
     def pair(value, label):
-        # A short row of the canary's label is in both tables, so that these have both labels.
+        # Both tables have a short row with the canary's label, so that both have both labels.
         X = np.zeros((n_samples, 2))
-        X[:-1, 0] = SHORT * reach
-        X[0] = 0.0, SHORT * reach
+        X[:-1, 0] = SHORT_NORM_FRACTION * max_value
+        X[0] = 0.0, SHORT_NORM_FRACTION * max_value
         X[-1, 0] = value
         has_label = np.zeros(n_samples, dtype=int)
         has_label[0] = has_label[-1] = 1
@@ -337,10 +344,10 @@ def worst_case_tables(estimator, n_samples, relation):
             X_out[-1, 0] = -value
         return NeighboringTables(X, y, X_out, targets[has_label])
 
-    pairs = [pair(FAR * reach, low)]
+    pairs = [pair(FAR_FACTOR * max_value, low)]
     if far_target is not None:
-        pairs.append(pair(reach, far_target))
-    return [*pairs, pair(reach, low)]
+        pairs.append(pair(max_value, far_target))
+    return [*pairs, pair(max_value, low)]
 
 
 def _target_ends(estimator):
@@ -353,11 +360,11 @@ def _target_ends(estimator):
     if ends is None:
         return 0.0, 1.0, None
     low, high = ends
-    return low, high, high - FAR * (high - low)
+    return low, high, high - FAR_FACTOR * (high - low)
 
 
 def with_as_many_rows(tables):
-    """Return the same with a second copy of the most central row instead of the canary.
+    """Return tables of equal size: the second has a copy of the central row, not the canary.
 
     Parameters
     ----------
@@ -367,7 +374,7 @@ def with_as_many_rows(tables):
     Returns
     -------
     NeighboringTables
-        A removal and an addition apart.
+        The two tables are a removal and an addition apart.
     """
     X, y = tables.X_out, tables.y_out
     rows = np.append(np.arange(len(y)), central_row(X))
@@ -386,10 +393,10 @@ def central_row(X):
 
 
 def other_tables(tables):
-    """Return two tables of the larger one's size, of one repeated row, and its neighbor.
+    """Return other tables with the size of the larger table: two of one repeated row, a neighbor.
 
-    A number that is the same in all fits to these and to the larger table follows from the number
-    of rows alone.
+    A number that is equal in all fits to these and to the larger table depends only on the number
+    of rows.
 
     Parameters
     ----------
@@ -407,7 +414,7 @@ def other_tables(tables):
 
 
 def _other_targets(y):
-    """Return targets of the same kind as y, of which no statistic need be the same."""
+    """Return targets with the dtype and the labels of y, but other statistics."""
     if y.dtype.kind == "f":
         return 0.5 * y[::-1]
     labels = np.unique(y)
@@ -418,16 +425,16 @@ def _other_targets(y):
 
 @dataclass(frozen=True, eq=False)
 class Canaries(FrozenValue):
-    """A table with canaries; a coin decides for each one whether it is in, or with which label.
+    """A table with canaries; a coin flip decides the presence or the label of each one.
 
     Parameters
     ----------
     X, y : table and ndarray
-        What the estimator is fitted to.
+        The table and the targets to which the estimator is fitted.
     rows : table of n_canaries + 1 rows
-        The canaries, and a row with zeros in their columns.
+        The canaries, and last a row with zeros in their columns.
     labels : ndarray of shape (n_canaries,)
-        The labels with which canaries are in the table where their coins say so.
+        Label of each canary if its coin is True.
     coins : ndarray of bool, shape (n_canaries,)
     """
 
@@ -439,7 +446,7 @@ class Canaries(FrozenValue):
 
 
 def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
-    """Return a table to which each canary adds a column of its own, its only non-zero one.
+    """Return a table with orthogonal canaries: each has a separate column, its only nonzero one.
 
     Parameters
     ----------
@@ -449,9 +456,9 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     norm : float
         Norm of a canary.
     relation : {"add_remove", "replace_one"}
-        Whether a coin decides that the canary is in the table, or with which of two labels.
+        With "add_remove" a coin decides the presence of a canary, else one of two labels.
     random : RandomState
-        Of coins and labels.
+        Source of coins and labels.
 
     Returns
     -------
@@ -459,20 +466,20 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     """
     X, y = as_table(X), np.asarray(y)
     coins = random.randint(0, 2, n_canaries).astype(bool)
-    known = np.unique(y)
-    codes = random.randint(0, len(known), n_canaries)
-    labels = known[codes]
-    others = known[(codes + len(known) // 2) % len(known)]
+    classes = np.unique(y)
+    codes = random.randint(0, len(classes), n_canaries)
+    labels = classes[codes]
+    others = classes[(codes + len(classes) // 2) % len(classes)]
     targets = np.where(coins, labels, others)
     present = np.full(n_canaries, True)
     if relation == "add_remove":
         targets = labels[coins]
         present = coins
     n = len(y)
-    places = len(y) + np.arange(n_canaries + 1)
-    # Texts and the like are those of the first row.
+    indices = len(y) + np.arange(n_canaries + 1)
+    # Columns without numbers have the values of the first row.
     longer = append_row(X, null_row(X, np.zeros(X.shape[1], dtype=int)))
     longer = take_rows(longer, np.minimum(np.arange(n + n_canaries + 1), n))
     pool = append_columns(longer, norm * np.eye(n + n_canaries + 1, n_canaries, k=-n))
-    table = take_rows(pool, np.append(np.arange(n), places[:-1][present]))
-    return Canaries(table, np.append(y, targets), take_rows(pool, places), labels, coins)
+    table = take_rows(pool, np.append(np.arange(n), indices[:-1][present]))
+    return Canaries(table, np.append(y, targets), take_rows(pool, indices), labels, coins)

@@ -1,4 +1,4 @@
-"""What the searches for hyperparameters share."""
+"""Base class of the hyperparameter searches: one charge for all fits, scores and the choice."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -24,9 +24,10 @@ from skdp.utils._fit_progress import FitProgress
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_boolean, check_choice, check_integer
 
-WORDS = {
+# Description of each strategy, for the printed line and the privacy statement.
+STRATEGY_TEXTS = {
     "disjoint": UnitText(
-        lambda unit: f"each candidate on a part of its own, compared on held-out {unit}s"
+        lambda unit: f"each candidate on a separate part, compared on held-out {unit}s"
     ),
     "holdout": UnitText(
         lambda unit: f"all candidates on the training {unit}s, compared on held-out {unit}s"
@@ -38,8 +39,8 @@ WORDS = {
 }
 
 
-def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_steps, **asked):
-    """Return what is asked of a search, once its candidates have read the rows.
+def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_steps, **fields):
+    """Return the `SearchTask` of a search, after its candidates were checked against the rows.
 
     Parameters
     ----------
@@ -48,33 +49,40 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         The parameters of each candidate.
     rows : Rows
     guarantee : Guarantee
-        The total.
+        Budget of the whole search.
     accountant, scoring, public_steps
-        As the searches have them.
-    **asked
+        Parameters of the search, see `DPGridSearchCV`.
+    **fields
         Further fields of `SearchTask`.
 
     Raises
     ------
     ValueError
-        If there is no candidate, one cannot be planned or scored, or the rows cannot be read.
+        If there is no candidate, a candidate cannot be planned or scored, or rows cannot be read.
     """
     public_steps = tuple(public_steps)
-    known = rows, public_steps, accountant
-    candidates = tuple(make_candidate(estimator, params, *known) for params in grid)
+    candidates = tuple(
+        make_candidate(estimator, params, rows, public_steps, accountant) for params in grid
+    )
     if not candidates:
-        raise ValueError("there is no candidate: the parameter grid is empty")
+        raise ValueError("param_grid is empty: give at least one combination of parameters")
     score = default_score(scoring, candidates[0].pipeline.pipe)
-    for own in candidates:
-        score.check(own.pipeline.pipe, own.pipeline.classes, **rows.shared)
-    asked |= {"score": score, "shape": (rows.n_units, rows.n_columns), "public_steps": public_steps}
-    return SearchTask(candidates=candidates, guarantee=guarantee.per_row, **asked)
+    for candidate in candidates:
+        score.check(candidate.pipeline.pipe, candidate.pipeline.classes, **rows.score_params)
+    return SearchTask(
+        candidates=candidates,
+        shape=(rows.n_units, rows.n_columns),
+        score=score,
+        guarantee=guarantee.per_row,
+        public_steps=public_steps,
+        **fields,
+    )
 
 
-def _of_published(name):
-    """Make a method that calls the published model's, and is there if that model has it."""
+def _delegate_to_best_estimator(name):
+    """Return a method that calls the published model's, available if that model has it."""
 
-    def is_there(search):
+    def has_method(search):
         getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
@@ -84,13 +92,13 @@ def _of_published(name):
     call.__name__ = name
     call.__qualname__ = f"BasePrivateSearch.{name}"
     call.__doc__ = f"Call `{name}` of the published model."
-    return available_if(is_there)(call)
+    return available_if(has_method)(call)
 
 
 class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
-    """What searches share: a candidate list that is public, and one charge.
+    """Base class of searches over a public list of candidates, for one charge.
 
-    A search returns the candidates' parameters by ``_candidate_params()``.
+    Subclasses return the parameters of the candidates by ``_candidate_params()``.
     """
 
     @private_fit_method
@@ -100,7 +108,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows, as the estimator takes them.
+            Rows, in any form that the estimator accepts.
         y : array-like of shape (n_samples,)
             Targets.
         groups : array-like of shape (n_samples,), default=None
@@ -108,8 +116,8 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
             accountant with unit="person", or none.
         **params : dict
-            What goes to the estimator's `fit`, routed as in scikit-learn with metadata routing
-            enabled.
+            Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
+            routing enabled.
 
         Returns
         -------
@@ -121,19 +129,19 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         ValueError
             If a parameter or the data are not as described; nothing was charged.
         BudgetExceededError
-            If the accountant cannot pay for the whole search; no fit was made.
+            If the accountant has too little left for the whole search; nothing was fitted.
         """
         with PrivateFit(self) as fit, FitProgress(self, 1 + bool(self.refit)) as progress:
-            run = self._charged(fit, X, y, groups, params)
+            run = self._read_plan_and_charge(fit, X, y, groups, params)
             if self.verbose:
-                words = WORDS[run.plan.strategy]
-                count = len(run.plan.task.candidates)
-                print(f"{type(self).__name__}: {count} candidates, {words}")
+                description = STRATEGY_TEXTS[run.plan.strategy]
+                n_candidates = len(run.plan.task.candidates)
+                print(f"{type(self).__name__}: {n_candidates} candidates, {description}")
             self._publish(fit, run.plan, run_plan(run, progress))
         return self
 
     def _check_parameters(self):
-        """Raise `ValueError` for parameters of the search that no table makes right."""
+        """Raise `ValueError` for parameters of the search that are wrong for every table."""
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
@@ -144,39 +152,52 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             try:
                 effective_n_jobs(int(self.n_jobs))
             except (TypeError, ValueError) as error:
-                raise ValueError(f"n_jobs must be an integer but 0, got {self.n_jobs!r}") from error
+                raise ValueError(
+                    f"n_jobs must be a nonzero integer or None, got {self.n_jobs!r}"
+                ) from error
 
-    def _charged(self, fit, X, y, groups, params):
-        """Read the rows, plan and charge: all of a fit that is before its first run."""
+    def _read_plan_and_charge(self, fit, X, y, groups, params):
+        """Return the charged `SearchRun`: do everything that precedes the first fit."""
         self._check_parameters()
         check_selectable(self.estimator, X)
         rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
-        given = ("accountant", "scoring", "public_steps", "selection", "refit")
-        options = {name: getattr(self, name) for name in given}
-        task = make_task(self.estimator, self._candidate_params(), rows, fit.guarantee, **options)
-        asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
-        return SearchRun.charged(plan_search(task, *asked), rows, self.n_jobs, fit)
+        task = make_task(
+            self.estimator,
+            self._candidate_params(),
+            rows,
+            fit.guarantee,
+            accountant=self.accountant,
+            scoring=self.scoring,
+            public_steps=self.public_steps,
+            selection=self.selection,
+            refit=self.refit,
+        )
+        composition = rows.terms.composition
+        plan = plan_search(task, self.strategy, self.cv, rows.ids, self.mean_runs, composition)
+        return SearchRun.charge_plan(plan, rows, self.n_jobs, fit)
 
     def _dry_run(self, X, y=None, groups=None, *, n_units, **params):
         """Do what a fit does up to its charge, for the errors that it raises."""
         with PrivateFit(self) as fit:
-            self._charged(fit, X, y, groups, params)
+            self._read_plan_and_charge(fit, X, y, groups, params)
 
     def cost(self):
-        """Return what the whole search costs, the final model included.
+        """Return the privacy cost of the whole search, the final model included.
 
         Returns
         -------
         epsilon, delta : float
-            Of the accountant's unit.
+            For the accountant's unit: a row, or a person.
         """
-        price = getattr(self, "privacy_", None) or Guarantee(epsilon=self.epsilon, delta=self.delta)
-        return price.epsilon, price.delta
+        if hasattr(self, "privacy_"):
+            return self.privacy_.epsilon, self.privacy_.delta
+        guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
+        return guarantee.epsilon, guarantee.delta
 
     def score(self, X, y):
         """Return the raw score of the published model on the given rows.
 
-        It is not part of the search's release: on private rows it is not private. See
+        The score has no noise: on private rows it is not private. For a private score use
         `skdp.model_selection.make_dp_scorer`.
 
         Parameters
@@ -193,27 +214,30 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         self._check_published("score")
         return default_score(self.scoring, self.best_estimator_).value(self.best_estimator_, X, y)
 
-    predict = _of_published("predict")
-    predict_proba = _of_published("predict_proba")
-    predict_log_proba = _of_published("predict_log_proba")
-    decision_function = _of_published("decision_function")
-    transform = _of_published("transform")
-    inverse_transform = _of_published("inverse_transform")
+    predict = _delegate_to_best_estimator("predict")
+    predict_proba = _delegate_to_best_estimator("predict_proba")
+    predict_log_proba = _delegate_to_best_estimator("predict_log_proba")
+    decision_function = _delegate_to_best_estimator("decision_function")
+    transform = _delegate_to_best_estimator("transform")
+    inverse_transform = _delegate_to_best_estimator("inverse_transform")
 
     @property
     def classes_(self):
+        """Class labels of the published model."""
         return self.best_estimator_.classes_
 
     @property
     def n_features_in_(self):
+        """Number of features seen during `fit`."""
         return self.best_estimator_.n_features_in_
 
     @property
     def feature_names_in_(self):
+        """Names of the features seen during `fit`."""
         return self.best_estimator_.feature_names_in_
 
     def get_metadata_routing(self):
-        """Return how metadata are routed to the estimator and the splitter.
+        """Return the metadata routing to the estimator and the splitter.
 
         Returns
         -------
@@ -233,7 +257,8 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         return tags
 
     def _routed(self, params):
-        # Without params `process_routing` returns an object that has every name, `in` never ends.
+        # Without params `process_routing` returns an object that has every attribute, on which
+        # `in` does not end.
         if not params or not get_config()["enable_metadata_routing"]:
             return params
         return process_routing(self, "fit", **params).estimator.fit
@@ -242,57 +267,60 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         candidates = plan.task.candidates
         best = outcome.best
         chosen = candidates[best]
-        deviation = plan.noisy.deviation(plan.released_together)
+        noise_std = plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,
             "best_params_": chosen.params,
             "best_score_": float(outcome.scores[best]),
-            "cv_results_": _results(candidates, outcome.scores, deviation, best),
+            "cv_results_": _results(candidates, outcome.scores, noise_std, best),
             "strategy_": plan.strategy,
         }
         charged = plan.mechanism
         stages = (*plan.training_stages, *plan.stages)
         if outcome.model is not None:
-            found = [(step.title, step.fitted_in(outcome.model)) for step in chosen.pipeline.steps]
-            # What no columns were given was not fitted.
-            found = [(title, part) for title, part in found if hasattr(part, "privacy_")]
-            parts = [part for _, part in found]
-            for title, part in found:
-                own = part.privacy_.stages
-                stages += tuple(replace(stage, name=f"{title}: {stage.name}") for stage in own)
-            if parts:
-                last = parts[-1].privacy_
+            fitted_steps = []
+            for step in chosen.pipeline.steps:
+                fitted_step = step.fitted_in(outcome.model)
+                # A step that received no columns was not fitted.
+                if not hasattr(fitted_step, "privacy_"):
+                    continue
+                fitted_steps.append(fitted_step)
+                for stage in fitted_step.privacy_.stages:
+                    stages += (replace(stage, name=f"{step.title}: {stage.name}"),)
+            if fitted_steps:
+                last = fitted_steps[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
             released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
-            # The fit of a chosen model is one of many that were charged as one: what the model
-            # tells of the rows includes the choice. All of its steps have the one charge.
-            spend = fit.public_charge(charged)
-            for part in parts:
-                part.privacy_ = replace(
-                    part.privacy_,
-                    epsilon=spend.epsilon,
-                    delta=spend.delta,
+            # The published fit is one of many that were charged as one, and the model also reveals
+            # the choice. So the statement of every step has the charge of the whole search.
+            charge = fit.public_charge(charged)
+            for fitted_step in fitted_steps:
+                fitted_step.privacy_ = replace(
+                    fitted_step.privacy_,
+                    epsilon=charge.epsilon,
+                    delta=charge.delta,
                     part_of=f"{type(self).__name__}: epsilon and delta are those of the search, "
                     "whose one charge covers all fits, the choice and the scores",
-                    seeded=part.privacy_.seeded or spend.seeded,
-                    charges=(spend,),
+                    seeded=fitted_step.privacy_.seeded or charge.seeded,
+                    charges=(charge,),
                     calls=(),
                 )
         public = plan.task.public("the candidates")
-        sampler = WORDS[plan.strategy]
+        sampler = STRATEGY_TEXTS[plan.strategy]
         fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)
 
     def _check_published(self, method):
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(
-                f"{method} needs a published model: strategy='cv' has none with refit=False"
+                f"{method} needs a published model, but strategy='cv' with refit=False publishes "
+                "none: set refit=True"
             )
         return self.best_estimator_
 
 
-def _results(candidates, scores, deviation, best):
-    """Return noisy results as scikit-learn's searches do, one row a candidate."""
+def _results(candidates, scores, noise_std, best):
+    """Return `cv_results_` with noisy scores, one entry per candidate."""
     results = {}
     for name in sorted({name for candidate in candidates for name in candidate.params}):
         column = np.ma.masked_all(len(candidates), dtype=object)
@@ -302,9 +330,9 @@ def _results(candidates, scores, deviation, best):
         results[f"param_{name}"] = column
     results["params"] = [candidate.params for candidate in candidates]
     results["mean_test_score"] = scores
-    results["noise_std_test_score"] = np.where(np.isnan(scores), np.nan, deviation)
-    # The candidate was chosen by a release of its own, not by the noisy scores.
-    known = np.where(np.isnan(scores), -np.inf, scores)
-    known[best] = np.inf
-    results["rank_test_score"] = 1 + np.sum(known[None, :] > known[:, None], axis=1)
+    results["noise_std_test_score"] = np.where(np.isnan(scores), np.nan, noise_std)
+    # The best candidate was chosen by a separate release, not by the noisy scores: it ranks first.
+    sort_keys = np.where(np.isnan(scores), -np.inf, scores)
+    sort_keys[best] = np.inf
+    results["rank_test_score"] = 1 + np.sum(sort_keys[None, :] > sort_keys[:, None], axis=1)
     return results

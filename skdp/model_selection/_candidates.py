@@ -1,4 +1,4 @@
-"""The candidates of a search, whose private steps share one budget, and what it tells meanwhile."""
+"""Candidates of a search, the rows that they are fitted on, and the plan of one fit."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,57 +18,59 @@ from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
-from skdp.pipeline._trial import quiet, told_by_params
+from skdp.pipeline._trial import strip_callbacks, verbose_params
 from skdp.utils._chunked import meta_of
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 from skdp.utils._values import FrozenValue
 
-# What a search sets itself, from its own total.
+# Parameters that a search sets in every fit, from its total budget.
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
 
 
 @dataclass(frozen=True)
 class Candidate(FrozenValue):
-    """One choice of parameters.
+    """One combination of parameters and its planned pipeline.
 
     Parameters
     ----------
     params : dict
-        From the grid.
+        One element of the grid.
     pipeline : skdp.pipeline.PipelinePlan
-        Of a clone with these parameters and with the label set of the whole table, for any number
-        of its rows.
+        Plan of a clone with these parameters and with the label set of the whole table. It holds
+        for any number of rows.
     """
 
     params: dict
     pipeline: object
 
     def with_accountant(self, model, accountant):
-        """Give the private steps of a fitted model an accountant for later fits.
+        """Return a fitted model whose private steps charge an accountant in later fits.
 
-        Their `verbose` is that of the user's estimator again.
+        The parameter `verbose` gets back the values that it has in the user's estimator.
         """
-        handles = {step.parameter("accountant"): accountant for step in self.pipeline.steps}
-        return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
+        params = verbose_params(self.pipeline.pipe)
+        for step in self.pipeline.steps:
+            params[step.parameter("accountant")] = accountant
+        return model.set_params(**params)
 
 
 @dataclass(frozen=True)
 class Rows(FrozenValue):
-    """What fits are given.
+    """Arguments of `fit`: a table, its target and metadata.
 
     Parameters
     ----------
-    X : table whose rows can be taken by number
+    X : table that can be indexed by row number
     y : ndarray of shape (n_samples,)
     params : dict, default={}
-        Further arguments of `fit`. One that has an entry a row is cut as the table is.
+        Further arguments of `fit`. Those with one entry per row are indexed like the table.
     persons : Persons, default=None
-        Whose they are, where the unit is a person.
-    terms : Terms
-        What is protected.
+        Person of each row, if the privacy unit is a person.
+    terms : LedgerConfig
+        Relation and privacy unit of the accountant.
     ids : ndarray of shape (n_persons,), default=None
-        The id of each person, where these are the unit.
+        Id of each person, if the privacy unit is a person.
     """
 
     X: object
@@ -80,24 +82,26 @@ class Rows(FrozenValue):
 
     @classmethod
     def read(cls, owner, fit, X, y, groups, **params):
-        """Return what users gave to its private fit so that rows can be taken of it."""
+        """Return the arguments of a private fit in forms that can be indexed by row."""
         X = indexable_table(X)
         y = read_target(owner, y, X.shape[0])
         if not len(y):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         fit.read_groups(groups, len(y))
         persons = fit.run_params.get("persons")
-        ids = persons and persons.first_entries(id_column(groups))
+        ids = None if persons is None else persons.first_entries(id_column(groups))
         return cls(X, y, params, persons, fit.terms, ids)
 
-    # The number of columns, None if there are none.
     @property
     def n_columns(self):
-        return next(filter(None, self.X.shape[1:2]), None)
+        """Number of columns, None for a table without columns."""
+        if len(self.X.shape) < 2 or not self.X.shape[1]:
+            return None
+        return self.X.shape[1]
 
     @cached_property
     def columns(self):
-        """What the container says of its columns: their `names` and `kinds`."""
+        """Dict of the `names` and the `kinds` (dtype families) of the columns."""
         if len(self.X.shape) != 2:
             return {"names": None, "kinds": None}
         reader = BaseEstimator()
@@ -105,38 +109,38 @@ class Rows(FrozenValue):
         names = getattr(reader, "feature_names_in_", None)
         return {"names": names, "kinds": container_kinds(self.X)}
 
-    # The number of rows; of persons, where these are the unit.
     @property
     def n_units(self):
+        """Number of rows, or of persons if the privacy unit is a person."""
         return len(self.y) if self.persons is None else self.persons.n_persons
 
-    # What scores take beside rows: `persons`, where these are the unit.
     @property
-    def shared(self):
+    def score_params(self):
+        """Keyword arguments of a score's `value` and `check`: `persons`, if they are the unit."""
         return {} if self.persons is None else {"persons": self.persons}
 
     def take(self, units):
-        """Return some rows, or all rows of some persons, by number."""
+        """Return the given rows, or all rows of the given persons, by number."""
         rows = units
         persons = None
         if self.persons is not None:
             rows = self.persons.rows_of(units)
             persons = read_persons(self.persons.codes[rows], len(rows))
 
-        def cut(value):
+        def index_rows(value):
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
             if has_rows and np.shape(value)[:1] == (len(self.y),):
                 return _take(indexable_table(value), rows)
             return value
 
-        params = {name: cut(value) for name, value in self.params.items()}
+        params = {name: index_rows(value) for name, value in self.params.items()}
         return replace(self, X=_take(self.X, rows), y=self.y[rows], params=params, persons=persons)
 
     def fit(self, model):
-        """Fit a model to the rows and return it."""
+        """Return a model after fitting it to the rows."""
         if self.persons is None:
             return model.fit(self.X, self.y, **self.params)
-        # Steps are given groups in this way alone.
+        # Steps of a pipeline receive groups by metadata routing only.
         with config_context(enable_metadata_routing=True):
             return model.fit(self.X, self.y, groups=self.persons.codes, **self.params)
 
@@ -147,13 +151,13 @@ def _take(table, rows):
 
 @dataclass(frozen=True)
 class FitPlan(FrozenValue):
-    """What one fit of a candidate will charge, step by step.
+    """The charges of one fit of a candidate, step by step.
 
     Parameters
     ----------
     pipeline : skdp.pipeline.PipelinePlan
     guarantee : Guarantee
-        What the steps share.
+        Budget that the private steps share.
     """
 
     pipeline: object
@@ -161,29 +165,30 @@ class FitPlan(FrozenValue):
 
     @cached_property
     def charges(self):
-        """A tuple of PlannedCharge."""
+        """Tuple of `PlannedCharge`, one per private step."""
         return self.pipeline.charges(self.guarantee.epsilon, self.guarantee.delta)
 
-    # What the fit costs.
     @property
     def event(self):
+        """Event of the whole fit: its privacy cost."""
         return plan_event(self.charges)
 
     def model(self, allow):
-        """Return what is to be fitted; `allow` makes an allowance of a planned charge."""
-        budget = self.guarantee.epsilon, self.guarantee.delta
-        return quiet(self.pipeline.with_budget(*budget, list(map(allow, self.charges))))
+        """Return the estimator to fit; `allow` turns a planned charge into an allowance."""
+        allowances = [allow(charge) for charge in self.charges]
+        budget = self.guarantee
+        return strip_callbacks(self.pipeline.with_budget(budget.epsilon, budget.delta, allowances))
 
     def fitted(self, rows, allow, seeds):
-        """Fit on paid allowances, one for each private step.
+        """Return the fitted estimator; each private step uses an allowance that is already charged.
 
         Parameters
         ----------
         rows : Rows
         allow : callable
-            Makes an allowance of a planned charge.
+            Turns a planned charge into an allowance.
         seeds : dict
-            One for each private step, or None, by the name of its parameter.
+            Seed (or None) of each private step, by the name of its `random_state` parameter.
 
         Returns
         -------
@@ -193,53 +198,61 @@ class FitPlan(FrozenValue):
 
 
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
-    """Return a candidate that knows all labels.
+    """Return a candidate whose classifiers have the label set of all rows.
 
     Parameters
     ----------
     estimator : estimator
     params : dict
     rows : Rows
-        All of them.
+        All rows of the search.
     public_steps : tuple of str
     accountant : PrivacyAccountant or None
-        The only one that the estimator may have.
+        The accountant of the search; steps may have no other one.
 
     Raises
     ------
     ValueError
-        If the search sets a parameter itself, a step would learn from the data without privacy,
-        or has an accountant that would not be charged, a step would refuse a parameter or the
-        target, or y holds fewer than two labels, or one that is not declared.
+        If the grid sets a parameter that the search sets, a step would learn from the data
+        without privacy, a step has another accountant, a step refuses a parameter or the target,
+        or y has fewer than two labels or an undeclared one.
     """
     for name in params:
         if name.rpartition("__")[2] in SET_BY_SEARCH:
             raise ValueError(
                 f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
-                "every fit, from its own total"
+                "every fit, from its total budget. Remove it from the grid"
             )
     model = with_dense_columns(with_params(estimator, params), public_steps)
-    known = {"terms": rows.terms, "columns": rows.columns, "public_steps": public_steps}
-    planned = plan_pipeline(model, None, rows.n_columns, **known)
-    for step in planned.steps:
-        for name, own in fitted_params(step.estimator, "accountant").items():
-            if own is not None and own is not accountant:
+    plan = plan_pipeline(
+        model,
+        None,
+        rows.n_columns,
+        terms=rows.terms,
+        columns=rows.columns,
+        public_steps=public_steps,
+    )
+    for step in plan.steps:
+        for name, step_accountant in fitted_params(step.estimator, "accountant").items():
+            if step_accountant is not None and step_accountant is not accountant:
                 raise ValueError(
                     f"step {step.title!r} has an accountant of its own, which would not be "
-                    "charged: everything is charged at once, to the accountant that is given "
-                    "beside the estimator"
+                    "charged. Pass it as the accountant of the search, which charges everything "
+                    "at once"
                 )
             model.set_params(**{step.parameter(name): None})
     form = replace(form_of_table(rows.X), n_rows=rows.n_units, n_columns=rows.n_columns)
     check_parameters(model, PublicTable(form=form, has_target=True, y=rows.y))
     classes = None
     if is_classifier(model):
-        declared = {
-            step.parameter(name): classes
-            for step in planned.steps
-            for name, classes in fitted_params(step.estimator, "classes").items()
-        }
-        known = [classes for classes in declared.values() if classes is not None]
-        classes, _ = check_classes(known[-1] if known else None, rows.y)
+        declared = {}
+        for step in plan.steps:
+            for name, step_classes in fitted_params(step.estimator, "classes").items():
+                declared[step.parameter(name)] = step_classes
+        last_declared = None
+        for step_classes in declared.values():
+            if step_classes is not None:
+                last_declared = step_classes
+        classes, _ = check_classes(last_declared, rows.y)
         model.set_params(**{name: classes for name, value in declared.items() if value is None})
-    return Candidate(params, replace(planned, pipe=clone(model), classes=classes))
+    return Candidate(params, replace(plan, pipe=clone(model), classes=classes))

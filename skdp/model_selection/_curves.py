@@ -1,4 +1,4 @@
-"""Cross-validation and curves: many noisy scores for one charge."""
+"""Cross-validation, validation curves and learning curves: many noisy scores for one charge."""
 
 from inspect import signature
 
@@ -9,7 +9,7 @@ from skdp.model_selection._base_search import make_task
 from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._runs import SearchRun
-from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
+from skdp.model_selection._splits import Layout, Splits, make_splits, take_fraction
 from skdp.pipeline._selectable import check_selectable
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._units import UnitText
@@ -21,22 +21,22 @@ class DPScores(PrintedDocument):
     Parameters
     ----------
     accountant : PrivacyAccountant or None
-        Where the plan is charged.
+        The accountant that is charged.
     random_state : int or None
-        None is the operating system's generator.
+        None uses the operating system's generator.
 
     Attributes
     ----------
     scores_ : ndarray
         Noisy scores; the last axis is the folds.
     noise_ : float
-        The standard deviation of the noise in each of them.
+        Standard deviation of the noise in each score.
     mean_ : float or ndarray
-        Their mean over folds.
+        Mean of the scores over folds.
     mean_noise_ : float
-        The standard deviation of the noise in each mean.
+        Standard deviation of the noise in each mean.
     privacy_ : PrivacyStatement
-        What everything together was charged for.
+        Privacy statement of the one charge for all fits and scores.
     """
 
     def __init__(self, accountant, random_state):
@@ -49,16 +49,22 @@ class DPScores(PrintedDocument):
         return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
 
     def section(self):
-        """Return the scores as a part of a document.
+        """Return the scores as a section of a printed document.
 
         Returns
         -------
         Section
         """
-        rows = {"mean": (self.mean_, self.mean_noise_), "scores": (self.scores_, self.noise_)}
-        words = [(n, f"{np.round(v, 4).tolist()} ± {noise:.2g}") for n, (v, noise) in rows.items()]
-        words.append(("guarantee", self.privacy_.section().heading))
-        return Section("Noisy scores of cross-validation", tuple(words))
+
+        def with_noise(values, noise_std):
+            return f"{np.round(values, 4).tolist()} ± {noise_std:.2g}"
+
+        entries = (
+            ("mean", with_noise(self.mean_, self.mean_noise_)),
+            ("scores", with_noise(self.scores_, self.noise_)),
+            ("guarantee", self.privacy_.section().heading),
+        )
+        return Section("Noisy scores of cross-validation", entries)
 
 
 def dp_cross_val_score(
@@ -87,9 +93,9 @@ def dp_cross_val_score(
     y : array-like of shape (n_samples,)
         Targets or labels.
     epsilon : float, default=1.0
-        Of everything together, positive.
+        Budget of all fits and scores together, positive.
     delta : float, default=1e-6
-        Of everything together, in [0, 1).
+        Budget of all fits and scores together, in [0, 1).
     cv : int, splitter or iterable, default=None
         As in `DPGridSearchCV`; None is 5 folds.
     scoring : str or BoundedScore, default=None
@@ -101,9 +107,10 @@ def dp_cross_val_score(
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
-        How many fits run at a time.
+        Number of fits that run at a time.
     accountant : PrivacyAccountant, default=None
-        Where all of it is charged, once and before the first fit.
+        Charged once, before the first fit, for all fits and scores. None charges nothing and
+        protects under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -119,7 +126,7 @@ def dp_cross_val_score(
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant cannot pay for all of it; no fit was made.
+        If the accountant has too little left; nothing was fitted.
 
     Notes
     -----
@@ -138,10 +145,21 @@ def dp_cross_val_score(
     >>> result.scores_.shape
     (5,)
     """
-    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
-    options |= {"n_jobs": n_jobs, "accountant": accountant, "random_state": random_state}
-    options |= {"epsilon": epsilon, "delta": delta, "is_curve": False}
-    return _scored(estimator, X, y, **options)
+    return _release_scores(
+        estimator,
+        X,
+        y,
+        is_curve=False,
+        epsilon=epsilon,
+        delta=delta,
+        cv=cv,
+        scoring=scoring,
+        groups=groups,
+        public_steps=public_steps,
+        n_jobs=n_jobs,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
 def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
@@ -156,9 +174,9 @@ def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
     y : array-like of shape (n_samples,)
         Targets or labels.
     param_name : str
-        Not one of epsilon, delta, accountant and random_state, which are set here.
+        Name of the parameter. Not epsilon, delta, accountant or random_state: they are set here.
     param_range : sequence
-        Public values.
+        Values of the parameter; public.
     **options
         The others of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`, `scoring`,
         `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
@@ -174,7 +192,7 @@ def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant cannot pay for all of it; no fit was made.
+        If the accountant has too little left; nothing was fitted.
 
     Notes
     -----
@@ -192,7 +210,8 @@ def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
     >>> result.scores_.shape
     (2, 3)
     """
-    return _scored(estimator, X, y, grid=[{param_name: value} for value in param_range], **options)
+    grid = [{param_name: value} for value in param_range]
+    return _release_scores(estimator, X, y, grid=grid, **options)
 
 
 def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **options):
@@ -207,7 +226,7 @@ def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **option
     y : array-like of shape (n_samples,)
         Targets or labels.
     train_sizes : sequence of float, default=(0.1, 0.33, 1.0)
-        Shares of the training rows of each fold; smaller sets are within larger ones.
+        Fractions of the training rows of each fold; smaller sets are subsets of larger ones.
     **options
         The others of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`, `scoring`,
         `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
@@ -223,7 +242,7 @@ def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **option
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant cannot pay for all of it; no fit was made.
+        If the accountant has too little left; nothing was fitted.
 
     Notes
     -----
@@ -241,43 +260,52 @@ def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **option
     """
     sizes = np.asarray(train_sizes, dtype=float)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
-        raise ValueError(f"train_sizes must be shares in (0, 1], got {train_sizes!r}")
-    return _scored(estimator, X, y, sizes=sizes, **options)
+        raise ValueError(f"train_sizes must be fractions in (0, 1], got {train_sizes!r}")
+    return _release_scores(estimator, X, y, sizes=sizes, **options)
 
 
-def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **options):
-    """Release the scores of every candidate, on every share of the training rows of every fold."""
-    given = signature(dp_cross_val_score).bind(estimator, X, y, **options)
-    given.apply_defaults()
-    options = given.arguments
-    asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
+def _release_scores(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **options):
+    """Return the noisy scores of all candidates, folds and fractions of the training rows."""
+    bound = signature(dp_cross_val_score).bind(estimator, X, y, **options)
+    bound.apply_defaults()
+    options = bound.arguments
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
         check_selectable(estimator, X)
         rows = Rows.read(result, fit, X, y, options["groups"])
-        price = fit.make_guarantee(options["epsilon"], options["delta"])
-        task = make_task(estimator, grid, rows, price, **asked)
+        task = make_task(
+            estimator,
+            grid,
+            rows,
+            fit.make_guarantee(options["epsilon"], options["delta"]),
+            accountant=options["accountant"],
+            scoring=options["scoring"],
+            public_steps=options["public_steps"],
+        )
         splits = make_splits(options["cv"], rows.n_units, rows.ids)
-        train = [make_share(part, share, rows.ids) for share in sizes for part in splits.train]
+        train = []
+        for fraction in sizes:
+            for indices in splits.train:
+                train.append(take_fraction(indices, fraction, rows.ids))
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
         plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
-        run = SearchRun.charged(plan, rows, options["n_jobs"], fit)
+        run = SearchRun.charge_plan(plan, rows, options["n_jobs"], fit)
         raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:
             noisy = noisy.reshape(-1, len(splits.test))
-        noise = plan.noisy.deviation(plan.released_together)
+        noise_std = plan.noisy.deviation(plan.released_together)
         fit.publish(
             plan,
             public=task.public("the parameters"),
-            # The scores depend on the fits, which were charged with them.
+            # The scores depend on the unpublished fits, so their stages are part of the release.
             stages=(*plan.training_stages, *plan.stages),
             sampler=UnitText(
                 lambda unit: f"each {unit} in all training sets but its own, and scored in its own"
             ),
             scores_=noisy,
-            noise_=float(noise),
+            noise_=float(noise_std),
             mean_=noisy.mean(axis=-1) if is_curve else float(noisy.mean()),
-            mean_noise_=float(noise / np.sqrt(noisy.shape[-1])),
+            mean_noise_=float(noise_std / np.sqrt(noisy.shape[-1])),
         )
     return result

@@ -1,4 +1,4 @@
-"""Folds and parts of persons: a keyed hash of the id says where all rows of a person go."""
+"""Splits by person: a keyed hash of the id assigns all rows of a person to one side."""
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
@@ -12,18 +12,18 @@ from skdp.utils._validation import check_integer, check_within
 
 
 class PersonKFold(BaseCrossValidator):
-    """Folds of persons: those of a person's rows is fixed by the person's id alone.
+    """K-fold splitter by person: all rows of a person are in the fold that the id determines.
 
-    The fold is a hash of the id under a public key. So nobody's rows, nor how many there are, move
-    another's fold, which ``GroupKFold`` does not promise: it balances the folds' sizes. Folds are
-    therefore of about one size, not of exactly one.
+    The fold is a hash of the id under a public key. So the rows of one person, and their number,
+    never change the fold of another person. ``GroupKFold`` does not guarantee this, because it
+    balances the sizes of the folds. The folds here have about equal sizes only.
 
     Parameters
     ----------
     n_splits : int, default=5
-        The number of folds, 2 at least.
+        Number of folds, at least 2.
     random_state : int, default=0
-        The public key, not negative. Where folds are divided into folds again, give these another.
+        Public key of the hash, not negative. Nested folds need another key than the outer ones.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class PersonKFold(BaseCrossValidator):
     [1 3 4] [0 2 5]
     """
 
-    # Groups are asked for wherever scikit-learn routes metadata.
+    # scikit-learn passes groups to `split` wherever it routes metadata.
     __metadata_request__split = {"groups": True}
 
     def __init__(self, n_splits=5, *, random_state=0):
@@ -64,7 +64,7 @@ class PersonKFold(BaseCrossValidator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Its length alone is read.
+            Only its length is read.
         y : object
             Not read.
         groups : array-like of shape (n_samples,)
@@ -77,41 +77,44 @@ class PersonKFold(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If a parameter or `groups` are not as described, or a fold has no person.
+            If a parameter or `groups` are not as described, or a fold is empty.
         """
         n_splits = self.get_n_splits()
         folds = _hashes(X, groups, "fold", self.random_state) % np.uint64(n_splits)
         if len(np.unique(folds)) < n_splits:
-            raise ValueError("a fold has no person: use fewer folds, or another random_state")
+            raise ValueError(
+                f"n_splits={n_splits} leaves a fold without persons: use fewer folds, or another "
+                "random_state"
+            )
         for fold in range(n_splits):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 
 def person_train_test_split(*arrays, groups, test_size=0.25, random_state=0):
-    """Split tables into rows of some persons and rows of the others.
+    """Split arrays into training and test rows so that no person is on both sides.
 
-    A person is tested on by a hash of the id, whoever else is there; see `PersonKFold`.
+    A hash of the id decides the side, independently of all other persons; see `PersonKFold`.
 
     Parameters
     ----------
     *arrays : array-like of shape (n_samples, ...)
-        Tables and columns of one length.
+        Tables and columns of equal length.
     groups : array-like of shape (n_samples,)
         An id of the person of each row: numbers, strings, bytes or dates.
     test_size : float, default=0.25
-        The share of persons to test on, in expectation, in (0, 1).
+        Expected fraction of persons in the test set, in (0, 1).
     random_state : int, default=0
-        The public key of the hash, not negative.
+        Public key of the hash, not negative.
 
     Returns
     -------
     list of array-like
-        Two of each array and last of `groups`: the rows to train on, and those to test on.
+        Training and test rows of each array, and last those of `groups`.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described, or nobody is on one of the sides.
+        If a parameter is not as described, or one side is empty.
 
     Examples
     --------
@@ -127,18 +130,25 @@ def person_train_test_split(*arrays, groups, test_size=0.25, random_state=0):
     test_size = check_within(test_size, "test_size", 0.0, 1.0, ends="()")
     hashes = _hashes(groups, groups, "split", random_state)
     check_consistent_length(*arrays, hashes)
-    tested = hashes < test_size * 2.0**64
-    if tested.all() or not tested.any():
-        raise ValueError("nobody is on one of the sides: use another test_size or random_state")
-    sides = np.flatnonzero(~tested), np.flatnonzero(tested)
-    return [take_rows(each, rows) for each in (*arrays, id_column(groups)) for rows in sides]
+    is_test = hashes < test_size * 2.0**64
+    if is_test.all() or not is_test.any():
+        raise ValueError(
+            f"test_size={test_size!r} leaves one side without persons: use another test_size or "
+            "random_state"
+        )
+    train = np.flatnonzero(~is_test)
+    test = np.flatnonzero(is_test)
+    sides = []
+    for array in (*arrays, id_column(groups)):
+        sides += [take_rows(array, train), take_rows(array, test)]
+    return sides
 
 
 def _hashes(X, groups, purpose, random_state):
-    """Return the hash of each row's person."""
+    """Return the hash of the person id of each row, under a key for one purpose."""
     ids = id_column(groups)
     seed = check_integer(random_state, "random_state", 0)
     check_consistent_length(X, ids)
-    # A missing id is refused where it is hashed: no declaration says in which fold its row is.
+    # Missing ids raise here: a row without an id has no fold.
     persons = read_persons(ids, len(ids), "distinct")
     return label_hashes(persons.first_entries(ids), f"{purpose} {seed}")[persons.codes]

@@ -1,7 +1,8 @@
-"""What a search will do and what it costs, fixed before it is charged and before any fit.
+"""Plan of a search and its privacy cost, fixed before the charge and before any fit.
 
-A row takes part in some fits, in the scoring, or in both, by its index alone. A *branch* is what
-one such row goes through; the worst branch is the price of the search.
+The index of a row determines in which fits it takes part and whether it is scored. A *record path*
+is the composition of all mechanisms that read one such row. The privacy cost of the search is that
+of its most expensive record path (parallel composition).
 """
 
 import math
@@ -15,44 +16,51 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.model_selection._candidates import FitPlan
-from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
+from skdp.model_selection._pricing import (
+    dominating_event,
+    fitting_scale,
+    run_cost,
+    worst_record_paths,
+)
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
 from skdp.utils._values import FrozenValue
 
+# Assumptions and inputs of stages, as a privacy statement writes them.
 TRAINING_PART = UnitText(lambda unit: f"the {unit}s of its training part")
 SCORED_PART = UnitText(lambda unit: f"the {unit}s that are scored")
 ASSIGNED = UnitText(lambda unit: f"which {unit}s go where")
+# Mechanisms that choose a candidate; called with epsilon, sensitivity and monotonicity.
 SELECTIONS = {
     "exponential": mechanisms.ExponentialMechanism,
     "permute_and_flip": mechanisms.PermuteAndFlip,
     "noisy_max": lambda *args: mechanisms.ReportNoisyMax(*args, noise="laplace"),
 }
 
-# Of the whole budget; and of what is left for rows that are scored, where fits come out of the
-# same budget.
-REFIT_SHARE = 0.5
-SELECTION_SHARE = 0.25
-SCORES_SHARE = 0.1
-# Where scored rows are in no fit the choice and the scores share what the refit leaves.
-SELECTION_ALONE = 0.7
-SCORES_ALONE = 0.3
-# Of the whole budget, what noisy scores get where nothing else is released.
-SCORES_TOGETHER = 0.2
+# Fraction of the whole budget for the refit on all rows.
+REFIT_FRACTION = 0.5
+# Fractions of the rest for the choice and for the noisy scores, if scored rows are also trained on.
+SELECTION_FRACTION = 0.25
+SCORES_FRACTION = 0.1
+# The same fractions if scored rows are in no fit: the two share all that the refit leaves.
+HELD_OUT_SELECTION_FRACTION = 0.7
+HELD_OUT_SCORES_FRACTION = 0.3
+# Fraction of the whole budget for the noisy scores, if no candidate is chosen.
+ONLY_SCORES_FRACTION = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTask(FrozenValue):
-    """What is asked of a search: all of it is public.
+    """The request of a search: candidates, score and budget. All of it is public.
 
     Parameters
     ----------
     candidates : tuple of Candidate
     shape : tuple of (int, int)
-        Of the whole table: the numbers of rows, or of persons, and of columns.
+        Number of rows (or of persons) and number of columns of the whole table.
     score : BoundedScore
     guarantee : Guarantee
-        The total, for one row or person.
+        Budget of the whole search, for one row or person.
     selection : str
     refit : bool
     public_steps : tuple of str
@@ -68,111 +76,115 @@ class SearchTask(FrozenValue):
 
     @cached_property
     def fit_plan(self):
-        """What plans one candidate's fit on so many rows, once for each guarantee."""
+        """Function that plans a candidate's fit from the number of rows and the budget, cached."""
 
         @cache
-        def planned(candidate, n_samples, guarantee):
+        def plan_fit(candidate, n_samples, guarantee):
             pipeline = self.candidates[candidate].pipeline
             return FitPlan(replace(pipeline, n_samples=n_samples), guarantee)
 
-        return planned
+        return plan_fit
 
-    def public(self, tried):
-        """Return in words what a statement says was taken to be public."""
+    def public(self, candidates):
+        """Return the list of public quantities, as a privacy statement writes them."""
         labels = ("the label set",) if self.candidates[0].pipeline.classes is not None else ()
         steps = (f"step {name!r}" for name in self.public_steps)
-        return SIZES, ASSIGNED, tried, *labels, *steps
+        return SIZES, ASSIGNED, candidates, *labels, *steps
 
     def run_plans(self, layout, guarantee):
-        """Return the plan of every run of a layout, by candidate and split."""
+        """Return a dict from (candidate, split) to the `FitPlan` of that run."""
         sizes = layout.splits.train_sizes
         return {(i, s): self.fit_plan(i, sizes[s], guarantee) for i, s in layout.runs}
 
     def refits(self, scale):
-        """Return the plan of each candidate's fit to all rows, nothing without a refit.
+        """Return the plan of each candidate's fit to all rows; empty without a refit.
 
         Parameters
         ----------
         scale : float
-            Of its budget.
+            Factor of the refit's epsilon.
         """
         if not self.refit:
             return ()
-        own = scaled(self.part(REFIT_SHARE, 0.25), scale)
-        numbers = range(len(self.candidates))
-        return tuple(self.fit_plan(i, self.shape[0], own) for i in numbers)
+        guarantee = scaled(self.budget_part(REFIT_FRACTION, 0.25), scale)
+        n_candidates = len(self.candidates)
+        return tuple(self.fit_plan(i, self.shape[0], guarantee) for i in range(n_candidates))
 
-    def planned(self, strategy, layout, budget, scale, **released):
-        """Return the plan in which runs have so many times a budget, and the refit of its own.
+    def make_plan(self, strategy, layout, budget, scale, **fields):
+        """Return the search plan in which the epsilons of runs and refit are scaled.
 
         Parameters
         ----------
         strategy : str
         layout : Layout
         budget : Guarantee
-            Of a run.
+            Budget of one run, before scaling.
         scale : float
-        **released
-            What else a `SearchPlan` has.
+            Factor of the epsilons, see `fitting_scale`.
+        **fields
+            Further fields of `SearchPlan`.
         """
-        runs = self.run_plans(layout, scaled(budget, scale))
-        refits = self.refits(scale)
-        known = {"task": self, "strategy": strategy, "layout": layout}
-        return SearchPlan(runs=runs, refits=refits, **known, **released)
+        return SearchPlan(
+            task=self,
+            strategy=strategy,
+            layout=layout,
+            runs=self.run_plans(layout, scaled(budget, scale)),
+            refits=self.refits(scale),
+            **fields,
+        )
 
-    def part(self, share, delta_share):
-        """Return a share of the budget as a guarantee.
+    def budget_part(self, fraction, delta_fraction):
+        """Return a fraction of the budget as a guarantee.
 
-        With delta > 0 the squares of the epsilons divide it, as zero-concentrated losses would;
-        with delta = 0 the epsilons do.
+        With delta > 0 the fraction is one of the squared epsilon, as zCDP losses compose; with
+        delta = 0 it is one of epsilon.
         """
-        whole = self.guarantee
-        part = math.sqrt(share) if whole.delta > 0.0 else share
-        return replace(whole, epsilon=whole.epsilon * part, delta=whole.delta * delta_share)
+        total = self.guarantee
+        factor = math.sqrt(fraction) if total.delta > 0.0 else fraction
+        return replace(total, epsilon=total.epsilon * factor, delta=total.delta * delta_fraction)
 
-    # Which share of the budget the refit gets.
     @property
-    def refit_share(self):
-        return REFIT_SHARE if self.refit else 0.0
+    def refit_fraction(self):
+        """Fraction of the budget that the refit receives."""
+        return REFIT_FRACTION if self.refit else 0.0
 
     @property
     def rho(self):
-        """The zero-concentrated privacy loss of one Gaussian release of the whole budget."""
+        """The zCDP parameter of one Gaussian release that uses the whole budget."""
         return 0.5 / gaussian_noise_multiplier(self.guarantee.epsilon, self.guarantee.delta) ** 2
 
 
 def scaled(guarantee, scale):
-    """Return a guarantee of so many times its epsilon."""
+    """Return the guarantee with its epsilon multiplied by `scale`."""
     return replace(guarantee, epsilon=guarantee.epsilon * scale)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SearchPlan(MechanismPlan):
-    """Everything that a search, or a cross-validation without one, will release.
+    """Plan of all releases of a search, or of a cross-validation.
 
     Parameters
     ----------
     task : SearchTask
     strategy : str
-        "scores" where scores are all that is released.
+        "scores" for a cross-validation: only scores are released.
     runs : dict of (int, int) to FitPlan
-        The fits, by the numbers of the candidate and of the split; for random stopping those
-        that a run may draw.
+        The fits, by (candidate, split). For random stopping: the fits that a run may draw.
     refits : tuple of FitPlan, default=()
-        One for each candidate, of which one will be fitted; empty without a refit.
+        One per candidate, of which one will be fitted; empty without a refit.
     layout : Layout
     choice : mechanism or None, default=None
-        How a candidate is chosen by its raw scores.
+        Mechanism that chooses a candidate by the raw scores.
     noisy : mechanism
-        How scores are released.
-    branches : tuple of Event
-        What one row can go through.
+        Mechanism that releases the scores.
+    record_paths : tuple of Event
+        The compositions that one row can take part in, see the module's docstring.
     released_together : int, default=1
-        How many noisy scores are released at a time: one a run for random stopping.
+        Number of noisy scores per release; 1 for random stopping, which releases one per run.
     mean_runs : int or None
-        The mean number of runs of random stopping.
-    set_aside : float
-        The delta of random stopping's runs, which its event has beside them.
+        Mean number of runs of random stopping.
+    reserved_delta : float
+        Delta that is added to the runs of random stopping, outside of their event.
     """
 
     task: SearchTask
@@ -180,41 +192,45 @@ class SearchPlan(MechanismPlan):
     runs: dict
     layout: object
     noisy: object
-    branches: tuple
+    record_paths: tuple
     refits: tuple = ()
     choice: object = None
     released_together: int = 1
     mean_runs: int | None = None
-    set_aside: float = 0.0
+    reserved_delta: float = 0.0
     by_person = True
 
     @cached_property
     def mechanism(self):
-        """What is charged: the one branch, or what stands for the worst of several.
+        """Charge of the plan: its only record path, or the total (epsilon, delta) of several.
 
-        A branch that sets a delta aside is the price of one row: for a group that delta grows by
-        the runs' epsilon too, which a delta by itself does not know.
+        With a reserved delta the charge is the total as well. For a group of rows, that delta
+        also grows with the epsilon of the runs, which an event of the delta alone does not know.
         """
-        is_one = len(self.branches) == 1 and not self.set_aside
+        is_exact = len(self.record_paths) == 1 and not self.reserved_delta
         name = f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
         if self.strategy != "scores":
             choice = "the best noisy score of a secret number of runs"
             if self.choice is not None:
                 choice = f"{self.choice.name} and noisy scores"
-            name = f"search over {len(self.layout.of_candidate)} candidates: "
+            name = f"search over {len(self.layout.candidate_splits)} candidates: "
             name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
-        whole = self.task.guarantee
-        scale = self.noisy.scale
-        # Of one candidate's score, or of all scores where there is no choice.
-        noise = {"scale": scale, "sensitivity": (self.choice or self.noisy).sensitivity}
-        event = self.branches[0] if is_one else whole.event
-        return Price(name=name, event=event, guarantee=whole, **noise)
+        total = self.task.guarantee
+        # The sensitivity of one candidate's score, or of all scores if none is chosen.
+        released = self.noisy if self.choice is None else self.choice
+        return Price(
+            name=name,
+            event=self.record_paths[0] if is_exact else total.event,
+            guarantee=total,
+            scale=self.noisy.scale,
+            sensitivity=released.sensitivity,
+        )
 
     @property
     def training_stages(self):
-        """The fits that scores are computed of, each kind once: a stage holds the event of a fit.
+        """Stages of the unpublished fits on which scores depend: one per distinct event.
 
-        Their models are not published, but the scores depend on them, and they are charged.
+        Their models are not published, but the scores depend on them, so they are charged.
         """
         is_secret = self.mean_runs is not None
         counts = Counter(
@@ -238,27 +254,27 @@ class SearchPlan(MechanismPlan):
 
     @property
     def stages(self):
-        """What is released beside a model, which has stages of its own."""
+        """Stages of the choice and of the noisy scores; those of the model are not included."""
         choice = () if self.choice is None else stages_of(self.choice, "the choice of a candidate")
         stages = (*choice, *stages_of(self.noisy, "noisy scores"))
         return tuple(replace(stage, reads=SCORED_PART) for stage in stages)
 
     @property
     def releases(self):
-        """How many releases were planned, in expectation for random stopping."""
+        """Number of planned releases; the expected number for random stopping."""
         steps = [len(run.charges) for run in self.runs.values()]
         runs = sum(steps) if self.mean_runs is None else self.mean_runs * max(steps)
         return runs + (len(self.refits[0].charges) if self.refits else 0) + 1
 
 
 def plan_runs(task, strategy, layout):
-    """Plan the fits of every candidate on its splits, and what is released of their scores.
+    """Return the plan of the candidates' fits on their splits and of the release of their scores.
 
     Parameters
     ----------
     task : SearchTask
     strategy : {"disjoint", "holdout", "cv", "scores"}
-        "scores" releases those of all runs, and chooses none.
+        "scores" releases the scores of all runs and chooses no candidate.
     layout : Layout
 
     Returns
@@ -266,128 +282,177 @@ def plan_runs(task, strategy, layout):
     SearchPlan
     """
     patterns = layout.patterns()
-    chooses = strategy != "scores"
-    together = any(runs and scored for runs, scored in patterns) or not chooses
-    most = max(len(runs) for runs, _ in patterns)
-    stage = SELECTION_SHARE + SCORES_SHARE if chooses else SCORES_TOGETHER
-    # Of epsilon, what the fits on one row share; of delta, what choice, scores and refit leave.
-    share = (1.0 - task.refit_share) * (1.0 - stage * together)
-    delta_share = 0.25 if task.refit else 1.0 if most == 1 and chooses else 0.5
-    budget = task.part(share / most, delta_share / most)
-    choosing = partial(_scoring, task, layout, together)
-    scoring = cache(choosing if chooses else partial(_scoring_of_all, task, layout))
+    is_search = strategy != "scores"
+    # True if some rows are both trained on and scored, so that the two share a budget.
+    is_shared = any(runs and is_scored for runs, is_scored in patterns) or not is_search
+    max_fits = max(len(runs) for runs, _ in patterns)
+    scores_fraction = SELECTION_FRACTION + SCORES_FRACTION if is_search else ONLY_SCORES_FRACTION
+    # The fits on one row share what the refit, the choice and the scores leave of epsilon.
+    fraction = (1.0 - task.refit_fraction) * (1.0 - scores_fraction * is_shared)
+    if task.refit:
+        delta_fraction = 0.25
+    elif max_fits == 1 and is_search:
+        delta_fraction = 1.0
+    else:
+        delta_fraction = 0.5
+    budget = task.budget_part(fraction / max_fits, delta_fraction / max_fits)
 
-    def branches(scale, stage_scale, wanted):
+    @cache
+    def score_mechanisms(scale):
+        if is_search:
+            return _selection_mechanisms(task, layout, is_shared, scale)
+        return _release_mechanism(task, layout, scale)
+
+    def record_paths(scale, stage_scale, patterns):
         fits = task.run_plans(layout, scaled(budget, scale))
-        stage = [part.event for part in scoring(stage_scale) if part is not None]
-        refit = [dominating(task.refits(scale))] if task.refit else []
-        return worst_branches(
-            [fits[run].event for run in runs] + stage * scored + refit for runs, scored in wanted
-        )
+        score_events = [
+            mechanism.event for mechanism in score_mechanisms(stage_scale) if mechanism is not None
+        ]
+        refit = [dominating_event(task.refits(scale))] if task.refit else []
+        paths = []
+        for runs, is_scored in patterns:
+            events = [fits[run].event for run in runs]
+            if is_scored:
+                events += score_events
+            paths.append(events + refit)
+        return worst_record_paths(paths)
 
-    scale = fitting_scale(task, lambda s: branches(s, 1.0, [p for p in patterns if p[0]]))
+    trained = [pattern for pattern in patterns if pattern.trained]
+    scale = fitting_scale(task, lambda s: record_paths(s, 1.0, trained))
     stage_scale = 1.0
-    if not together:
-        stage_scale = fitting_scale(task, lambda s: branches(scale, s, [((), True)]))
-    choice, noisy = scoring(stage_scale)
-    n_scores = len(task.candidates if chooses else layout.runs)
-    stage = {"choice": choice, "noisy": noisy, "released_together": n_scores}
-    every = branches(scale, stage_scale, patterns)
-    return task.planned(strategy, layout, budget, scale, branches=every, **stage)
+    if not is_shared:
+        # Rows that are only scored have the whole budget for the choice and the scores.
+        stage_scale = fitting_scale(task, lambda s: record_paths(scale, s, [((), True)]))
+    choice, noisy = score_mechanisms(stage_scale)
+    return task.make_plan(
+        strategy,
+        layout,
+        budget,
+        scale,
+        record_paths=record_paths(scale, stage_scale, patterns),
+        choice=choice,
+        noisy=noisy,
+        released_together=len(task.candidates if is_search else layout.runs),
+    )
 
 
-def _scoring(task, layout, together, scale):
-    """Return the mechanism that chooses and the one that releases each candidate's score."""
-    left = 1.0 - task.refit_share
-    whole = task.guarantee
-    shares = (SELECTION_SHARE, SCORES_SHARE) if together else (SELECTION_ALONE, SCORES_ALONE)
-    selection, scores = (left * share for share in shares)
-    monotonic = task.score.monotonic(whole.relation)
+def _selection_mechanisms(task, layout, is_shared, scale):
+    """Return the mechanism that chooses a candidate and the one that releases the scores."""
+    remaining = 1.0 - task.refit_fraction
+    total = task.guarantee
+    if is_shared:
+        selection = remaining * SELECTION_FRACTION
+        scores = remaining * SCORES_FRACTION
+    else:
+        selection = remaining * HELD_OUT_SELECTION_FRACTION
+        scores = remaining * HELD_OUT_SCORES_FRACTION
+    monotonic = task.score.monotonic(total.relation)
     m = len(task.candidates)
-    sensitivity = layout.sensitivity(task.score, whole.relation)
-    epsilon = whole.epsilon * selection
-    if whole.delta > 0.0:
+    sensitivity = layout.sensitivity(task.score, total.relation)
+    epsilon = total.epsilon * selection
+    if total.delta > 0.0:
         # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
         factor = 8.0 if task.selection == "exponential" else 2.0
         epsilon = math.sqrt(factor * selection * task.rho)
     choice = SELECTIONS[task.selection](epsilon * scale, sensitivity, monotonic)
-    length = sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
-    return choice, _noise(task, scores, scale, l1=sensitivity * m, l2=length)
+    # One row changes the scores of all m candidates; the factor covers rounding.
+    l2_sensitivity = sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
+    return choice, _noise(task, scores, scale, l1=sensitivity * m, l2=l2_sensitivity)
 
 
-def _scoring_of_all(task, layout, scale):
-    """Return that none chooses, and the mechanism that releases the scores of all runs."""
+def _release_mechanism(task, layout, scale):
+    """Return None, as nothing is chosen, and the mechanism that releases the scores of all runs."""
     sizes = layout.splits.test_sizes
     relation = task.guarantee.relation
-    moved = [
-        [task.score.sensitivity(sizes[s], relation) for _, s in layout.runs if s in test]
-        for _, test in layout.splits.memberships
-    ]
-    l1 = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)
-    l2 = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
-    return None, _noise(task, SCORES_TOGETHER, scale, l1=l1, l2=l2)
+    l1 = 0.0
+    l2_squared = 0.0
+    for _, test in layout.splits.memberships:
+        changes = [task.score.sensitivity(sizes[s], relation) for _, s in layout.runs if s in test]
+        l1 = max(l1, math.fsum(changes))
+        l2_squared = max(l2_squared, math.fsum(change * change for change in changes))
+    # The factors cover the rounding of the sums.
+    l1 *= 1.0 + 2.0**-50
+    l2 = math.sqrt(l2_squared) * (1.0 + 2.0**-50)
+    return None, _noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
 
 
-def _noise(task, share, scale, *, l1, l2):
-    """Return the mechanism that releases scores of a sensitivity for a share of the budget."""
-    whole = task.guarantee
-    if whole.delta == 0.0:
-        return mechanisms.LaplaceMechanism(whole.epsilon * share * scale, l1)
-    return mechanisms.GaussianMechanism.from_rho(share * task.rho * scale**2, l2, whole.delta)
+def _noise(task, budget_fraction, scale, *, l1, l2):
+    """Return the mechanism that releases scores of the given L1 and L2 sensitivities."""
+    total = task.guarantee
+    if total.delta == 0.0:
+        return mechanisms.LaplaceMechanism(total.epsilon * budget_fraction * scale, l1)
+    rho = budget_fraction * task.rho * scale**2
+    return mechanisms.GaussianMechanism.from_rho(rho, l2, total.delta)
 
 
 def plan_random_stopping(task, layout, mean_runs):
-    """Plan a search that keeps the best of a random number of runs by its noisy score.
+    """Return the plan of random stopping: the best noisy score of a random number of runs wins.
+
+    The privacy cost is that of Liu and Talwar (STOC 2019) and of Papernot and Steinke (ICLR 2022).
 
     Parameters
     ----------
     task : SearchTask
     layout : Layout
-        Of one split.
+        Layout of one split.
     mean_runs : int
-        The mean of the geometric number of runs.
+        Mean of the geometric number of runs.
 
     Returns
     -------
     SearchPlan
     """
-    whole = task.guarantee
-    sensitivity = task.score.sensitivity(layout.splits.test_sizes[0], whole.relation)
-    exact_delta = whole.delta * (0.25 if task.refit else 0.5)
-    epsilon = whole.epsilon * (1.0 - task.refit_share) / 3.0
-    first = replace(whole, epsilon=epsilon, delta=exact_delta / mean_runs)
+    total = task.guarantee
+    sensitivity = task.score.sensitivity(layout.splits.test_sizes[0], total.relation)
+    runs_delta = total.delta * (0.25 if task.refit else 0.5)
+    epsilon = total.epsilon * (1.0 - task.refit_fraction) / 3.0
+    # Each run may use the delta, so that it is divided by their mean number.
+    budget = replace(total, epsilon=epsilon, delta=runs_delta / mean_runs)
 
     def cost(scale):
-        return run_cost(tuple(task.run_plans(layout, scaled(first, scale)).values()), first.delta)
+        fits = tuple(task.run_plans(layout, scaled(budget, scale)).values())
+        return run_cost(fits, budget.delta)
 
-    if not cost(1.0).set_aside:
-        first = replace(first, delta=exact_delta)
+    if not cost(1.0).reserved_delta:
+        budget = replace(budget, delta=runs_delta)
 
-    def branch(scale, run, delta):
-        parts = [ev.RandomStopping(run, mean_runs, 1.0)]
+    def record_path(scale, run, delta):
+        events = [ev.RandomStopping(run, mean_runs, 1.0)]
         if task.refit:
-            parts.append(dominating(task.refits(scale)))
+            events.append(dominating_event(task.refits(scale)))
         if delta > 0.0:
-            parts.append(ev.ApproximateDP(0.0, min(1.0, mean_runs * delta)))
-        return ev.Composed(tuple(parts))
+            events.append(ev.ApproximateDP(0.0, min(1.0, mean_runs * delta)))
+        return ev.Composed(tuple(events))
 
-    scale = fitting_scale(task, lambda s: (branch(s, cost(s).event, cost(s).set_aside),))
+    scale = fitting_scale(task, lambda s: (record_path(s, cost(s).event, cost(s).reserved_delta),))
     run = cost(scale)
-    branches = (branch(scale, run.event, run.set_aside),)
-    noisy = _score_of_a_run(run.event, sensitivity, whole.delta)
+    record_paths = (record_path(scale, run.event, run.reserved_delta),)
+    noisy = _run_score_mechanism(run.event, sensitivity, total.delta)
     if noisy is None:
-        # Rows that are scored pay a price of their own.
-        scoring = partial(_noise, task, 1.0, l1=sensitivity, l2=sensitivity)
-        noisy = scoring(fitting_scale(task, lambda s: (branch(scale, scoring(s).event, 0.0),)))
-        branches += (branch(scale, noisy.event, 0.0),)
-    stage = {"noisy": noisy, "mean_runs": mean_runs, "set_aside": run.set_aside}
-    return task.planned("random_stopping", layout, first, scale, branches=branches, **stage)
+        # Rows that are scored have a record path that differs from that of trained rows.
+        score_noise = partial(_noise, task, 1.0, l1=sensitivity, l2=sensitivity)
+        score_scale = fitting_scale(
+            task, lambda s: (record_path(scale, score_noise(s).event, 0.0),)
+        )
+        noisy = score_noise(score_scale)
+        record_paths += (record_path(scale, noisy.event, 0.0),)
+    return task.make_plan(
+        "random_stopping",
+        layout,
+        budget,
+        scale,
+        record_paths=record_paths,
+        noisy=noisy,
+        mean_runs=mean_runs,
+        reserved_delta=run.reserved_delta,
+    )
 
 
-def _score_of_a_run(run, sensitivity, delta):
-    """Return the mechanism for a run's score that costs a scored row what a fit costs others.
+def _run_score_mechanism(run, sensitivity, delta):
+    """Return the mechanism for a run's score whose cost equals that of the run's fit.
 
-    None where that cost has no closed form.
+    A row is either trained on or scored, so that both may use the same budget. None if the cost of
+    the fit has no closed form.
     """
     if isinstance(run, ev.PureDP):
         return mechanisms.LaplaceMechanism(run.epsilon, sensitivity)

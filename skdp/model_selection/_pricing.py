@@ -1,4 +1,4 @@
-"""What the branches of a plan cost, and the scale at which the worst one fits a budget."""
+"""Privacy cost of record paths, and the scale at which the most expensive one fits a budget."""
 
 import math
 from dataclasses import dataclass, replace
@@ -10,72 +10,73 @@ from skdp.accounting._events import is_sampled, leaves, merged
 from skdp.accounting._laws import privacy_of
 from skdp.utils._values import FrozenValue
 
+# Range in which a scale of the epsilons is searched.
 SCALES = (2.0**-30, 2.0**20)
 
 
-def fitting_scale(task, make_branches):
-    """Return a scale at which every branch is within the budget, and the worst nearly fills it.
+def fitting_scale(task, make_record_paths):
+    """Return a scale at which all record paths are within the budget and the worst nearly fills it.
 
     Costs grow with the scale, about in proportion.
     """
-    whole = task.guarantee
+    delta = task.guarantee.delta
     tolerance = 1e-3
-    target = whole.epsilon
-    relation = whole.relation
+    target = task.guarantee.epsilon
+    relation = task.guarantee.relation
 
     @cache
     def cost(scale):
-        branches = make_branches(scale)
-        return max(get_epsilon(e, whole.delta, relation=relation) for e in branches)
+        return max(get_epsilon(e, delta, relation=relation) for e in make_record_paths(scale))
 
-    # What a candidate refuses at any price is raised here.
+    # Errors of a candidate that do not depend on its budget are raised here, unchanged.
     cost(1.0)
     try:
         fits, exceeds = bracket(cost, target, 1.0, 0.9, *SCALES)
     except ValueError as error:
         raise ValueError(
-            f"epsilon={target!r} and delta={whole.delta!r} cannot pay for this search: the cost "
-            f"of a candidate does not fall with its epsilon, or a smaller one is refused: {error}"
+            f"epsilon={target!r} and delta={delta!r} are too small for this search: the cost of a "
+            "candidate does not decrease with its epsilon, or the candidate refuses a smaller "
+            f"epsilon: {error}"
         ) from None
-    # A fit that changes its mechanism at some epsilon has costs that jump over the budget.
+    # A fit may change its mechanism at some epsilon, so that the cost jumps over the budget.
     scale = fits if exceeds is None else crossing(cost, target, fits, exceeds, 0.5 * tolerance)
     while cost(scale) > target or any(
-        get_delta(e, target, relation=relation) > whole.delta for e in make_branches(scale)
+        get_delta(e, target, relation=relation) > delta for e in make_record_paths(scale)
     ):
         scale *= 1.0 - tolerance
     return scale
 
 
-def worst_branches(branches):
-    """Return the branches, each a list of events, that no other one exceeds.
+def worst_record_paths(record_paths):
+    """Return the record paths (lists of events) that can be the most expensive ones, composed.
 
-    The Gaussians of a branch are one Gaussian; of branches that differ in it alone the one with
-    the least noise costs most.
+    The Gaussian events of a path are merged into one. Of paths that differ only in this event, the
+    one with the smallest noise multiplier dominates the others.
     """
-    least = {}
-    for events in branches:
+    min_noise = {}
+    for events in record_paths:
         counts = leaves(Composed(tuple(events))).items()
-        gaussians = tuple(part * n for part, n in counts if isinstance(part, Gaussian))
-        others = frozenset((part, n) for part, n in counts if not isinstance(part, Gaussian))
+        gaussians = tuple(event * n for event, n in counts if isinstance(event, Gaussian))
+        others = frozenset((event, n) for event, n in counts if not isinstance(event, Gaussian))
         noise = math.inf
         if gaussians:
             noise = math.nextafter(merged(Composed(gaussians)).noise_multiplier, 0.0)
-        least[others] = min(noise, least.get(others, math.inf))
-    found = []
-    for others, noise in least.items():
-        events = tuple(part * n for part, n in sorted(others, key=repr))
-        found.append(Composed(events if noise == math.inf else (*events, Gaussian(noise))))
-    return tuple(found)
+        min_noise[others] = min(noise, min_noise.get(others, math.inf))
+    worst = []
+    for others, noise in min_noise.items():
+        events = tuple(event * n for event, n in sorted(others, key=repr))
+        worst.append(Composed(events if noise == math.inf else (*events, Gaussian(noise))))
+    return tuple(worst)
 
 
-def dominating(fits):
+def dominating_event(fits):
     """Return an event that costs at least as much as the fit of any candidate.
 
     Parameters
     ----------
     fits : sequence of FitPlan
     """
-    distinct = worst_branches([fit.event] for fit in fits)
+    distinct = worst_record_paths([fit.event] for fit in fits)
     if len(distinct) == 1:
         return distinct[0]
     pure = max(map(_pure_epsilon, distinct))
@@ -87,48 +88,49 @@ def dominating(fits):
 
 @dataclass(frozen=True)
 class RunCost(FrozenValue):
-    """What one run costs, whichever candidate it draws.
+    """Upper bound on the privacy cost of one run, for every candidate that it may draw.
 
     Parameters
     ----------
     event : Event
-        What a run is with probability 1 - `set_aside`.
-    set_aside : float, default=0.0
-        0 where every fit has a Renyi bound.
+        Event of a run with probability 1 - `reserved_delta`.
+    reserved_delta : float, default=0.0
+        0 if every fit has a Renyi bound.
     """
 
     event: object
-    set_aside: float = 0.0
+    reserved_delta: float = 0.0
 
 
 def run_cost(fits, delta):
-    """Return what one run costs, a delta being set aside only where a fit has no Renyi bound.
+    """Return the cost of one run; a delta is reserved only if a fit has no Renyi bound.
 
     Parameters
     ----------
     fits : sequence of FitPlan
     delta : float
-        The one to set aside: the run is then (epsilon, delta)-DP, and its event that of the pure
-        mechanism which it is with probability 1 - delta.
+        Delta to reserve. The run is then (epsilon, delta)-DP: with probability 1 - delta it is
+        a pure mechanism, whose event is returned.
 
     Returns
     -------
     RunCost
     """
     relation = fits[0].guarantee.relation
-    distinct = worst_branches([fit.event] for fit in fits)
-    parts = [part for event in distinct for part in leaves(event)]
+    distinct = worst_record_paths([fit.event] for fit in fits)
+    leaf_events = [leaf for event in distinct for leaf in leaves(event)]
     pure = max(map(_pure_epsilon, distinct))
     if pure < math.inf:
         return RunCost(PureDP(pure))
-    several = len(distinct) > 1
+    is_mixed = len(distinct) > 1
     if any(
-        privacy_of(part, relation).delta > 0.0 or (several and is_sampled(part)) for part in parts
+        privacy_of(leaf, relation).delta > 0.0 or (is_mixed and is_sampled(leaf))
+        for leaf in leaf_events
     ):
         return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
-    if several:
+    if is_mixed:
         return RunCost(ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)))
-    return RunCost(parts[0] if list(leaves(distinct[0]).values()) == [1] else distinct[0])
+    return RunCost(leaf_events[0] if list(leaves(distinct[0]).values()) == [1] else distinct[0])
 
 
 def _pure_epsilon(event):

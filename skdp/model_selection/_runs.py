@@ -1,4 +1,4 @@
-"""Running what a plan holds: up to its charge, for the errors that are no release, and then on."""
+"""Execution of a search plan: a dry run before the charge, then the fits and the release."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,18 +17,18 @@ from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._trial import silence, trial_of
+from skdp.pipeline._trial import make_dry_run, suppress_fit_output
 from skdp.utils._dask import Run
 from skdp.utils._values import FrozenValue
 
 
-def rehearse(plan, rows):
-    """Do what each private step of a search's fits does before its charge, for what it raises.
+def dry_run(plan, rows):
+    """Raise the errors that a private step of any fit of the search would raise before its charge.
 
-    Nothing is released, and nothing is kept. First `check_candidate` checks all parameters and
-    the target by what is public. Then the rows are read: by every private step that stands
-    before all others, and by the steps behind these the columns that bypass them. Each candidate
-    reads all rows, planned for as many as its smallest training set has.
+    Nothing is released and nothing is stored. First `check_candidate` checks all parameters and
+    the target against public information. Then the rows are read by every private step that no
+    private step precedes. Later steps read only the columns that bypass those steps. Each
+    candidate reads all rows, but plans for the size of its smallest training set.
 
     Parameters
     ----------
@@ -38,42 +38,43 @@ def rehearse(plan, rows):
     Raises
     ------
     ValueError
-        Whatever a step raises before it charges; or if so many scores cannot be released.
+        If a step raises one before its charge, or if there are too many scores to release.
     """
     plan.noisy.check_size(plan.released_together)
     train = plan.layout.splits.train
-    # A table whose rows cannot be taken by number is refused here, before the charge.
+    # A table that cannot be indexed by row raises here, before the charge.
     rows.take(train[0])
-    for candidate, splits in enumerate(plan.layout.of_candidate):
+    for candidate, splits in enumerate(plan.layout.candidate_splits):
         smallest = min(splits, key=lambda s: len(train[s]))
-        _try(plan.runs[candidate, smallest], rows, len(train[smallest]))
+        _dry_run_candidate(plan.runs[candidate, smallest], rows, len(train[smallest]))
 
 
 def check_candidate(fit, rows, n_units):
-    """Check every step's parameters, and y against them, with what is public of the table.
+    """Check the parameters of every step, and y, against public information on the table.
 
     Parameters
     ----------
     fit : FitPlan
-        Of the candidate.
+        Plan of a fit of the candidate.
     rows : Rows
     n_units : int
-        The number of rows, or of persons, that the fit is planned for.
+        Number of rows, or of persons, that the fit is planned for.
 
     Raises
     ------
     ValueError
-        If a step would refuse a parameter or the target; the message names the step.
+        If a step refuses a parameter or the target; the message names the step.
     """
     model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
     form = replace(form_of_table(rows.X), n_rows=n_units, n_columns=rows.n_columns)
     check_parameters(model, PublicTable(form=form, has_target=True, y=rows.y))
 
 
-def _try(fit, rows, n_units):
+def _dry_run_candidate(fit, rows, n_units):
+    """Run the private steps of a fit up to their charge, for the errors that they raise."""
     check_candidate(fit, rows, n_units)
     steps = find_steps(fit.pipeline.pipe, rows.n_columns)
-    # Of somebody else's it is not known whether they write into the rows that they are given.
+    # Third-party estimators may write into the table that they receive: give them a copy.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
         rows = rows.take(np.arange(rows.n_units))
     for step in steps:
@@ -81,22 +82,22 @@ def _try(fit, rows, n_units):
             check_is_fitted(step.estimator)
     model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
     private = {step.name for step in fit.pipeline.steps}
-    with silence(), parallel_config("sequential"):
-        rows.fit(trial_of(model, steps, private, n_units))
+    with suppress_fit_output(), parallel_config("sequential"):
+        rows.fit(make_dry_run(model, steps, private, n_units))
 
 
 @dataclass(frozen=True)
 class Outcome(FrozenValue):
-    """What a search releases.
+    """The released result of a search.
 
     Parameters
     ----------
     best : int
-        The chosen candidate.
+        Index of the chosen candidate.
     scores : ndarray of shape (n_candidates,)
-        Noisy scores, NaN where none is released.
+        Noisy scores, NaN for candidates whose score is not released.
     model : estimator or None
-        The published one.
+        The published model, None if none is published yet.
     """
 
     best: int
@@ -106,63 +107,69 @@ class Outcome(FrozenValue):
 
 @dataclass(frozen=True)
 class SearchRun(FrozenValue):
-    """What the fits of a search share.
+    """A charged search: its plan, rows, source of noise and charge.
 
     Parameters
     ----------
     plan : SearchPlan
     rows : Rows
-        All of them.
+        All rows of the search.
     n_jobs : int or None
-        How many fits run at a time.
+        Number of fits that run at a time.
     source : RandomSource
-    spend : Charge, default=None
-        The charge; None without an accountant.
+    charge : Charge, default=None
+        The charge of the ledger; None without an accountant.
     """
 
     plan: object
     rows: Rows
     n_jobs: int | None
     source: object
-    spend: object = None
+    charge: object = None
 
     @classmethod
-    def charged(cls, plan, rows, n_jobs, fit):
-        """Charge a plan as a part of a private fit, once every one has read its rows."""
+    def charge_plan(cls, plan, rows, n_jobs, fit):
+        """Return the run of a plan after a dry run of all candidates and the charge."""
         if n_jobs is not None:
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
-        rehearse(plan, rows)
-        # A cell may be one that no pickle holds: what sending it raises is raised here.
-        with silence():
+        dry_run(plan, rows)
+        # A table may contain objects that cannot be pickled: sending them raises here, uncharged.
+        with suppress_fit_output():
             sent = tuple(plan.runs.values()), rows, plan.task.score
             _parallel(rows, n_jobs)([delayed(len)(sent)])
-        # In this order: a spend is there once it was charged.
+        # The order matters: `fit.ledger_entry` is set by `fit.charge`.
         return cls(plan, rows, n_jobs, fit.charge(plan), fit.ledger_entry)
 
     @property
     def allow(self):
-        """What makes an allowance of a planned charge, on the charge of the search."""
+        """Function that turns a planned charge into an allowance on the charge of the search."""
         return partial(
-            Allowance, config=self.rows.terms, plan_charge=self.spend, steps=self.plan.releases
+            Allowance, config=self.rows.terms, plan_charge=self.charge, steps=self.plan.releases
         )
 
     def seeds(self, fit):
-        """Return for each private step of a fit a seed, or None unless the search is seeded."""
-        steps = (step for step in fit.pipeline.steps if "random_state" in step.params)
-        names = [step.parameter("random_state") for step in steps]
+        """Return a dict from the `random_state` of each private step to its seed.
+
+        All seeds are None if the search itself is not seeded.
+        """
+        names = [
+            step.parameter("random_state")
+            for step in fit.pipeline.steps
+            if "random_state" in step.params
+        ]
         if not self.source.seeded:
             return dict.fromkeys(names)
         return {name: int(uniform_integers(2**31, 1, self.source.stream())[0]) for name in names}
 
-    def fit(self, numbers, keep=False):
-        """Make some of the plan's runs, in parallel.
+    def fit(self, numbers, return_models=False):
+        """Return the scores of some runs of the plan, fitted in parallel.
 
         Parameters
         ----------
         numbers : list of (int, int)
-            Of candidates and of splits.
-        keep : bool, default=False
-            Whether to return the models.
+            Runs, as (candidate, split).
+        return_models : bool, default=False
+            Return the fitted models, too.
 
         Returns
         -------
@@ -171,35 +178,48 @@ class SearchRun(FrozenValue):
         """
         splits = self.plan.layout.splits
         fits = [self.plan.runs[number] for number in numbers]
-        shared = {"rows": self.rows, "allow": self.allow, "keep": keep}
-        shared |= {"score": self.plan.task.score, "run": Run()}
-        with silence():
-            return _parallel(self.rows, self.n_jobs)(
-                delayed(_fit_and_score)(fit, splits.train[s], splits.test[s], seeds, **shared)
-                for fit, (_, s), seeds in zip(fits, numbers, map(self.seeds, fits), strict=True)
+        seeds = [self.seeds(fit) for fit in fits]
+        dask_run = Run()
+        calls = [
+            delayed(_fit_and_score)(
+                fit,
+                splits.train[split],
+                splits.test[split],
+                fit_seeds,
+                rows=self.rows,
+                allow=self.allow,
+                score=self.plan.task.score,
+                return_model=return_models,
+                run=dask_run,
             )
+            for fit, (_, split), fit_seeds in zip(fits, numbers, seeds, strict=True)
+        ]
+        with suppress_fit_output():
+            return _parallel(self.rows, self.n_jobs)(calls)
 
 
 def _parallel(rows, n_jobs):
-    """Return what makes calls in parallel; where workers have the rows, these or threads do.
+    """Return a `Parallel` for fits; only threads, or dask, if dask workers hold the rows.
 
-    Another process would have no client of theirs.
+    Another process would have no client of the dask cluster.
     """
     backend, _ = get_active_backend()
-    stays = getattr(rows.X, "workers", None) and "Dask" not in type(backend).__name__
-    return Parallel(n_jobs=effective_n_jobs(n_jobs), require="sharedmem" if stays else None)
+    needs_threads = getattr(rows.X, "workers", None) and "Dask" not in type(backend).__name__
+    require = "sharedmem" if needs_threads else None
+    return Parallel(n_jobs=effective_n_jobs(n_jobs), require=require)
 
 
-def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep, run):
-    with silence(), Run(run):
+def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, return_model, run):
+    """Return the raw score of one fit, and the model or None."""
+    with suppress_fit_output(), Run(run):
         model = fit.fitted(rows.take(train), allow, seeds)
-        tested = rows.take(test)
-        raw = score.value(model, tested.X, tested.y, **tested.shared)
-    return raw, model if keep else None
+        test_rows = rows.take(test)
+        raw = score.value(model, test_rows.X, test_rows.y, **test_rows.score_params)
+    return raw, model if return_model else None
 
 
 def run_plan(run, progress):
-    """Run a plan that was charged.
+    """Return the outcome of a charged plan.
 
     Parameters
     ----------
@@ -212,44 +232,48 @@ def run_plan(run, progress):
     """
     plan = run.plan
     with progress.stage("search"):
-        outcome = (_stop_at_random if plan.mean_runs else _choose)(run)
+        outcome = _stop_at_random(run) if plan.mean_runs else _choose(run)
     if plan.refits:
         fit = plan.refits[outcome.best]
-        with progress.stage("refit"), silence():
+        with progress.stage("refit"), suppress_fit_output():
             outcome = replace(outcome, model=fit.fitted(run.rows, run.allow, run.seeds(fit)))
     return outcome
 
 
 def _choose(run):
-    """Fit every candidate on its splits, choose by the raw scores and release noisy ones."""
+    """Return the outcome of a choice by raw scores, of which only noisy ones are released."""
     plan = run.plan
     numbers = list(plan.runs)
-    m = len(plan.layout.of_candidate)
-    keep = not plan.refits and len(numbers) == m
-    results = run.fit(numbers, keep)
+    m = len(plan.layout.candidate_splits)
+    # Without a refit the fit of the chosen candidate is published, if it has only one.
+    publishes_fit = not plan.refits and len(numbers) == m
+    results = run.fit(numbers, publishes_fit)
     values = {number: raw for number, (raw, _) in zip(numbers, results, strict=True)}
     raw = np.array([plan.layout.score(plan.task.score, values, i) for i in range(m)])
     best = plan.choice.release(raw, random_state=run.source)
     noisy = plan.noisy.release(raw, random_state=run.source)
-    return Outcome(best, noisy, results[best][1] if keep else None)
+    return Outcome(best, noisy, results[best][1] if publishes_fit else None)
 
 
 def _stop_at_random(run):
-    """Keep the best of a geometric number of runs by its noisy score, and nothing else."""
+    """Return the outcome of a geometric number of runs: the one with the best noisy score.
+
+    The number of runs and the other scores stay secret.
+    """
     plan = run.plan
-    m = len(plan.layout.of_candidate)
+    m = len(plan.layout.candidate_splits)
     count = _number_of_runs(plan.mean_runs, run.source.stream())
     drawn = uniform_integers(m, count, run.source.stream()).tolist()
     results = run.fit([(i, 0) for i in drawn], not plan.refits)
     noisy = [plan.noisy.release(raw, random_state=run.source) for raw, _ in results]
-    kept = int(np.argmax(noisy))
+    best_run = int(np.argmax(noisy))
     scores = np.full(m, np.nan)
-    scores[drawn[kept]] = noisy[kept]
-    return Outcome(drawn[kept], scores, results[kept][1])
+    scores[drawn[best_run]] = noisy[best_run]
+    return Outcome(drawn[best_run], scores, results[best_run][1])
 
 
 def _number_of_runs(mean, stream):
-    """Draw the number of trials up to the first success of probability 1 / mean, exactly."""
+    """Return a draw from the geometric distribution with this mean, without rounding errors."""
     count = 1
     while uniform_integers(mean, 1, stream)[0]:
         count += 1

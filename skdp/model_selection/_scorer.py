@@ -1,4 +1,4 @@
-"""A scorer for scikit-learn whose value is a release."""
+"""Scorer for scikit-learn that returns a noisy score and charges it."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from skdp.utils._validation import check_privacy_parameters
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScorePlan(MechanismPlan):
-    """What a call releases: one score, of rows or of persons."""
+    """Plan of one call of a scorer: the release of one score."""
 
     mechanism: object
     by_person = True
@@ -28,16 +28,16 @@ class DPScorer:
     Parameters
     ----------
     score : BoundedScore
-        What is computed, and how far a row moves it.
+        The score and its sensitivity.
     epsilon, delta : float
-        Of each call.
+        Budget of each call.
     accountant : PrivacyAccountant or None
-        Where calls are charged.
+        The accountant that each call charges.
     random_state : int or None
-        None is the operating system's generator.
+        None uses the operating system's generator.
     """
 
-    # Tools around a private estimator may compute it on raw rows: they get a release.
+    # Tools such as `cross_val_score` may call this scorer on raw rows, as it returns a release.
     releases_privately = True
 
     def __init__(self, score, epsilon, delta, accountant=None, random_state=None):
@@ -46,12 +46,12 @@ class DPScorer:
         self.accountant = accountant
         self.random_state = random_state
         terms_of(accountant)
-        # scikit-learn's displays of curves label their axis by it.
+        # scikit-learn's displays of curves read the label of their axis from `__name__`.
         self.__name__ = getattr(score, "name", type(score).__name__)
 
     @in_one_run
     def __call__(self, estimator, X, y, groups=None):
-        """Charge one release and return it.
+        """Return a noisy score after charging it.
 
         Parameters
         ----------
@@ -60,8 +60,8 @@ class DPScorer:
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,), default=None
-            An id of the person of each row, whose unit is then a person. In functions of
-            scikit-learn that route metadata it is asked for where the accountant's unit is one.
+            Person id of each row; the privacy unit is then a person. Functions of scikit-learn
+            that route metadata pass it if the accountant has unit="person".
 
         Returns
         -------
@@ -70,19 +70,19 @@ class DPScorer:
         Raises
         ------
         ValueError
-            If the estimator lacks what the score needs, X has not the columns that it was fitted
-            to, or y holds no labels, or numbers, of these rows; nothing was charged. What its
-            predictions raise on these rows comes after the charge.
+            If the estimator lacks the methods of the score, X has another number of columns
+            than in `fit`, or y has no valid labels or numbers; nothing was charged. Errors of
+            `predict` on these rows are raised after the charge.
         BudgetExceededError
-            If the accountant refuses; nothing was scored.
+            If the accountant has too little left; nothing was scored.
 
         Warns
         -----
         RawDataWarning
-            Before the charge, if the estimator, or a part of it, is known to learn from raw rows or
-            is not known, or if a tool mixes the cells of several rows. With an accountant's
-            ``on_raw_data="raise"`` it is a `ValueError`, also in searches that give a score of NaN
-            to other errors.
+            Before the charge, if the estimator or a part of it learns from raw rows or is
+            unknown, or if a tool mixes cells of several rows. With an accountant's
+            ``on_raw_data="raise"`` it is a `ValueError`, even in searches that replace other
+            errors by a score of NaN.
         """
         try:
             check_scored(estimator, self, lambda: raw_data_policy(terms_of(self.accountant)))
@@ -91,27 +91,34 @@ class DPScorer:
                 return RefusedScore(error)
             raise
         X = indexable_table(X)
-        y = (read_target if self.score.of_labels else read_numeric_target)(estimator, y, X.shape[0])
-        width = getattr(estimator, "n_features_in_", None)
-        if width is not None and X.shape[1:] != (width,):
+        if self.score.of_labels:
+            y = read_target(estimator, y, X.shape[0])
+        else:
+            y = read_numeric_target(estimator, y, X.shape[0])
+        n_features = getattr(estimator, "n_features_in_", None)
+        if n_features is not None and X.shape[1:] != (n_features,):
             name = type(estimator).__name__
-            raise ValueError(f"X has shape {X.shape}, but {name} was fitted to {width} features")
-        terms = {"accountant": self.accountant, "random_state": self.random_state}
-        with PrivateRelease(label=type(self).__name__, **terms) as release:
+            raise ValueError(
+                f"X has shape {X.shape}, but {name} was fitted to {n_features} features: pass the "
+                "columns of its fit"
+            )
+        with PrivateRelease(
+            label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
+        ) as release:
             n_units = release.read_groups(groups, len(y))
             self.score.check_methods(estimator, **release.run_params)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
 
-            def planned(guarantee):
+            def plan_release(guarantee):
                 return ScorePlan(mechanism=bounded_noise(guarantee, sensitivity, sensitivity))
 
-            plan = plan_for(planned, release.make_guarantee(self.epsilon, self.delta))
+            plan = plan_for(plan_release, release.make_guarantee(self.epsilon, self.delta))
             source = release.charge(plan)
             value = self.score.value(estimator, X, y, **release.run_params)
             return float(plan.mechanism.release(value, random_state=source))
 
     def get_metadata_routing(self):
-        """Return what a call asks for as metadata: `groups` where the unit is a person.
+        """Return the metadata request of a call: `groups`, if the privacy unit is a person.
 
         Returns
         -------
@@ -136,33 +143,34 @@ def make_dp_scorer(
     name : str or BoundedScore
         As in `bounded_score`: "accuracy", "roc_auc", ...
     epsilon : float, default=1.0
-        Of each call, positive.
+        Budget of each call, positive.
     delta : float, default=0.0
-        Of each call, in [0, 1). 0 adds Laplace noise, more adds Gaussian noise.
+        Budget of each call, in [0, 1). 0 adds Laplace noise, a positive delta Gaussian noise.
     accountant : PrivacyAccountant, default=None
-        Where calls are charged. None charges nothing and protects under "add_remove".
+        The accountant that each call charges. None charges nothing and protects under
+        "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. With an int every
-        call draws the same noise, and whoever knows the int can remove it.
+        call draws the same noise, and anyone who knows the int can remove it.
     **parameters
-        What the score needs; see `bounded_score`.
+        Parameters of the score, see `bounded_score`.
 
     Returns
     -------
     DPScorer
-        ``scorer(estimator, X, y)``, larger is better. The value can lie outside the score's
-        range, by the noise.
+        ``scorer(estimator, X, y)``; larger is better. Because of the noise, the value can be
+        outside of the range of the score.
 
     Raises
     ------
     ValueError
-        If the score's sensitivity is not known, or a parameter is out of range.
+        If the score has no known sensitivity, or a parameter is out of range.
 
     Notes
     -----
-    A call is (`epsilon`, `delta`)-differentially private for the scored rows, or persons; the
-    number of them is public, and the estimator is taken as it is. Sensitivities are derived in
-    ``docs/model_selection.md``.
+    A call is (`epsilon`, `delta`)-differentially private for the scored rows, or persons. Their
+    number is public, and the privacy of the estimator itself is not covered. Sensitivities are
+    derived in ``docs/model_selection.md``.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Scores whose sensitivity is known, as objects that name both their value and its sensitivity.
+"""Scores with a known sensitivity.
 
-Every score is a utility: larger is better. The number of scored rows is public, and a null record
-counts nowhere. The sensitivities are derived in ``docs/model_selection.md``.
+Larger scores are better. The number of scored rows is public: under "add_remove" a removed row is
+replaced by a null record that adds nothing to the score. The sensitivities are derived in
+``docs/model_selection.md``.
 """
 
 import math
@@ -21,51 +22,60 @@ from skdp.utils._labels import category_codes
 from skdp.utils._row_wise import row_sums
 from skdp.utils._values import FrozenValue, checked
 
-# Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
+# Bound on the rounding of two correctly rounded sums of n terms of at most 1, each divided by n;
+# derived in docs/model_selection.md.
 ROUNDING = 2.0**-50
 
 
 def _check_counts(class_counts, name):
-    """Return ((label, share of all rows), ...)."""
+    """Return class counts as ((label, fraction of all rows), ...)."""
     if isinstance(class_counts, tuple):
         class_counts = dict(class_counts)
     if not isinstance(class_counts, dict) or len(class_counts) < 2:
         raise ValueError(
-            "class_counts must be a dict of two labels or more to public numbers of rows, got "
+            "class_counts must be a dict from at least two labels to public numbers of rows, got "
             f"{class_counts!r}"
         )
     categories_array(list(class_counts))
-    counts = [checks.check_positive(count, "a class count") for count in class_counts.values()]
-    shares = [count / math.fsum(counts) for count in counts]
-    if not min(shares) > 1e-9:
-        raise ValueError("class_counts must not differ by more than a factor of 1e9")
-    return tuple(zip(class_counts, shares, strict=True))
+    counts = [
+        checks.check_positive(count, "a count in class_counts") for count in class_counts.values()
+    ]
+    fractions = [count / math.fsum(counts) for count in counts]
+    if not min(fractions) > 1e-9:
+        raise ValueError(
+            f"class_counts must not differ by more than a factor of 1e9, got {class_counts!r}"
+        )
+    return tuple(zip(class_counts, fractions, strict=True))
 
 
 @dataclass(frozen=True)
 class BoundedScore(FrozenValue, ABC):
-    """A score of a fitted estimator on rows, and how far one row can move it.
+    """Base class of scores with a known sensitivity to one row.
 
-    Subclasses are frozen values; `bounded_score` makes them by their `name`. A class with a `value`
-    of its own has a `sensitivity` of its own, and is not `monotonic` unless it says so itself.
+    Subclasses are frozen values; `bounded_score` creates them by their `name`. A class that
+    defines `value` must define `sensitivity`, and is not `monotonic` unless it defines that, too.
     """
 
-    # The methods of an estimator of which one is needed, and whether targets are labels.
+    # Methods of an estimator; the score needs one of them.
     methods = ("predict",)
+    # True if targets are class labels, False if they are numbers.
     of_labels = True
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        base = next(kind for kind in cls.__mro__[1:] if issubclass(kind, BoundedScore))
+        base = next(parent for parent in cls.__mro__[1:] if issubclass(parent, BoundedScore))
         if cls.value is base.value:
             return
         if cls.sensitivity is base.sensitivity:
-            raise TypeError(f"{cls.__name__} has a value of its own, and needs its sensitivity")
+            raise TypeError(
+                f"{cls.__name__} defines value but not sensitivity: define sensitivity, too"
+            )
+        # A new value may change in another direction than that of the base class.
         if cls.monotonic is base.monotonic:
             cls.monotonic = BoundedScore.monotonic
 
     def check(self, estimator, classes, persons=None):
-        """Refuse what cannot be scored, before anything is charged.
+        """Raise `ValueError` if the estimator cannot be scored; called before the charge.
 
         Parameters
         ----------
@@ -74,7 +84,7 @@ class BoundedScore(FrozenValue, ABC):
         classes : ndarray or None
             The label set, None for a regressor.
         persons : Persons, default=None
-            Whose the rows are, where the unit is a person.
+            Person of each row, if the privacy unit is a person.
 
         Raises
         ------
@@ -82,40 +92,44 @@ class BoundedScore(FrozenValue, ABC):
         """
         self.check_methods(estimator, persons)
         if self.of_labels != (classes is not None):
-            kind = "a classifier" if self.of_labels else "a regressor"
-            raise ValueError(f"the score {self.name!r} needs {kind}")
+            expected = "a classifier" if self.of_labels else "a regressor"
+            raise ValueError(
+                f"the score {self.name!r} needs {expected}, got {type(estimator).__name__}"
+            )
         counts = dict(getattr(self, "class_counts", ()))
         if counts and set(counts) != set(np.asarray(classes).tolist()):
             raise ValueError(
-                f"the class_counts of the score {self.name!r} must be of the labels "
+                f"class_counts of the score {self.name!r} must have the labels "
                 f"{np.asarray(classes).tolist()}, got {list(counts)}"
             )
 
     def check_methods(self, estimator, persons=None):
-        """Refuse an estimator that has not the methods, or persons, that the score has no room for.
+        """Raise `ValueError` if methods are missing, or persons are not supported.
 
         Parameters
         ----------
         estimator : estimator
             Fitted or not.
         persons : Persons, default=None
-            Whose the rows are, where the unit is a person.
+            Person of each row, if the privacy unit is a person.
 
         Raises
         ------
         ValueError
         """
         if not any(hasattr(estimator, method) for method in self.methods):
-            needed = " or ".join(self.methods)
-            raise ValueError(
-                f"the score {self.name!r} needs {needed}, but {type(estimator).__name__} has none"
-            )
+            methods = " or ".join(self.methods)
+            name = type(estimator).__name__
+            raise ValueError(f"the score {self.name!r} needs {methods}, which {name} does not have")
         if persons is not None and "persons" not in signature(self.value).parameters:
-            raise ValueError(f"the score {self.name!r} has no value by persons: leave groups out")
+            raise ValueError(
+                f"the score {self.name!r} does not support persons: leave groups out, or use "
+                "another score"
+            )
 
     @abstractmethod
     def value(self, estimator, X, y, persons=None):
-        """Return the raw score of a fitted estimator: it is not private.
+        """Return the raw score of a fitted estimator, which is not private.
 
         Parameters
         ----------
@@ -126,9 +140,9 @@ class BoundedScore(FrozenValue, ABC):
         y : array-like of shape (n_samples,)
             Targets or labels.
         persons : Persons, default=None
-            Whose the rows are, where the unit is a person: a row counts by its ``row_weights``, and
-            ``n_persons`` stands for the number of rows. A score of one's own that does not take
-            it is of rows alone.
+            Person of each row, if the privacy unit is a person. A row then has its weight of
+            ``row_weights``, and ``n_persons`` replaces the number of rows. A user-defined score
+            without this parameter supports rows only.
 
         Returns
         -------
@@ -137,12 +151,12 @@ class BoundedScore(FrozenValue, ABC):
 
     @abstractmethod
     def sensitivity(self, n_samples, relation="add_remove"):
-        """Return by how much one row, or person, moves a fixed estimator's score, rounded up.
+        """Return the sensitivity of a fixed estimator's score to one row, or person, rounded up.
 
         Parameters
         ----------
         n_samples : int
-            The number of scored rows, or persons, which is public.
+            Public number of scored rows, or persons.
         relation : {"add_remove", "replace_one"}, default="add_remove"
 
         Returns
@@ -151,32 +165,32 @@ class BoundedScore(FrozenValue, ABC):
         """
 
     def monotonic(self, relation):
-        """Say whether a row moves the scores of all estimators in the same direction.
+        """Return True if a row changes the scores of all estimators in the same direction.
 
         Parameters
         ----------
         relation : {"add_remove", "replace_one"}
-            What neighboring tables are.
+            The relation of neighboring tables.
 
         Returns
         -------
         bool
-            Whether it is; False unless a class says more.
+            False unless a subclass overrides this method.
         """
         return False
 
     def weights(self, sizes):
-        """Return with which weights the scores of test sets of these sizes are added up.
+        """Return the weights with which the scores of several test sets are added.
 
         Parameters
         ----------
         sizes : array-like of shape (n_folds,)
-            Rows of each fold.
+            Number of rows of each test set.
 
         Returns
         -------
         ndarray of shape (n_folds,)
-            The weights.
+            The sizes divided by their sum, unless a subclass overrides this method.
         """
         sizes = np.asarray(sizes, dtype=float)
         return sizes / sizes.sum()
@@ -184,15 +198,19 @@ class BoundedScore(FrozenValue, ABC):
 
 @dataclass(frozen=True)
 class _MeanOverRows(BoundedScore):
-    """Minus the mean over the rows of a loss in [0, bound], or of a gain the mean."""
+    """Base class of scores computed from the mean over rows of values in [0, `_bound`].
+
+    Subclasses return the values by ``_row_values``. The score is minus the mean of a loss, unless
+    ``_score_of_mean`` is overridden.
+    """
 
     def value(self, estimator, X, y, persons=None):
-        values = self._of_rows(estimator, X, column_or_1d(target_array(y)))
+        values = self._row_values(estimator, X, column_or_1d(target_array(y)))
         bound = self._bound
-        # A loss that is no number is the worst one, whichever row it came from.
+        # NaN counts as the largest value, so that the bound holds for every row.
         values = np.clip(np.where(np.isnan(values), bound, values), 0.0, bound)
         total = math.fsum(times_row_weights(values, row_weights_of(persons)))
-        return self._of_mean(total / n_units(values, persons))
+        return self._score_of_mean(total / n_units(values, persons))
 
     def monotonic(self, relation):
         return relation == "add_remove"
@@ -200,40 +218,41 @@ class _MeanOverRows(BoundedScore):
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = checks.check_integer(n_samples, "n_samples", 1)
         checks.check_relation(relation)
-        return self._unit * (1.0 / n_samples + ROUNDING)
+        return self._mean_sensitivity * (1.0 / n_samples + ROUNDING)
 
     @property
-    def _unit(self):
+    def _mean_sensitivity(self):
+        """Sensitivity of the score times the number of rows, without rounding."""
         return self._bound
 
-    def _of_mean(self, loss):
+    def _score_of_mean(self, loss):
         return -loss
 
 
 @dataclass(frozen=True)
 class Accuracy(_MeanOverRows):
-    """The share of rows that are predicted correctly."""
+    """Fraction of rows that are predicted correctly."""
 
     name = "accuracy"
 
     _bound = 1.0
 
-    def _of_rows(self, estimator, X, y):
-        return _correct(estimator, X, y)
+    def _row_values(self, estimator, X, y):
+        return _is_correct(estimator, X, y)
 
-    def _of_mean(self, gain):
+    def _score_of_mean(self, gain):
         return gain
 
 
 @dataclass(frozen=True)
 class ErrorCount(BoundedScore):
-    """Minus the number of rows that are predicted wrongly."""
+    """Minus the number of rows that are predicted incorrectly."""
 
     name = "neg_error_count"
     monotonic = _MeanOverRows.monotonic
 
     def value(self, estimator, X, y, persons=None):
-        wrong = ~_correct(estimator, X, column_or_1d(target_array(y)))
+        wrong = ~_is_correct(estimator, X, column_or_1d(target_array(y)))
         return -float(times_row_weights(wrong, row_weights_of(persons)).sum())
 
     def sensitivity(self, n_samples, relation="add_remove"):
@@ -247,7 +266,7 @@ class ErrorCount(BoundedScore):
 
 @dataclass(frozen=True)
 class BalancedAccuracy(Accuracy):
-    """The mean over classes of the correct rows over the declared number of rows.
+    """Mean over classes of the number of correct rows divided by the declared number of rows.
 
     Parameters
     ----------
@@ -261,26 +280,26 @@ class BalancedAccuracy(Accuracy):
 
     @property
     def _gains(self):
-        return [1.0 / (share * len(self.class_counts)) for _, share in self.class_counts]
+        return [1.0 / (fraction * len(self.class_counts)) for _, fraction in self.class_counts]
 
     @property
     def _bound(self):
         return max(self._gains)
 
-    def _of_rows(self, estimator, X, y):
-        # A row of another label has the code -1, and gains nothing.
-        gains = np.array([*self._gains, 0.0])[_codes(self.class_counts, y)]
-        return gains * _correct(estimator, X, y)
+    def _row_values(self, estimator, X, y):
+        # Rows with an undeclared label have the code -1, which indexes the gain 0.
+        gains = np.array([*self._gains, 0.0])[_class_codes(self.class_counts, y)]
+        return gains * _is_correct(estimator, X, y)
 
 
 @dataclass(frozen=True)
 class LogLoss(_MeanOverRows):
-    """Minus the mean of the rows' log-losses, each clipped to `bound`.
+    """Minus the mean log-loss, where the loss of each row is clipped to `bound`.
 
     Parameters
     ----------
     bound : float
-        Public; the largest loss of a row, in nats.
+        Largest loss of a row, in nats; public.
     """
 
     bound: float = checked(checks.check_positive, default=5.0)
@@ -292,7 +311,7 @@ class LogLoss(_MeanOverRows):
     def _bound(self):
         return self.bound
 
-    def _of_rows(self, estimator, X, y):
+    def _row_values(self, estimator, X, y):
         with np.errstate(all="ignore"):
             probabilities = estimator.predict_proba(X)
             return -np.log(row_sums(np.where(_indicators(estimator, y), probabilities, 0.0)))
@@ -300,31 +319,31 @@ class LogLoss(_MeanOverRows):
 
 @dataclass(frozen=True)
 class BrierScore(_MeanOverRows):
-    """Minus the mean over rows of half the squared distance of probabilities to the truth."""
+    """Minus the mean over rows of half the squared distance between probabilities and labels."""
 
     name = "neg_brier_score"
     methods = ("predict_proba",)
 
     _bound = 1.0
 
-    def _of_rows(self, estimator, X, y):
+    def _row_values(self, estimator, X, y):
         probabilities = estimator.predict_proba(X)
         truth = _indicators(estimator, y)
-        # A label that the estimator does not know is a class of its own, of probability 0.
+        # A label that the estimator does not know is a further class with probability 0.
         unknown = ~truth.any(axis=1)
         return 0.5 * (row_sums(np.square(probabilities - truth)) + unknown)
 
 
 @dataclass(frozen=True)
 class ROCAUC(BoundedScore):
-    """The share of pairs of rows of different classes that are ordered rightly.
+    """Area under the ROC curve: fraction of pairs of both classes that are ordered correctly.
 
     Parameters
     ----------
     class_counts : dict of two labels to positive numbers
-        Public; only their ratio is read. The second of the sorted labels is the positive one.
-        Of the scored rows, at most so many of each class take part, the first ones; of persons,
-        the first rows whose row weights add up to so many.
+        Public; only their ratio is used. The second of the sorted labels is the positive one.
+        The ratio determines the maximal number of scored rows per class: the first rows of each
+        class count. With persons, the first rows count whose weights add up to that number.
     """
 
     class_counts: dict = checked(_check_counts)
@@ -335,37 +354,44 @@ class ROCAUC(BoundedScore):
     def __post_init__(self):
         super().__post_init__()
         if (n_classes := len(self.class_counts)) != 2:
-            raise ValueError(f"roc_auc needs the class_counts of two classes, got {n_classes}")
+            raise ValueError(f"class_counts of roc_auc must have two classes, got {n_classes}")
         vars(self).update(class_counts=tuple(sorted(self.class_counts)))
 
     def value(self, estimator, X, y, persons=None):
         y = column_or_1d(target_array(y))
-        scores = _scores_of_second(estimator, X)
+        scores = _positive_class_scores(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        row_weights = times_row_weights(np.ones(len(y)), row_weights_of(persons))
-        caps = self._caps(n_units(y, persons))
-        codes = _codes(self.class_counts, y)
-        negatives, positives = (scores[codes == code] for code in (0, 1))
-        outside, inside = (_first(row_weights[codes == code], cap) for code, cap in enumerate(caps))
+        weights = times_row_weights(np.ones(len(y)), row_weights_of(persons))
+        limits = self._class_limits(n_units(y, persons))
+        codes = _class_codes(self.class_counts, y)
+        negatives = scores[codes == 0]
+        positives = scores[codes == 1]
+        negative_weights = _within_limit(weights[codes == 0], limits[0])
+        positive_weights = _within_limit(weights[codes == 1], limits[1])
         order = np.argsort(negatives)
-        upto = np.append(0.0, np.cumsum(outside[order]))
-        ends = (np.searchsorted(negatives[order], positives, side) for side in ("left", "right"))
-        return math.fsum(inside * sum(upto[end] for end in ends)) / (2 * caps[0] * caps[1])
+        # Entry i is the weight of the i negatives with the lowest scores.
+        cumulative = np.append(0.0, np.cumsum(negative_weights[order]))
+        below = np.searchsorted(negatives[order], positives, "left")
+        not_above = np.searchsorted(negatives[order], positives, "right")
+        # The mean of both counts: ties count one half.
+        twice_ordered = positive_weights * (cumulative[below] + cumulative[not_above])
+        return math.fsum(twice_ordered) / (2 * limits[0] * limits[1])
 
     def sensitivity(self, n_samples, relation="add_remove"):
-        caps = self._caps(checks.check_integer(n_samples, "n_samples", 1))
+        limits = self._class_limits(checks.check_integer(n_samples, "n_samples", 1))
         checks.check_relation(relation)
         if relation == "add_remove":
-            return 1.0 / min(caps) + ROUNDING
-        return 1.0 / caps[0] + 1.0 / caps[1] + ROUNDING
+            return 1.0 / min(limits) + ROUNDING
+        return 1.0 / limits[0] + 1.0 / limits[1] + ROUNDING
 
-    def _caps(self, n_samples):
-        return [max(1, round(share * n_samples)) for _, share in self.class_counts]
+    def _class_limits(self, n_samples):
+        """Return the maximal number of scored rows of each class, at least 1."""
+        return [max(1, round(fraction * n_samples)) for _, fraction in self.class_counts]
 
 
 @dataclass(frozen=True)
 class MeanSquaredError(_MeanOverRows):
-    """Minus the mean squared error of targets and predictions that are clipped to bounds.
+    """Minus the mean squared error, with targets and predictions clipped to bounds.
 
     Parameters
     ----------
@@ -383,25 +409,26 @@ class MeanSquaredError(_MeanOverRows):
         low, high = self.target_bounds
         return (high - low) ** 2 * (1.0 + 2.0**-50)
 
-    def _of_rows(self, estimator, X, y):
+    def _row_values(self, estimator, X, y):
         with np.errstate(all="ignore"):
-            pair = column_or_1d(estimator.predict(X)), y
-            pair = (np.asarray(values, dtype=np.float64) for values in pair)
-            predicted, y = (np.clip(values, *self.target_bounds) for values in pair)
+            predicted = np.asarray(column_or_1d(estimator.predict(X)), dtype=np.float64)
+            y = np.asarray(y, dtype=np.float64)
+            predicted = np.clip(predicted, *self.target_bounds)
+            y = np.clip(y, *self.target_bounds)
         return np.square(predicted - y)
 
 
 @dataclass(frozen=True)
 class R2(MeanSquaredError):
-    """1 minus the mean squared error over a public variance of the targets.
+    """1 minus the mean squared error divided by a public variance of the targets.
 
     Parameters
     ----------
     target_bounds : tuple of (low, high)
         Public.
     target_variance : float, default=None
-        Public; None takes that of a uniform distribution over the bounds. The variance of the
-        scored targets is private, and a quotient by it has no bound on its sensitivity.
+        Public; None uses the variance of a uniform distribution over the bounds. The variance of
+        the scored targets is private, and dividing by it would make the sensitivity unbounded.
     """
 
     target_variance: float | None = None
@@ -412,23 +439,24 @@ class R2(MeanSquaredError):
         super().__post_init__()
         low, high = self.target_bounds
         variance = self.target_variance
-        variance = (high - low) ** 2 / 12.0 if variance is None else variance
+        if variance is None:
+            variance = (high - low) ** 2 / 12.0
         vars(self).update(target_variance=checks.check_positive(variance, "target_variance"))
 
     @property
-    def _unit(self):
+    def _mean_sensitivity(self):
         return max(1.0, self._bound / self.target_variance) * (1.0 + 2.0**-50)
 
-    def _of_mean(self, loss):
+    def _score_of_mean(self, loss):
         return 1.0 - loss / self.target_variance
 
 
-OF_LABELS = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)
-SCORES = {score.name: score for score in (*OF_LABELS, MeanSquaredError, R2)}
+CLASSIFIER_SCORES = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)
+SCORES = {score.name: score for score in (*CLASSIFIER_SCORES, MeanSquaredError, R2)}
 
 
 def bounded_score(name, **parameters):
-    """Return a score whose sensitivity is known, for `scoring` of the searches.
+    """Return a score with a known sensitivity, for the parameter `scoring` of the searches.
 
     Parameters
     ----------
@@ -436,10 +464,10 @@ def bounded_score(name, **parameters):
         "accuracy", "neg_error_count", "balanced_accuracy", "neg_log_loss", "neg_brier_score",
         "roc_auc", "neg_mean_squared_error" or "r2". As in scikit-learn, larger is better.
     **parameters
-        What the score needs, all of it public: `class_counts` (dict of label to number of
-        rows, of which only the ratios are read) for "balanced_accuracy" and "roc_auc", `bound`
-        (default 5.0 nats) for "neg_log_loss", `target_bounds` for "neg_mean_squared_error"
-        and "r2", and `target_variance` (default that of a uniform distribution) for "r2".
+        Public parameters of the score: `class_counts` (dict from label to number of rows, of
+        which only the ratios are used) for "balanced_accuracy" and "roc_auc", `bound` (default
+        5.0 nats) for "neg_log_loss", `target_bounds` for "neg_mean_squared_error" and "r2", and
+        `target_variance` (default that of a uniform distribution over the bounds) for "r2".
 
     Returns
     -------
@@ -448,7 +476,7 @@ def bounded_score(name, **parameters):
     Raises
     ------
     ValueError
-        If the sensitivity of such a score is not known, or a parameter is missing or wrong.
+        If the score has no known sensitivity, or a parameter is missing or wrong.
 
     Examples
     --------
@@ -460,23 +488,23 @@ def bounded_score(name, **parameters):
     if isinstance(name, BoundedScore) and not parameters:
         return name
     if not isinstance(name, str) or name not in SCORES:
-        known = ", ".join(map(repr, SCORES))
+        available = ", ".join(map(repr, SCORES))
         raise ValueError(
-            f"the sensitivity of the score {name!r} is not known, so that no noise would protect "
-            f"it; known are {known}, see skdp.model_selection.bounded_score"
+            f"scoring={name!r} has no known sensitivity, so that it cannot be released privately: "
+            f"use one of {available}, see skdp.model_selection.bounded_score"
         )
     try:
         return SCORES[name](**parameters)
     except TypeError:
         fields = list(SCORES[name].__dataclass_fields__)
         raise ValueError(
-            f"the score {name!r} takes {fields or 'no parameters'}, got {sorted(parameters)}: "
+            f"the score {name!r} accepts {fields or 'no parameters'}, got {sorted(parameters)}: "
             f"use bounded_score({name!r}, ...)"
         ) from None
 
 
 def default_score(scoring, estimator):
-    """Return the score that a user named, or the usual one of an estimator.
+    """Return the score that the user named, or the default score of the estimator.
 
     Parameters
     ----------
@@ -486,49 +514,56 @@ def default_score(scoring, estimator):
     Raises
     ------
     ValueError
-        If its sensitivity is not known, or nothing is given for a regressor without bounds.
+        If the score has no known sensitivity, or `scoring` is None for a regressor without
+        `target_bounds`.
     """
     if scoring is not None:
         return bounded_score(scoring)
     if is_classifier(estimator):
         return bounded_score("accuracy")
-    bounds = [v for k, v in estimator.get_params().items() if k.endswith("target_bounds")]
+    bounds = [
+        value for name, value in estimator.get_params().items() if name.endswith("target_bounds")
+    ]
     if not bounds:
-        raise ValueError("give scoring, for example bounded_score('r2', target_bounds=(low, high))")
+        raise ValueError(
+            "scoring=None needs an estimator with target_bounds: give scoring, for example "
+            "bounded_score('r2', target_bounds=(low, high))"
+        )
     return bounded_score("r2", target_bounds=bounds[-1])
 
 
-def _codes(class_counts, y):
-    """Return the number of each row's label, -1 of others: a row has one."""
+def _class_codes(class_counts, y):
+    """Return the index of each row's label in `class_counts`, -1 for other labels."""
     return category_codes(y, categories_array([label for label, _ in class_counts]))
 
 
-def _correct(estimator, X, y):
-    """Return for each row whether it is predicted correctly: one entry a row, also of a column."""
+def _is_correct(estimator, X, y):
+    """Return a boolean array: True for rows that are predicted correctly."""
     predicted = column_or_1d(estimator.predict(X))
     if predicted.shape != y.shape:
-        raise ValueError(f"predict gave {len(predicted)} labels for {len(y)} rows")
-    # The cells of y may raise when they are compared, and it is charged.
+        raise ValueError(f"predict returned {len(predicted)} labels for {len(y)} rows")
+    # Comparing cells of y directly may raise, after the charge: compare codes instead.
     codes = category_codes(predicted, predicted)
     return (codes >= 0) & (category_codes(y, predicted) == codes)
 
 
 def _indicators(estimator, y):
-    """Return of which of the estimator's classes each row is."""
+    """Return the boolean matrix (rows, classes) of the labels, one-hot encoded."""
     codes = category_codes(y, np.asarray(estimator.classes_))
     return codes[:, None] == np.arange(len(estimator.classes_))
 
 
-def _first(row_weights, cap):
-    """Return how much of each share is within the first `cap` of them, exactly."""
-    return np.clip(cap - (np.cumsum(row_weights) - row_weights), 0.0, row_weights)
+def _within_limit(weights, limit):
+    """Return the part of each weight that is within a total of `limit`, in the order of rows."""
+    return np.clip(limit - (np.cumsum(weights) - weights), 0.0, weights)
 
 
-def _scores_of_second(estimator, X):
+def _positive_class_scores(estimator, X):
+    """Return one number per row that increases with the probability of the positive class."""
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X), dtype=float)
     else:
         scores = np.asarray(estimator.predict_proba(X), dtype=float)[:, -1]
     if scores.ndim != 1:
-        raise ValueError("roc_auc needs an estimator of two classes")
+        raise ValueError("the score 'roc_auc' needs a classifier with two classes")
     return scores

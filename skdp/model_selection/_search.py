@@ -1,4 +1,4 @@
-"""Search for hyperparameters within one privacy budget."""
+"""Grid search and randomized search within one privacy budget."""
 
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid, ParameterSampler
@@ -11,103 +11,105 @@ from skdp.utils._validation import check_integer
 class DPGridSearchCV(BasePrivateSearch):
     """Search a grid of hyperparameters within one privacy budget.
 
-    The whole search, the published model included, costs one (`epsilon`, `delta`), charged
-    before the first fit. The epsilon, delta, accountant and random_state of every inner fit are
-    set by the search, calibrated together.
+    The whole search, including the published model, costs one (`epsilon`, `delta`), which is
+    charged before the first fit. The search sets epsilon, delta, accountant and random_state of
+    every inner fit.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a pipeline whose every step is private, stateless, frozen or of
+        A private estimator, or a pipeline of steps that are private, stateless, frozen or have
         a declared schema.
     param_grid : dict or list of dict
         As in scikit-learn; public. No parameter may end in epsilon, delta, accountant or
         random_state.
     epsilon : float, default=1.0
-        Of the whole search, positive.
+        Budget of the whole search, positive.
     delta : float, default=1e-6
-        Of the whole search, in [0, 1).
+        Budget of the whole search, in [0, 1).
     strategy : {"auto", "disjoint", "holdout", "cv", "random_stopping"}, default="auto"
-        "disjoint": every candidate learns on a part of its own. "holdout": all candidates learn
-        on the same training rows. Both compare on held-out rows. "cv": cross-validation.
-        "random_stopping": a random number of runs, each of a candidate drawn with
-        replacement, of which the best by a noisy score is kept; the cost hardly grows with the
-        number of candidates. "auto" takes the one that a model of utility likes best, from the
-        table's shape, the number of candidates, epsilon and delta.
+        "disjoint": each candidate is fitted on a separate subset of the training rows.
+        "holdout": all candidates are fitted on the same training rows. Both compare candidates
+        on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
+        each of a candidate drawn with replacement; the run with the best noisy score wins, and
+        the cost hardly grows with the number of candidates. "auto" chooses the strategy with
+        the smallest expected loss by a rough model, from the table's shape, the number of
+        candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
-        How a candidate is chosen by raw scores; not used by "random_stopping", which chooses by
-        noisy ones. "noisy_max" adds Laplace noise.
+        Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
+        used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
-        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``. Of
-        splitters those are taken that look at row numbers alone: `KFold`, `RepeatedKFold`,
-        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit`. A list of (train,
-        test) index arrays declares them public. Of persons it is `PersonKFold` alone, which an
-        int then is. The other strategies take one split; None holds out a quarter of the rows.
+        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``.
+        Splitters must depend on row numbers only: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
+        `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
+        test) index arrays declares them public. With persons only `PersonKFold` is accepted,
+        and an int is a `PersonKFold`. The other strategies need one split; None holds out a
+        quarter of the rows.
     scoring : str or BoundedScore, default=None
-        A score of known sensitivity, see `skdp.model_selection.bounded_score`. None is
+        A score with a known sensitivity, see `skdp.model_selection.bounded_score`. None is
         "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
     refit : bool, default=True
-        Whether the published model is fitted anew to all rows, for half of the budget. Without,
-        it is the chosen candidate's own fit; "cv" then publishes none.
+        Fit the chosen candidate to all rows, with half of the budget. If False, the fit that was
+        scored is published, and "cv" publishes no model.
     mean_runs : int, default=None
-        The mean of the geometric number of runs of "random_stopping"; None takes twice the
-        number of candidates, 50 at least. The number itself stays secret.
+        Mean of the geometric number of runs of "random_stopping". None is twice the number of
+        candidates, at least 50. The number itself stays secret.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
-        How many fits run at a time, by joblib.
+        Number of fits that run at a time, by joblib.
     accountant : PrivacyAccountant, default=None
-        Where the search is charged. None charges nothing and protects under "add_remove".
+        The accountant that is charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
-        Whether to print, in one line, what was planned. Nothing that depends on the data, nor
-        the number of runs, is printed.
+        1 prints one line: the number of candidates and the strategy. Nothing that depends on the
+        data is printed, and not the number of runs.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The published model; later fits of it charge `accountant`.
+        The published model. Fitting it again charges `accountant`.
     best_params_ : dict
-        The chosen candidate's parameters.
+        Parameters of the chosen candidate.
     best_index_ : int
-        Its number.
+        Index of the chosen candidate.
     best_score_ : float
-        Its noisy score.
+        Noisy score of the chosen candidate.
     cv_results_ : dict
-        `params`, a column for each parameter, noisy `mean_test_score`, the standard deviation
-        `noise_std_test_score` of the noise, and `rank_test_score`: 1 for the chosen candidate,
-        which was chosen by a release of its own and need not have the best noisy score, then the
-        others by their noisy scores. "random_stopping" releases the winner's score alone.
+        `params`, one column per parameter, noisy `mean_test_score`, the standard deviation
+        `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank
+        1; as it was chosen by a separate release, it need not have the best noisy score. The
+        others are ranked by their noisy scores. "random_stopping" releases only the score of the
+        chosen candidate.
     strategy_ : str
-        The strategy used, from public quantities.
+        The strategy that was used.
     classes_ : ndarray of shape (n_classes,)
-        The class labels, of a classifier.
+        Class labels, if the estimator is a classifier.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions. That of `best_estimator_` has the same
-        epsilon and delta, as the choice of its parameters is a part of what it tells, and
-        describes the noise of its own fit.
+        The guarantee and its assumptions. The statement of `best_estimator_` has the same
+        epsilon and delta, because the model also reveals the choice of its parameters, and
+        describes the noise of its last fit.
 
     Raises
     ------
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant cannot pay for the whole search; no fit was made.
+        If the accountant has too little left for the whole search; nothing was fitted.
 
     Notes
     -----
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
-    accountant's relation, if the candidates and the label set are public. Running time tells
-    about the number of runs. An inner fit that raises after the charge ends the search; nothing
-    is published. What may still raise then, above all what stands behind a private step if it is
-    not of skdp or reads filled-in words, is listed in ``docs/model_selection.md``, with the
-    derivations.
+    accountant's relation, if the candidates and the label set are public. The running time
+    depends on the number of runs. If an inner fit raises after the charge, the search ends and
+    nothing is published. ``docs/model_selection.md`` lists the errors that are still possible
+    then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
     ----------
@@ -175,107 +177,109 @@ class DPGridSearchCV(BasePrivateSearch):
 class DPRandomizedSearchCV(BasePrivateSearch):
     """Search candidates drawn from distributions, within one privacy budget.
 
-    The whole search, the published model included, costs one (`epsilon`, `delta`), charged
-    before the first fit. The epsilon, delta, accountant and random_state of every inner fit are
-    set by the search, calibrated together.
+    The whole search, including the published model, costs one (`epsilon`, `delta`), which is
+    charged before the first fit. The search sets epsilon, delta, accountant and random_state of
+    every inner fit.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a pipeline whose every step is private, stateless, frozen or of
+        A private estimator, or a pipeline of steps that are private, stateless, frozen or have
         a declared schema.
     param_distributions : dict or list of dict
         As in scikit-learn; public. No parameter may end in epsilon, delta, accountant or
         random_state.
     epsilon : float, default=1.0
-        Of the whole search, positive.
+        Budget of the whole search, positive.
     delta : float, default=1e-6
-        Of the whole search, in [0, 1).
+        Budget of the whole search, in [0, 1).
     strategy : {"auto", "disjoint", "holdout", "cv", "random_stopping"}, default="auto"
-        "disjoint": every candidate learns on a part of its own. "holdout": all candidates learn
-        on the same training rows. Both compare on held-out rows. "cv": cross-validation.
-        "random_stopping": a random number of runs, each of a candidate drawn with
-        replacement, of which the best by a noisy score is kept; the cost hardly grows with the
-        number of candidates. "auto" takes the one that a model of utility likes best, from the
-        table's shape, the number of candidates, epsilon and delta.
+        "disjoint": each candidate is fitted on a separate subset of the training rows.
+        "holdout": all candidates are fitted on the same training rows. Both compare candidates
+        on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
+        each of a candidate drawn with replacement; the run with the best noisy score wins, and
+        the cost hardly grows with the number of candidates. "auto" chooses the strategy with
+        the smallest expected loss by a rough model, from the table's shape, the number of
+        candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
-        How a candidate is chosen by raw scores; not used by "random_stopping", which chooses by
-        noisy ones. "noisy_max" adds Laplace noise.
+        Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
+        used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
-        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``. Of
-        splitters those are taken that look at row numbers alone: `KFold`, `RepeatedKFold`,
-        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit`. A list of (train,
-        test) index arrays declares them public. Of persons it is `PersonKFold` alone, which an
-        int then is. The other strategies take one split; None holds out a quarter of the rows.
+        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``.
+        Splitters must depend on row numbers only: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
+        `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
+        test) index arrays declares them public. With persons only `PersonKFold` is accepted,
+        and an int is a `PersonKFold`. The other strategies need one split; None holds out a
+        quarter of the rows.
     scoring : str or BoundedScore, default=None
-        A score of known sensitivity, see `skdp.model_selection.bounded_score`. None is
+        A score with a known sensitivity, see `skdp.model_selection.bounded_score`. None is
         "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
     refit : bool, default=True
-        Whether the published model is fitted anew to all rows, for half of the budget. Without,
-        it is the chosen candidate's own fit; "cv" then publishes none.
+        Fit the chosen candidate to all rows, with half of the budget. If False, the fit that was
+        scored is published, and "cv" publishes no model.
     mean_runs : int, default=None
-        The mean of the geometric number of runs of "random_stopping"; None takes twice the
-        number of candidates, 50 at least. The number itself stays secret.
+        Mean of the geometric number of runs of "random_stopping". None is twice the number of
+        candidates, at least 50. The number itself stays secret.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
-        How many fits run at a time, by joblib.
+        Number of fits that run at a time, by joblib.
     n_iter : int, default=10
-        How many candidates are drawn, before anything is computed from the data.
+        Number of candidates, which are drawn before anything is computed from the data.
     sampling_seed : int or None, default=0
-        The public seed of that draw.
+        Public seed of the draw of candidates.
     accountant : PrivacyAccountant, default=None
-        Where the search is charged. None charges nothing and protects under "add_remove".
+        The accountant that is charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
-        Whether to print, in one line, what was planned. Nothing that depends on the data, nor
-        the number of runs, is printed.
+        1 prints one line: the number of candidates and the strategy. Nothing that depends on the
+        data is printed, and not the number of runs.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The published model; later fits of it charge `accountant`.
+        The published model. Fitting it again charges `accountant`.
     best_params_ : dict
-        The chosen candidate's parameters.
+        Parameters of the chosen candidate.
     best_index_ : int
-        Its number.
+        Index of the chosen candidate.
     best_score_ : float
-        Its noisy score.
+        Noisy score of the chosen candidate.
     cv_results_ : dict
-        `params`, a column for each parameter, noisy `mean_test_score`, the standard deviation
-        `noise_std_test_score` of the noise, and `rank_test_score`: 1 for the chosen candidate,
-        which was chosen by a release of its own and need not have the best noisy score, then the
-        others by their noisy scores. "random_stopping" releases the winner's score alone.
+        `params`, one column per parameter, noisy `mean_test_score`, the standard deviation
+        `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank
+        1; as it was chosen by a separate release, it need not have the best noisy score. The
+        others are ranked by their noisy scores. "random_stopping" releases only the score of the
+        chosen candidate.
     strategy_ : str
-        The strategy used, from public quantities.
+        The strategy that was used.
     classes_ : ndarray of shape (n_classes,)
-        The class labels, of a classifier.
+        Class labels, if the estimator is a classifier.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions. That of `best_estimator_` has the same
-        epsilon and delta, as the choice of its parameters is a part of what it tells, and
-        describes the noise of its own fit.
+        The guarantee and its assumptions. The statement of `best_estimator_` has the same
+        epsilon and delta, because the model also reveals the choice of its parameters, and
+        describes the noise of its last fit.
 
     Raises
     ------
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant cannot pay for the whole search; no fit was made.
+        If the accountant has too little left for the whole search; nothing was fitted.
 
     Notes
     -----
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
-    accountant's relation, if the candidates and the label set are public. Running time tells
-    about the number of runs. An inner fit that raises after the charge ends the search; nothing
-    is published. What may still raise then, above all what stands behind a private step if it is
-    not of skdp or reads filled-in words, is listed in ``docs/model_selection.md``, with the
-    derivations.
+    accountant's relation, if the candidates and the label set are public. The running time
+    depends on the number of runs. If an inner fit raises after the charge, the search ends and
+    nothing is published. ``docs/model_selection.md`` lists the errors that are still possible
+    then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Which rows are trained and which are tested on: by index and a public seed, never by value."""
+"""Training and test splits that depend on row numbers and a public seed, never on values."""
 
 import math
 from collections import Counter
@@ -17,19 +17,27 @@ from skdp.utils._labels import label_hashes
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# By the names of classes; their splits hang on row numbers alone.
-ALLOWED = "KFold RepeatedKFold ShuffleSplit LeaveOneOut TimeSeriesSplit PredefinedSplit".split()
+# Names of splitters of scikit-learn whose splits depend on row numbers only.
+ALLOWED_SPLITTERS = (
+    "KFold",
+    "RepeatedKFold",
+    "ShuffleSplit",
+    "LeaveOneOut",
+    "TimeSeriesSplit",
+    "PredefinedSplit",
+)
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
-# Of folds of persons: of folds by the same key, those of the others are no folds again.
+# Hash key of person folds. Nested folds need another key, or they repeat the outer split.
 PERSON_KEY = 2**31 - 1
-HELD_OUT = 0.25
+# Fraction of rows in the test set of a single split.
+TEST_FRACTION = 0.25
 
 
 class Pattern(NamedTuple):
-    """In which splits, or in which runs, each (candidate, split), a row is trained on and scored.
+    """Membership of a row: the splits, or the runs, in which it is trained on and scored.
 
-    Of runs it matters only whether it is scored.
+    A run is a (candidate, split). With runs, `scored` is a bool: whether the row is scored at all.
     """
 
     trained: tuple
@@ -38,130 +46,144 @@ class Pattern(NamedTuple):
 
 @dataclass(frozen=True)
 class Splits(FrozenValue):
-    """Index arrays of training and test units: of rows, or of persons.
+    """Index arrays of the rows, or persons, that each fit is trained and tested on.
 
     Parameters
     ----------
     train, test : tuple of ndarray of int
-        One array for each fit.
+        One array per split.
     n_samples : int
+        Number of rows, or of persons.
     """
 
     train: tuple
     test: tuple
     n_samples: int
 
-    # How many rows each fit is trained on.
     @property
     def train_sizes(self):
+        """Number of training rows of each split."""
         return tuple(map(len, self.train))
 
-    # How many rows each fit is tested on.
     @property
     def test_sizes(self):
+        """Number of test rows of each split."""
         return tuple(map(len, self.test))
 
     @cached_property
     def memberships(self):
-        """Return the distinct ways in which one row takes part in splits.
+        """Distinct combinations of training and test sets that contain one row.
 
         Returns
         -------
         list of Pattern
         """
-        both = np.zeros((self.n_samples, 2 * len(self.train)), dtype=bool)
+        n_splits = len(self.train)
+        is_member = np.zeros((self.n_samples, 2 * n_splits), dtype=bool)
         for column, rows in enumerate((*self.train, *self.test)):
-            both[rows, column] = True
-        packed = np.packbits(both, axis=1)
-        whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-        both = both[np.unique(whole, return_index=True)[1]]
-        halves = (np.split(row, 2) for row in both)
-        return [Pattern(*(tuple(np.flatnonzero(part)) for part in pair)) for pair in halves]
+            is_member[rows, column] = True
+        # Each row of bits as one value, so that `unique` sorts values instead of rows.
+        packed = np.packbits(is_member, axis=1)
+        keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+        patterns = []
+        for row in is_member[np.unique(keys, return_index=True)[1]]:
+            trained = tuple(np.flatnonzero(row[:n_splits]))
+            scored = tuple(np.flatnonzero(row[n_splits:]))
+            patterns.append(Pattern(trained, scored))
+        return patterns
 
 
 @dataclass(frozen=True)
 class Layout(FrozenValue):
-    """Which candidate is fitted on which splits.
+    """Assignment of candidates to the splits on which they are fitted and scored.
 
     Parameters
     ----------
     splits : Splits
-    of_candidate : tuple of tuple of int
-        The splits on which each candidate is fitted and scored.
+    candidate_splits : tuple of tuple of int
+        Indices of the splits of each candidate.
     """
 
     splits: object
-    of_candidate: tuple
+    candidate_splits: tuple
 
     @classmethod
     def all_on_all(cls, splits, n_candidates=1):
-        """Return that of candidates which are all fitted on all splits."""
+        """Return the layout in which every candidate is fitted on every split."""
         return cls(splits, (tuple(range(len(splits.train))),) * n_candidates)
 
     @property
     def runs(self):
-        """Every fit, as (candidate, split)."""
-        return [(i, s) for i, splits in enumerate(self.of_candidate) for s in splits]
+        """All fits, as (candidate, split)."""
+        return [(i, s) for i, splits in enumerate(self.candidate_splits) for s in splits]
 
     def patterns(self):
-        """Return what a row can take part in, as far as it matters for the price.
+        """Return the memberships of rows that can have the highest privacy cost.
 
-        The price of a run depends on its candidate and on the number of training rows, and a
-        row that takes part in less than another one costs less.
+        The cost of a run depends only on its candidate and the number of training rows. A row
+        that takes part in fewer runs than another one, and in no others, costs less and is left
+        out.
 
         Returns
         -------
         list of Pattern
         """
         sizes = self.splits.train_sizes
-        found = {}
+        distinct = {}
         for train, test in self.splits.memberships:
             train = set(train)
             pattern = Pattern(tuple(run for run in self.runs if run[1] in train), bool(test))
-            kinds = Counter((i, sizes[s]) for i, s in pattern.trained)
-            found[frozenset(kinds.items()), pattern.scored] = pattern, kinds
+            counts = Counter((i, sizes[s]) for i, s in pattern.trained)
+            distinct[frozenset(counts.items()), pattern.scored] = pattern, counts
 
-        def is_most(pattern, kinds):
-            others = (pair for pair in found.values() if pair[0] != pattern)
-            return not any(one.scored >= pattern.scored and more >= kinds for one, more in others)
+        def is_dominated(pattern, counts):
+            for other, other_counts in distinct.values():
+                if other == pattern:
+                    continue
+                if other.scored >= pattern.scored and other_counts >= counts:
+                    return True
+            return False
 
-        return sorted(pattern for pattern, kinds in found.values() if is_most(pattern, kinds))
+        return sorted(
+            pattern for pattern, counts in distinct.values() if not is_dominated(pattern, counts)
+        )
 
     def sensitivity(self, score, relation):
-        """Return by how much one row moves the score of any candidate."""
+        """Return the largest change of any candidate's score when one row changes."""
         sizes = np.asarray(self.splits.test_sizes)
         largest = 0.0
-        for splits in set(self.of_candidate):
-            weights = zip(splits, score.weights(sizes[list(splits)]), strict=True)
-            moves = {s: w * score.sensitivity(int(sizes[s]), relation) for s, w in weights}
+        for splits in set(self.candidate_splits):
+            changes = {}
+            for s, weight in zip(splits, score.weights(sizes[list(splits)]), strict=True):
+                changes[s] = weight * score.sensitivity(int(sizes[s]), relation)
             for _, test in self.splits.memberships:
-                largest = max(largest, math.fsum(moves.get(s, 0.0) for s in test))
-        # Scores of several splits are added up in floating point.
+                largest = max(largest, math.fsum(changes.get(s, 0.0) for s in test))
+        # Scores of several splits are added in floating point: the factor covers the rounding.
         return largest * (1.0 + 2.0**-40)
 
     def score(self, score, values, candidate):
-        """Return a candidate's score from those of its runs."""
-        splits = list(self.of_candidate[candidate])
+        """Return the score of a candidate: the weighted sum over its splits."""
+        splits = list(self.candidate_splits[candidate])
         weights = score.weights(np.asarray(self.splits.test_sizes)[splits])
         return math.fsum(w * values[candidate, s] for w, s in zip(weights, splits, strict=True))
 
 
 def check_cv(cv, by_person=False):
-    """Return a splitter that never looks at values, or a list of index arrays.
+    """Return a splitter that reads row numbers only, or a list of index arrays.
 
     Parameters
     ----------
     cv : int, splitter, iterable or None
-        An int, or None for 5, is ``KFold(cv, shuffle=True, random_state=0)``, for classifiers
-        too. An iterable of (train, test) index arrays declares them public.
+        An int is ``KFold(cv, shuffle=True, random_state=0)``, for classifiers too, and None is 5
+        folds. An iterable of (train, test) index arrays declares them public.
     by_person : bool, default=False
-        Whether persons are what is split: an int is a `PersonKFold`, the one splitter there is.
+        Split persons: an int is then a `PersonKFold`, which is the only splitter allowed.
 
     Raises
     ------
     ValueError
-        If the splitter could look at values, or at how many rows others have: that moves other
-        people's rows between folds when one row, or one person, changes.
+        If the splitter may read values, or the number of rows of other persons. Then a change
+        of one row, or of one person, could move other rows between folds.
     """
     if cv is None:
         cv = DEFAULT_FOLDS
@@ -171,21 +193,21 @@ def check_cv(cv, by_person=False):
             return PersonKFold(folds, random_state=PERSON_KEY)
         return KFold(folds, shuffle=True, random_state=PUBLIC_SEED)
     if type(cv) is PersonKFold and not by_person:
-        raise ValueError(f"cv={cv!r} needs groups, an id of the person of each row")
-    if type(cv) is PersonKFold or (not by_person and sklearn_name(cv) in ALLOWED):
+        raise ValueError(f"cv={cv!r} needs groups: pass the person id of each row")
+    if type(cv) is PersonKFold or (not by_person and sklearn_name(cv) in ALLOWED_SPLITTERS):
         return cv
     if by_person or sklearn_name(cv) == "GroupKFold":
         raise ValueError(
-            f"cv={cv!r} lets the rows of one person decide in which folds those of others are, by "
-            "their number (GroupKFold balances the folds' sizes) or by their places: use "
-            "PersonKFold, or an int, with groups"
+            f"cv={cv!r} is not private: the rows of one person can change the folds of other "
+            "persons (GroupKFold, for example, balances the sizes of the folds). Use PersonKFold "
+            "or an int, with groups"
         )
     if hasattr(cv, "split") or isinstance(cv, str | bool | np.bool_):
         raise ValueError(
-            f"cv={cv!r} may look at labels or values: one flipped label moves thousands of other "
-            "rows between the folds of a stratified splitter, and then no accounting holds. "
-            f"Allowed are {', '.join(ALLOWED)}, an int, and an explicit list of (train, test) "
-            "index arrays, which declares them public"
+            f"cv={cv!r} may read labels or values, and is not private: one changed label can move "
+            "thousands of rows between the folds of a stratified splitter. Use an int, one of "
+            f"{', '.join(ALLOWED_SPLITTERS)}, or a list of (train, test) index arrays, which "
+            "declares them public"
         )
     try:
         return [tuple(split) for split in cv]
@@ -194,7 +216,7 @@ def check_cv(cv, by_person=False):
 
 
 def make_splits(cv, n_samples, ids=None):
-    """Return the splits of a table of `n_samples` rows, or persons.
+    """Return the splits of `n_samples` rows, or persons.
 
     Parameters
     ----------
@@ -202,7 +224,7 @@ def make_splits(cv, n_samples, ids=None):
         As in `check_cv`.
     n_samples : int
     ids : ndarray of shape (n_samples,), default=None
-        Of persons, where these are split.
+        Id of each person, if persons are split.
 
     Returns
     -------
@@ -211,71 +233,86 @@ def make_splits(cv, n_samples, ids=None):
     Raises
     ------
     ValueError
-        If the splitter is not allowed or does not fit the table.
+        If the splitter is not allowed, or its splits are not valid for the table.
     """
     cv = check_cv(cv, ids is not None)
     if isinstance(cv, PredefinedSplit) and len(cv.test_fold) != n_samples:
-        raise ValueError(f"PredefinedSplit must name the fold of {n_samples} rows")
+        raise ValueError(
+            f"cv=PredefinedSplit has {len(cv.test_fold)} entries in test_fold, but there are "
+            f"{n_samples} rows: give the fold of each row"
+        )
     pairs = cv if isinstance(cv, list) else cv.split(np.zeros((n_samples, 1)), groups=ids)
-    pairs = [tuple(_indices(rows, n_samples) for rows in pair) for pair in pairs]
+    pairs = [tuple(_check_indices(rows, n_samples) for rows in pair) for pair in pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError("cv must give at least one pair of training and test rows")
     for train, test in pairs:
         if np.intersect1d(train, test).size:
-            raise ValueError("cv gives a row both for training and for testing")
-    return Splits(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), n_samples)
+            raise ValueError(
+                "cv has a row in both the training and the test set of one split: remove it from "
+                "one of them"
+            )
+    return Splits(
+        train=tuple(train for train, _ in pairs),
+        test=tuple(test for _, test in pairs),
+        n_samples=n_samples,
+    )
 
 
-def make_parts(rows, parts, ids=None):
-    """Divide rows into disjoint parts of one size in a public random order, or persons by hash.
+def make_disjoint_subsets(rows, n_subsets, ids=None):
+    """Return disjoint subsets of rows: of equal size in a public random order, or persons by hash.
 
     Parameters
     ----------
     rows : ndarray of int
-    parts : int
+    n_subsets : int
     ids : ndarray of shape (n_samples,), default=None
         As in `make_splits`.
 
     Returns
     -------
     list of ndarray of int
-        Sorted; up to ``parts - 1`` rows are in none.
+        Sorted arrays. Up to ``n_subsets - 1`` rows are in no subset.
 
     Raises
     ------
     ValueError
-        If there are more parts than rows, or one is empty.
+        If there are more subsets than rows, or one is empty.
     """
     if ids is not None:
-        places = label_hashes(ids[rows], "parts") % np.uint64(parts)
-        return [_some(rows[places == part]) for part in range(parts)]
-    if parts > len(rows):
-        raise ValueError(f"{len(rows)} rows cannot make {parts} disjoint parts")
+        # The string is the key of the hash: another one would change seeded results.
+        subsets = label_hashes(ids[rows], "parts") % np.uint64(n_subsets)
+        return [_check_not_empty(rows[subsets == i]) for i in range(n_subsets)]
+    if n_subsets > len(rows):
+        raise ValueError(
+            f"strategy='disjoint' needs a row for each of {n_subsets} candidates, but there are "
+            f"{len(rows)} training rows: use fewer candidates or another strategy"
+        )
     order = shuffle(rows, random_state=PUBLIC_SEED)
-    size = len(rows) // parts
-    return [np.sort(order[i * size : (i + 1) * size]) for i in range(parts)]
+    size = len(rows) // n_subsets
+    return [np.sort(order[i * size : (i + 1) * size]) for i in range(n_subsets)]
 
 
-def make_share(rows, share, ids=None, purpose="share"):
-    """Return a share of some rows, or persons, that is within each larger one of that purpose.
+def take_fraction(rows, fraction, ids=None, purpose="share"):
+    """Return a fraction of the rows, or persons; smaller fractions are subsets of larger ones.
 
     Parameters
     ----------
     rows : ndarray of int
-    share : float
+    fraction : float
+        In (0, 1].
     ids : ndarray of shape (n_samples,), default=None
         As in `make_splits`.
     purpose : str, default="share"
-        The key of the hash of persons.
+        Key of the hash of persons. Fractions are nested if they have the same key.
     """
     if ids is not None:
-        return _some(rows[label_hashes(ids[rows], purpose) <= share * 2.0**64])
+        return _check_not_empty(rows[label_hashes(ids[rows], purpose) <= fraction * 2.0**64])
     order = shuffle(rows, random_state=PUBLIC_SEED)
-    return np.sort(order[: max(1, round(share * len(order)))])
+    return np.sort(order[: max(1, round(fraction * len(order)))])
 
 
 def hold_out(n_samples, ids=None):
-    """Return the one split that is used where none is given: a quarter of the rows is tested on.
+    """Return the default split: a quarter of the rows, or persons, is the test set.
 
     Parameters
     ----------
@@ -286,27 +323,36 @@ def hold_out(n_samples, ids=None):
     Raises
     ------
     ValueError
-        If there are fewer than two rows, or none on one of the sides.
+        If there are fewer than two rows, or one side is empty.
     """
     if ids is None and n_samples < 2:
-        raise ValueError(f"n_samples={n_samples} is too few rows to hold one out")
-    everyone = np.arange(n_samples)
-    tested = make_share(everyone, HELD_OUT, ids, "hold out")
-    return Splits((_some(np.setdiff1d(everyone, tested, True)),), (tested,), n_samples)
+        raise ValueError(
+            f"n_samples={n_samples} rows cannot be split into training and test rows: give at "
+            "least 2"
+        )
+    units = np.arange(n_samples)
+    test = take_fraction(units, TEST_FRACTION, ids, "hold out")
+    train = _check_not_empty(np.setdiff1d(units, test, True))
+    return Splits((train,), (test,), n_samples)
 
 
-def _some(persons):
+def _check_not_empty(persons):
+    """Return the array of persons, or raise `ValueError` if it is empty."""
     if not len(persons):
-        raise ValueError("a part has no person: there are too few for so many parts")
+        raise ValueError(
+            "groups has too few persons: a training or test set would be empty. Use fewer folds or "
+            "candidates"
+        )
     return persons
 
 
-def _indices(rows, n_samples):
+def _check_indices(rows, n_samples):
+    """Return row numbers, or the positions of a boolean mask, after checking them."""
     index = np.asarray(rows)
     if index.dtype == bool and index.shape == (n_samples,):
         index = np.flatnonzero(index)
     if index.ndim != 1 or index.dtype.kind not in "iu" or index.size == 0:
-        raise ValueError("cv must give flat, non-empty arrays of row numbers")
+        raise ValueError("cv must give one-dimensional, non-empty arrays of row numbers")
     ordered = np.unique(index)
     if ordered[0] < 0 or ordered[-1] >= n_samples or ordered.size < index.size:
         raise ValueError(f"cv must give distinct row numbers below {n_samples}")

@@ -25,7 +25,7 @@ from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# What a finding is called, by the kind of a step.
+# Name of a finding, by the kind of the step.
 PROBLEMS = {
     "local": "local",
     "opaque": "not checkable",
@@ -37,7 +37,7 @@ PROBLEMS = {
     "wrapper": "not checkable",
     "unknown": "unknown",
 }
-# Kinds of steps in which others are fitted.
+# Kinds of steps that fit other estimators.
 NESTING = ("cross_validates", "wrapper", "resamples", "calibrates", "unknown")
 PUBLIC = ", or name it in public_steps if what it learns is public"
 PRIVATE_PARTS = "; public_steps cannot excuse it, because private steps are inside"
@@ -68,12 +68,12 @@ ROW_WISE_REMEDIES = {
 
 @dataclass(frozen=True)
 class Finding(FrozenValue):
-    """Something about a pipeline that its owner should know.
+    """A problem of a pipeline, or a fact that its owner should know.
 
     Parameters
     ----------
     step : str
-        The step's name.
+        Name of the step.
     problem : str
         "not private", "unknown", "resampled rows", "raw last stage", "raw scores",
         "stratified folds", "folds not by person", "paid twice", "local", "not checkable",
@@ -81,7 +81,7 @@ class Finding(FrozenValue):
         "several accountants", "may fail after the charge", "wrong parameter", which a fit would
         refuse, or "assumes of the table", which is what the verdict assumes of it.
     message : str
-        What to do about it.
+        Description and remedy.
     """
 
     step: str
@@ -94,22 +94,22 @@ class Finding(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True)
 class StepCost(Cost):
-    """One step of a pipeline and what one fit of it costs.
+    """One step of a pipeline and the cost of one fit.
 
     Parameters
     ----------
     step : str
-        The step's name.
+        Name of the step.
     estimator : str
         Its class, or "passthrough" or "drop".
     kind : str
-        As `step_kind` says.
+        Kind of the step, see `step_kind`.
     reason : str
-        What that means.
+        Meaning of the kind.
     columns : str
-        The columns that it is given, in words; empty for all.
+        Description of the columns that the step receives; empty for all.
     **cost
-        As of `Cost`.
+        Fields of `Cost`.
     """
 
     step: str
@@ -126,18 +126,17 @@ class PipelineCheck(PrintedDocument, FrozenValue):
     Parameters
     ----------
     findings : tuple of Finding
-        What is wrong, or worth knowing.
+        Problems, and facts worth knowing.
     steps : tuple of StepCost
-        Every step, in the order in which they are fitted.
+        All steps, in the order in which they are fitted.
     epsilon, delta : float
-        What a fit of the pipeline costs if its steps are charged one by one: the sums.
+        Cost of a fit if its steps are charged one by one: the sums over steps.
     joint_epsilon : float
-        What the same releases cost at that delta if they are charged as one plan.
+        Cost of the same releases at that delta if they are charged as one plan.
     accepted : bool
-        Whether every step is private, learns nothing or is declared public.
+        True if every step is private, learns nothing or is declared public.
     exact : bool
-        Whether that is what a fit costs; otherwise it is the least that it costs, and the text
-        says "at least".
+        True if the cost is exact. Otherwise it is a lower limit, and the text says "at least".
     """
 
     findings: tuple
@@ -180,7 +179,7 @@ class PipelineCheck(PrintedDocument, FrozenValue):
         return f"one fit costs {least}{price}"
 
     def section(self):
-        """Return the steps, their cost and the findings as a part of a document.
+        """Return the steps, their cost and the findings as a section of a printed document.
 
         Returns
         -------
@@ -279,7 +278,7 @@ def _may_charge(step):
 
 
 def _look_inside(pipe, prefix, n_features, before=()):
-    """Yield the steps, also those in wrappers; how often these fit them is not known."""
+    """Yield all steps, including those in wrappers, whose number of fits is unknown."""
     for step in find_steps(pipe, n_features, prefix, before):
         yield step
         if step.kind in NESTING and is_estimator(step.estimator):
@@ -290,7 +289,7 @@ def _look_inside(pipe, prefix, n_features, before=()):
 
 
 def _finding(step):
-    """Return what is wrong with a step that is not accepted, and what to write instead."""
+    """Return the finding on a step that is not accepted, with a remedy."""
     name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
     message = f"{name} {REASONS[step.kind]}; {step.advice}"
     if step.kind == "local":
@@ -309,7 +308,7 @@ def _finding(step):
 
 
 def _raw_candidates(step):
-    """Yield what is wrong with candidates that a search tries in the place of other estimators."""
+    """Yield the findings on estimators that a search tries instead of others."""
     if not is_estimator(step.estimator):
         return
     for name, candidate in candidates_of(step.estimator):
@@ -358,11 +357,11 @@ def _of_cross_validator(step, steps):
 
 
 def _by_values(steps):
-    """Yield what is assumed of the table's values, and what one makes fail after a charge."""
+    """Yield findings on assumptions about values, and on failures after a charge."""
     charged = False
     for step in steps:
         part = step.estimator.estimator if step.kind == "frozen" else step.estimator
-        if _is_turned_by_nulls(part):
+        if _is_dtype_dependent(part):
             yield Finding(step.title, "assumes of the table", NULLS)
         if charged and fails_by_values(step):
             message = "what was fitted before it stays charged if its fit raises on "
@@ -373,10 +372,10 @@ def _by_values(steps):
             yield from _by_values(inside)
 
 
-def _is_turned_by_nulls(estimator):
-    """Return True if a function is given cells in a type that one null may decide.
+def _is_dtype_dependent(estimator):
+    """Return True if a single null may change the dtype of the cells that a function receives.
 
-    Functions that are declared to treat rows alone do what their owner says.
+    A function that is declared to be row-wise is trusted.
     """
     if not isinstance(estimator, FunctionTransformer) or estimator.validate:
         return False

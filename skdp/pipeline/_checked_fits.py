@@ -21,7 +21,7 @@ from skdp.utils._fit_arguments import forget_fitted
 from skdp.utils._frames import check_names_differ
 from skdp.utils._values import FrozenValue
 
-# Private fits look at the pipelines around them, and stand below this package.
+# Private fits inspect the pipelines around them, but may not import this package.
 register_step_reader(find_raw_steps)
 
 NO_COLUMNS = (
@@ -33,14 +33,14 @@ NO_COLUMNS = (
 
 @dataclass(frozen=True)
 class BudgetPlan(FrozenValue):
-    """What `split_budget` planned without an accountant, for reports.
+    """Plan of `split_budget` without an accountant, for reports.
 
     Parameters
     ----------
     planned : tuple of PlannedCharge
-        What each private step was given.
+        Planned charge of each private step.
     epsilon, delta : float
-        What all of them cost together.
+        Cost of all steps together.
     """
 
     planned: tuple
@@ -49,25 +49,25 @@ class BudgetPlan(FrozenValue):
 
 
 class CheckedFitsMixin:
-    """Fits that check all steps, their parameters and the raw cells before the first charge.
+    """Mixin whose fits check all steps, parameters and raw cells before the first charge.
 
-    The steps of a plan can be replaced by `set_params`, or by a search. So each fit judges those
-    that are there now, as the plan judged those that were there then.
+    The steps of a plan can be replaced by `set_params`, or by a search. So each fit checks its
+    present steps, as the plan checked the original ones.
 
     Attributes
     ----------
     checks_fits : bool
-        False in a trial of the fit.
+        False in a dry run of the fit.
     judges_steps : bool
-        False in any trial, whose steps are readers in the place of those that will be fitted.
+        False in a dry run, in which readers replace the steps.
     """
 
     checks_fits = True
     judges_steps = True
-    # What the plan was told: the names of steps that learn, and need no protection.
+    # Names of steps that learn from data and are declared public.
     _public_steps = ()
-    # All private steps were planned together, before any of them ran, for the price of this plan.
-    # None where a ledger has it, or where there is one step.
+    # The joint plan of all private steps. None with an accountant, whose ledger has the plan, and
+    # for a single step.
     _budget_plan = None
 
     def _fit_checked(self, fit, X, y, params):
@@ -81,31 +81,31 @@ class CheckedFitsMixin:
                 check_parameters(self, PublicTable.of_fit(self, X, y, params))
                 read_raw_cells(self, X, y, params)
             except Exception:
-                # As any refused fit, it leaves no model of an earlier one.
+                # Like any refused fit, it must not leave the model of an earlier fit.
                 self._forget_fits()
                 raise
         try:
             return fit(X, y, **params)
         except ZeroDivisionError as error:
             if _is_of_column_transformer(error):
-                # It divides by the number of cells, to find the density of a sparse table.
+                # It divides by the number of cells to compute the density of a sparse table.
                 raise ValueError(NO_COLUMNS) from error
             raise
 
     def _forget_fits(self):
         """Delete the fitted attributes of this container and of its private steps.
 
-        Frozen models stay: they are not fitted again, and were paid for.
+        Frozen models stay: they are not fitted again, and were charged before.
         """
         for part in (self, *filter(is_private, fitted_params(self).values())):
             forget_fitted(part)
 
     def _check_steps(self):
-        """Refuse steps that learn without privacy, or charge nothing beside steps of a plan."""
+        """Raise `ValueError` for steps that learn without privacy or without a charge."""
         accountants = fitted_params(self, "accountant").values()
-        by_person = any(terms_of(each).unit == "person" for each in accountants)
+        by_person = any(terms_of(accountant).unit == "person" for accountant in accountants)
         steps = find_steps(self, by_person=by_person)
-        # A step that was declared public may have been taken out.
+        # A step that was declared public may have been removed.
         names = {name for step in steps for name in (step.name, step.title)}
         check_accepted(steps, [name for name in self._public_steps if name in names])
         private = [step for step in steps if step.kind == "private"]
@@ -118,9 +118,10 @@ class CheckedFitsMixin:
                     )
 
     def __sklearn_clone__(self):
-        return self._judged_likewise(super().__sklearn_clone__())
+        return self._copy_settings_to(super().__sklearn_clone__())
 
-    def _judged_likewise(self, other):
+    def _copy_settings_to(self, other):
+        """Return another container with the settings of this one's checks."""
         other._public_steps = self._public_steps
         other.judges_steps = self.judges_steps
         other._budget_plan = self._budget_plan
@@ -134,7 +135,7 @@ class CheckedFitsMixin:
 
 
 def _is_of_column_transformer(error):
-    """Return whether a `ColumnTransformer` raised an error itself, and no step inside it."""
+    """Return True if a `ColumnTransformer` itself raised an error, not a step inside it."""
     *_, (frame, _) = walk_tb(error.__traceback__)
     return frame.f_globals.get("__name__") == ColumnTransformer.__module__
 
@@ -143,8 +144,8 @@ class SplitPipeline(CheckedFitsMixin, Pipeline):
     """A `Pipeline` whose fits check all steps before the first one runs."""
 
     def __getitem__(self, ind):
-        found = super().__getitem__(ind)
-        return self._judged_likewise(found) if isinstance(ind, slice) else found
+        item = super().__getitem__(ind)
+        return self._copy_settings_to(item) if isinstance(ind, slice) else item
 
     def fit_predict(self, X, y=None, **params):
         return self._fit_checked(super().fit_predict, X, y, params)
@@ -160,7 +161,7 @@ class SplitFeatureUnion(CheckedFitsMixin, FeatureUnion):
 class SplitColumnTransformer(CheckedFitsMixin, ColumnTransformer):
     """A `ColumnTransformer` whose fits check all parts before the first one runs."""
 
-    # It calls `fit_transform`, which checks.
+    # The original calls `fit_transform`, which does the checks.
     fit = ColumnTransformer.fit
 
 
@@ -177,25 +178,26 @@ def with_checked_fits(pipe, public_steps=(), budget_plan=None):
     Parameters
     ----------
     pipe : estimator
-        Not fitted. One that is no container checks its parameters itself.
+        Not fitted. Estimators that are not containers are returned unchanged.
     public_steps : sequence of str, default=()
-        The names of steps that learn from data, declared not to need protection.
+        Names of steps that learn from data and are declared public.
     budget_plan : BudgetPlan, default=None
-        What the steps were planned to cost.
+        The joint plan of the steps.
 
     Returns
     -------
     estimator
-        With the same steps and settings.
+        A container with the same steps and settings.
     """
     kind = CHECKED.get(type(pipe))
     if kind is None and isinstance(pipe, Pipeline) and find_entry(pipe).kind == "container":
-        # imbalanced-learn's. Without resamplers, which no plan accepts, it does the same.
+        # The pipeline of imbalanced-learn behaves the same without resamplers, which no plan
+        # accepts.
         kind = SplitPipeline
     if kind is None:
         return pipe
     checked = kind(**pipe.get_params(deep=False))
-    # `set_output` and requests for metadata are kept beside the parameters.
+    # `set_output` and metadata requests are attributes, not parameters.
     vars(checked).update(vars(pipe))
     checked._public_steps = tuple(public_steps)
     checked._budget_plan = budget_plan

@@ -1,4 +1,4 @@
-"""What a container of scikit-learn would refuse of its own parameters when its turn comes."""
+"""Checks of the parameters of scikit-learn's containers, before the first charge."""
 
 from math import isfinite
 from numbers import Integral, Real
@@ -16,7 +16,7 @@ def check_container(container):
     Parameters
     ----------
     container : Pipeline, ColumnTransformer or FeatureUnion
-        Those of other libraries are not checked.
+        Containers of other libraries are not checked.
     """
     if not type(container).__module__.startswith(("sklearn.", "skdp.")):
         return
@@ -45,8 +45,8 @@ def _check_names(container, parameter, names):
     for name in names:
         if "__" in name or name in taken:
             raise ValueError(
-                f"{parameter}: {name!r} is no name for a step: it must not hold two underscores in "
-                "a row, or be the name of a parameter"
+                f"{parameter}: {name!r} is not a valid name of a step: it must not contain two "
+                "underscores in a row or be the name of a parameter"
             )
 
 
@@ -79,18 +79,20 @@ def check_joined_names(container, parts, forms):
     container : ColumnTransformer or FeatureUnion
     parts : list of str
     forms : list of TableForm
-        Those of the tables that the parts make.
+        Forms of the output tables of the parts.
     """
     library = frame_library(container)
     if not library:
         return
     named = [(part, form.names) for part, form in zip(parts, forms, strict=True) if form.names]
     try:
-        names = joined_names(container, [part for part, _ in named], [own for _, own in named])
-        # Also where no name is known yet.
+        names = joined_names(
+            container, [part for part, _ in named], [part_names for _, part_names in named]
+        )
+        # A dummy name finds errors even if no name is known yet.
         joined_names(container, ["part"], [["column"]])
     except Exception as error:
-        # A function of the user's may raise anything.
+        # A user-defined function may raise any exception.
         raise ValueError(
             f"verbose_feature_names_out={container.verbose_feature_names_out!r} makes no names of "
             f"transformer_name and feature_name: {type(error).__name__}: {error}"
@@ -104,13 +106,13 @@ def check_joined_names(container, parts, forms):
 
 
 def check_unique_names(names, library, *, is_checked=False, remedy="rename the input's columns"):
-    """Raise `ValueError` for names that occur twice in a frame which cannot have them.
+    """Raise `ValueError` for duplicate names in a frame that does not allow them.
 
     Parameters
     ----------
     names : sequence of str
     library : str
-        The frame's; polars' cannot.
+        Library of the frame; polars does not allow duplicate names.
     is_checked : bool, default=False
         True if scikit-learn refuses them in any frame.
     remedy : str

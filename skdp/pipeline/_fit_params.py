@@ -12,24 +12,24 @@ from skdp.utils._fit_arguments import NO_WEIGHTS
 
 
 def check_fit_params(container, params):
-    """Refuse what a later step of a pipeline would refuse of its fit's parameters.
+    """Raise the errors that a later step of a pipeline would raise for its fit parameters.
 
-    Under ``unit="person"`` every private step must be given the same ids of persons: otherwise
-    the steps would protect different persons, and one charge would be for all of them.
+    With ``unit="person"`` every private step must receive the same person ids. Otherwise steps
+    would protect different persons with one charge.
 
     Parameters
     ----------
     container : estimator
-        Only the steps of a `Pipeline` are given parameters by name.
+        Only the steps of a `Pipeline` receive parameters by name.
     params : dict
-        Of its fit, such as ``{"dplogisticregression__groups": ids}``.
+        Parameters of its fit, such as ``{"dplogisticregression__groups": ids}``.
 
     Raises
     ------
     TypeError
-        If a step takes no such parameter, or weights of rows are given.
+        If a step does not accept the parameter, or row weights are given.
     ValueError
-        If `groups` are given to some private steps only, differ, or do not go with the unit.
+        If only some private steps receive `groups`, if they differ, or do not suit the unit.
     """
     if not isinstance(container, Pipeline):
         return
@@ -69,7 +69,7 @@ def groups_of_steps(pipe, params):
 
 
 def _takes_groups(step):
-    """Say whether a step is a private estimator of skdp, whose fit takes ids of persons."""
+    """Return True if a step is a private estimator of skdp whose fit accepts person ids."""
     return of_skdp(step) and hasattr(step, "accountant") and hasattr(step, "fit")
 
 

@@ -1,4 +1,4 @@
-"""What is known, before a fit, of the table that reaches a step: names, dtypes, container."""
+"""Public information on the table that reaches a step: names, dtypes and container."""
 
 from collections import Counter
 from contextlib import suppress
@@ -74,7 +74,7 @@ def output_form(estimator, form):
     if not is_estimator(estimator):
         return replace(form.with_columns(0, names=(), kinds=()), is_sparse=False)
     if form.n_columns == 0:
-        # Of no columns nothing is fitted, and nothing made.
+        # Without columns a step is not fitted and has no output.
         return form
     unknown = TableForm(n_rows=form.n_rows, classes=form.classes)
     if step_kind(estimator) == "frozen":
@@ -186,7 +186,9 @@ def joined_names(container, parts, names):
         its place raises.
     """
     prefixed = container.verbose_feature_names_out
-    pairs = [(part, name) for part, own in zip(parts, names, strict=True) for name in own]
+    pairs = [
+        (part, name) for part, part_names in zip(parts, names, strict=True) for name in part_names
+    ]
     if isinstance(prefixed, bool | np.bool_):
         return [f"{part}__{name}" if prefixed else name for part, name in pairs]
     if isinstance(prefixed, str):

@@ -1,18 +1,18 @@
-"""Functions whose value for a row depends on that row alone."""
+"""Functions whose value for a row depends only on that row."""
 
 from functools import partial
 
 import numpy as np
 import scipy.special
 
-# np.clip and np.nan_to_num are not known: of a frame's column, or of a category column, whose type
-# one cell decides, they return other values for other rows. So do three of these, for 0. Nor is
-# np.digitize: among objects it starts where it was with the row before, which may be NaN.
-# np.square of a sparse matrix (no array) is a product of matrices.
+# Functions that are not accepted, because one cell can determine the dtype of a column and so the
+# values of other rows. The first three return other values for 0. np.square of a sparse matrix (not
+# array) is a matrix product. np.clip and np.nan_to_num are no ufuncs of one table and have the same
+# problem; np.digitize of objects starts its search at the bin of the previous row.
 TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
-# What IEEE 754 rounds in one way, or what is exact. For others, as np.exp and np.log1p, NumPy has
-# several algorithms: which of them rounds a number depends on the layout of the table, which may be
-# another one where a row is alone. The functions of scipy.special take one number at a time.
+# Functions that are exact, or whose rounding IEEE 754 determines. For others, such as np.exp and
+# np.log1p, NumPy has several algorithms, and the layout of the table determines which one rounds a
+# number. Functions of scipy.special process one number at a time, so they are safe.
 ROUNDED_ONCE = {
     getattr(np, name)
     for name in (
@@ -32,7 +32,7 @@ def is_elementwise(function, arguments=None):
     function : callable or None
         None returns the table itself. A `functools.partial` may give constants first.
     arguments : dict, default=None
-        What it is called with beside the table: then it is not known.
+        Further arguments of the call; with any, the function is not accepted.
 
     Returns
     -------
@@ -43,11 +43,13 @@ def is_elementwise(function, arguments=None):
         function, given = function.func, (*function.args, *given)
     if function is None or arguments or not isinstance(function, np.ufunc):
         return function is None and not arguments
-    # np.frompyfunc makes a ufunc of any function: only those of the libraries are known.
+    # np.frompyfunc turns any function into a ufunc: accept only those of the libraries.
     name = function.__name__
-    own = any(getattr(library, name, None) is function for library in (np, scipy.special))
+    is_library = any(getattr(library, name, None) is function for library in (np, scipy.special))
     takes_one = function.signature is None and (function.nin, function.nout) == (1 + len(given), 1)
-    return own and takes_one and function not in TYPE_DECIDES and all(map(_is_constant, given))
+    if not (is_library and takes_one) or function in TYPE_DECIDES:
+        return False
+    return all(map(_is_constant, given))
 
 
 def treats_rows_alone(function, arguments=None):
@@ -61,7 +63,7 @@ def treats_rows_alone(function, arguments=None):
     ----------
     function : callable or None
     arguments : dict, default=None
-        What it is called with beside the table.
+        Further arguments of the call.
 
     Returns
     -------
@@ -71,17 +73,17 @@ def treats_rows_alone(function, arguments=None):
         return True
     while type(function) is partial:
         function = function.func
-    own = getattr(function, "__dict__", {})
-    return own.get("__skdp_kind__") == "stateless" and "__wrapped__" not in own
+    attributes = getattr(function, "__dict__", {})
+    return attributes.get("__skdp_kind__") == "stateless" and "__wrapped__" not in attributes
 
 
 def rounds_elements_alone(function):
-    """Return whether a function that treats rows alone rounds each as if no other row were there.
+    """Return True if rounding in a row-wise function does not depend on the other rows.
 
     Parameters
     ----------
     function : callable or None
-        Which `treats_rows_alone` accepts; if it is no ufunc, its owner declared it.
+        A function that `treats_rows_alone` accepts. Other functions than ufuncs are declared.
     """
     while type(function) is partial:
         function = function.func
@@ -97,7 +99,7 @@ def has_bounded_domain(function, largest=1e4):
     ----------
     function : callable or None
     largest : float, default=1e4
-        The size of the largest numbers that are tried.
+        Largest absolute value that is tried.
     """
     given = ()
     tried = np.array([[-largest], [-2.0], [0.0], [0.5], [2.0], [largest]])
@@ -111,7 +113,7 @@ def has_bounded_domain(function, largest=1e4):
 
 
 def _is_constant(value):
-    """Return True for a number, or numbers one a column, so that rows cannot differ by it."""
+    """Return True for a number or one number per column, which cannot differ between rows."""
     if value is None or isinstance(value, str | bool | int | float | np.number):
         return True
     is_list = isinstance(value, list | tuple | np.ndarray)

@@ -59,13 +59,15 @@ def step_message(title, error, params=None):
 
 
 def changed_params(estimator):
-    """Return the parameters of an estimator that are not at their defaults, but for the budget.
+    """Return the parameters that differ from their defaults, without those of the budget.
 
     Parameters
     ----------
     estimator : estimator
     """
-    defaults = {name: each.default for name, each in signature(type(estimator)).parameters.items()}
+    defaults = {
+        name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()
+    }
     params = estimator.get_params(deep=False)
     set_by_plans = ("epsilon", "delta", "accountant", "random_state")
     return {
@@ -116,15 +118,15 @@ def with_params(estimator, params):
 
 
 def infers_types(estimator):
-    """Return True if its output is made a data frame whose types follow from all of its cells.
+    """Return True if the output is a data frame whose dtypes depend on all of its cells.
 
-    pandas and polars look at objects: one number among words turns the column.
+    pandas and polars inspect objects: one number among words changes the dtype of the column.
     """
     return asks_for_frame(estimator) and not gives_numbers(estimator)
 
 
 def gives_numbers(estimator):
-    """Return True if the output of a step is known to be numbers: only that of skdp's steps is."""
+    """Return True if the output of a step is known to be numeric, as that of skdp's steps is."""
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind = type(estimator)

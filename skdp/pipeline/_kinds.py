@@ -23,16 +23,16 @@ KINDS = tuple(kind for kind in REASONS if kind not in ("not_row_wise", "containe
 
 
 def is_private(estimator):
-    """Return True if an estimator has what every private one has: a price and an accountant."""
+    """Return True if an estimator has the parameters of private ones: epsilon and accountant."""
     names = estimator.get_params(deep=False) if is_estimator(estimator) else {}
     return {"epsilon", "accountant"} <= set(names)
 
 
 def plans_its_fit(estimator):
-    """Return True if a private estimator says beforehand what its fit releases.
+    """Return True if a private estimator plans the releases of its fit.
 
-    Classes of skdp do. A class of the user's own whose `fit` is its own must also have its own
-    ``plan_fit``. A search is planned by its epsilon and delta.
+    Classes of skdp do. A user-defined class that overrides `fit` must also override ``plan_fit``.
+    A search is planned by its epsilon and delta.
     """
     if is_estimator(estimator.get_params(deep=False).get("estimator")):
         return False
@@ -134,7 +134,7 @@ def judge_step(estimator):
 
 
 def _frozen_kind(estimator):
-    """Return the kind of a frozen estimator: what its `transform` would do with a table."""
+    """Return the kind of a frozen estimator, which only transforms tables."""
     parts = held(estimator)
     charged = {step_kind(part) for part in parts if is_private(part)}
     if charged - {"private"}:
@@ -144,7 +144,7 @@ def _frozen_kind(estimator):
 
 
 def held(value):
-    """Return the estimators that a value is or holds, as parameters, results, or deeper inside."""
+    """Return the estimators in a value: itself, its parameters, results and nested ones."""
     stack = [value]
     seen = {}
     while stack:
@@ -162,7 +162,7 @@ def held(value):
 
 
 def sparsity(estimator):
-    """Return whether the output of a step may be sparse, so that its density can be compared.
+    """Return a word for the possible sparsity of a step's output.
 
     Parameters
     ----------
@@ -200,10 +200,9 @@ def sparsity(estimator):
 
 
 def is_row_wise(estimator):
-    """Return True if a step's cells depend on their own rows alone, to the last bit.
+    """Return True if each output row of a step depends only on its input row, to the last bit.
 
-    skdp's own estimators do. A class or a function that declares what it is by ``__skdp_kind__``
-    is taken at its word.
+    This holds for skdp's estimators. A declaration by ``__skdp_kind__`` is trusted.
 
     Parameters
     ----------

@@ -426,9 +426,10 @@ def _spline_width(splines, d):
 
 
 def _fills_a_word(imputer):
-    # A number is kept in the table's dtype, which one missing value turns; a word as an object.
-    kept = imputer.keep_empty_features and not imputer.add_indicator
-    return imputer.strategy == "constant" and isinstance(imputer.fill_value, str) and kept
+    # One missing value can change the dtype of numbers. A word is always stored as an object.
+    if not imputer.keep_empty_features or imputer.add_indicator:
+        return False
+    return imputer.strategy == "constant" and isinstance(imputer.fill_value, str)
 
 
 def _has_row_function(step):
@@ -454,10 +455,11 @@ def _rounds_rows_alone(step):
 
 
 def _reads_words_itself(vectorizer):
-    own = vectorizer.preprocessor is None and vectorizer.tokenizer is None
-    plain = isinstance(vectorizer.analyzer, str) and not callable(vectorizer.strip_accents)
-    # Two rows may hold one file, which can be read once.
-    return own and plain and vectorizer.input == "content"
+    has_functions = vectorizer.preprocessor is not None or vectorizer.tokenizer is not None
+    if has_functions or callable(vectorizer.strip_accents):
+        return False
+    # With other inputs, two rows may refer to one file object, which can be read only once.
+    return isinstance(vectorizer.analyzer, str) and vectorizer.input == "content"
 
 
 def _selects_by_name_or_dtype(step):

@@ -38,7 +38,7 @@ from skdp.utils._values import FrozenValue
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicTable(FrozenValue):
-    """What is known of the table that a pipeline is fitted to, and of its target.
+    """Public information on the table that a pipeline is fitted to, and its target.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class PublicTable(FrozenValue):
 
     @classmethod
     def of_fit(cls, pipe, X, y, params):
-        """Return what is public of the arguments of a pipeline's fit."""
+        """Return the public information in the arguments of a pipeline's fit."""
         shape = getattr(X, "shape", None) or np.shape(X)
         if len(shape) != 2:
             return cls(has_target=True, y=y)
-        # The number of rows of a dask collection may be unknown.
+        # A dask collection may have an unknown number of rows.
         n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
         if n_rows is not None and isinstance(y, np.ndarray | list) and len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
@@ -83,13 +83,13 @@ class PublicTable(FrozenValue):
         try:
             labels = np.unique(target_array(self.y))
         except (TypeError, ValueError):
-            # The step's own check says what is wrong.
+            # The check of the step raises a better error.
             return self.form
         return replace(self.form, classes=labels)
 
 
 def _number_of_persons(params, n_rows, missing_ids):
-    """Return how many persons a fit's parameters name, None where they name none."""
+    """Return the number of persons in the parameters of a fit, None without `groups`."""
     # All private steps are given the same ids.
     ids = [
         value
@@ -191,7 +191,7 @@ def _check_step(step, table):
 
 
 def _check_frozen_width(step):
-    """Refuse a frozen step that was fitted to other columns than it gets."""
+    """Raise `ValueError` if a frozen step was fitted to another number of columns."""
     fitted = getattr(step.estimator.estimator, "n_features_in_", None)
     if None not in (fitted, step.n_features) and fitted != step.n_features:
         raise ValueError(
@@ -223,7 +223,7 @@ def _check_of_sklearn(step):
             f"categories has {len(categories)} lists, but the step gets {step.n_features} columns"
         )
     if isinstance(categories, list | tuple) and step.form.holds_numbers:
-        # Of the encoders those of words alone are accepted.
+        # Only encoders of words are accepted steps.
         raise ValueError(
             "categories are words, but the columns that the step gets are numbers, which never "
             "equal a word: leave the step out, or put it where the words are"
@@ -232,16 +232,17 @@ def _check_of_sklearn(step):
 
 
 def _check_declared_words(step, plan):
-    """Refuse declared categories that can match nothing: words for numbers, or the reverse."""
+    """Raise `ValueError` for categories that match nothing: words for numbers, or the reverse."""
     params = step.params
     form = step.form
     if form.has_known_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
         rows = made_up_rows(form.kinds)
         table = ColumnTable(rows.shape, rows, names=form.names)
-        # What it checks of its rows' kinds before a charge, it checks of these.
+        # The step checks these rows like real ones before a charge.
         is_supervised = get_tags(step.estimator).target_tags.required
-        own = RowsAndTarget(table, np.zeros(len(rows))) if is_supervised else table
-        step.estimator._check_rows(own, plan)
+        if is_supervised:
+            table = RowsAndTarget(table, np.zeros(len(rows)))
+        step.estimator._check_rows(table, plan)
     elif form.holds_numbers and params.get("strategy") not in ("mean", "median", "constant"):
         # There is no plan of a table whose shape is not known. An imputer reads categories for its
         # other strategy alone.
@@ -251,7 +252,7 @@ def _check_declared_words(step, plan):
 
 
 def _check_columns(step):
-    """Refuse a column of words where the step takes numbers alone, and names that repeat."""
+    """Raise `ValueError` for text in a numeric step, and for duplicate column names."""
     tags = get_tags(step.estimator).input_tags
     kinds = step.form.kinds or ()
     if step.form.is_frame and repeated_names(step.form.names or ()):

@@ -22,42 +22,42 @@ from skdp.pipeline._steps import find_steps, unaccepted, warn_of_values
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# Each transformer takes this share of what is left for the others.
-TRANSFORMER_SHARE = 0.15
+# Fraction of the remaining budget that each transformer receives.
+TRANSFORMER_FRACTION = 0.15
 
 
 def planned_charge(
     estimator, n_samples=None, n_features=None, *, classes=None, terms=None, name="", columns=None
 ):
-    """Return what a private estimator's fit will charge, before it sees a table.
+    """Return the charge of a private estimator's fit, before it sees a table.
 
     Parameters
     ----------
     estimator : estimator
         Private, with `epsilon` (and `delta`) set. Its accountant is not used.
     n_samples, n_features : int, default=None
-        The table's shape. With None the charge is exact for estimators that charge the same for
-        every shape.
+        Shape of the table. With None the charge is exact for estimators whose charge does not
+        depend on the shape.
     classes : array-like, default=None
-        The labels of y; None takes the estimator's declared ones, or 0 and 1.
-    terms : Terms, default=None
-        Of the accountant that will be charged, as `skdp.base.terms_of` gives them.
+        Labels of y. None uses those that the estimator declares, or 0 and 1.
+    terms : LedgerConfig, default=None
+        Configuration of the accountant that will be charged, see `skdp.base.terms_of`.
     name : str, default=""
-        What the step is called; empty takes the class.
+        Name of the step; empty uses the name of the class.
     columns : dict, default=None
-        The `names` and `kinds` of a `TableShape` of `n_features` columns, where they are known.
+        The `names` and `kinds` of a `TableShape` with `n_features` columns, if they are known.
 
     Returns
     -------
     PlannedCharge
-        With ``ApproximateDP(epsilon, delta)`` as its event, or `PureDP` at delta = 0, where the
-        charge depends on a shape that is not known, or the estimator has no ``plan_fit``; and
-        with an empty event where nothing is released.
+        Its event is ``ApproximateDP(epsilon, delta)``, or `PureDP` with delta = 0, if the charge
+        depends on an unknown shape or the estimator has no ``plan_fit``. It is empty if nothing
+        is released.
 
     Raises
     ------
     ValueError
-        If a fit to a table of that shape would refuse a parameter.
+        If a fit to a table of that shape refuses a parameter.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def planned_charge(
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
         return planned
     classes = labels_of(params, classes)
-    # A list that has an entry a column says how many there are.
+    # A list with one entry per column determines the number of columns.
     lists = [(SHAPES[0][0], len(v)) for v in params.values() if isinstance(v, list | tuple) and v]
     shapes = dict.fromkeys((n_samples or n, n_features or d) for n, d in (*SHAPES, *lists))
     plans = []
@@ -102,30 +102,33 @@ def planned_charge(
 
 
 def labels_of(params, classes=None):
-    """Return the labels that a model declares, those given, those that it weighs, or 0 and 1."""
+    """Return the labels of `classes`, of the argument or of `class_weight`, else 0 and 1."""
     declared = params.get("classes")
     weights = params.get("class_weight")
     classes = classes if declared is None else declared
     if classes is None and isinstance(weights, dict) and weights:
-        # There are two labels or more.
-        classes = [*weights, *map(_another, weights)] if len(weights) == 1 else [*weights]
+        # A classifier needs at least two labels, so a single weighted one gets another.
+        classes = [*weights, *map(_other_label, weights)] if len(weights) == 1 else [*weights]
     return np.unique([0, 1] if classes is None else classes)
 
 
-def _another(label):
+def _other_label(label):
+    """Return a label that differs from the given one."""
     if not isinstance(label, str | Real | np.bool_):
-        raise ValueError(f"class_weight names {label!r} alone: a plan needs the other classes")
+        raise ValueError(
+            f"class_weight has only the label {label!r}: declare all labels in `classes`"
+        )
     return f"{label}1" if isinstance(label, str) else int(not label)
 
 
 def may_release_nothing(estimator):
-    """Say whether a fit releases nothing if its parameters declare everything."""
+    """Return True if a fit releases nothing when its parameters declare everything."""
     return of_skdp(estimator) and getattr(estimator, "_may_release_nothing", False)
 
 
 @dataclass(frozen=True)
 class PipelinePlan(FrozenValue):
-    """What the private steps of a pipeline will charge, as a function of the budget.
+    """Plan of the charges of a pipeline's private steps, as a function of the budget.
 
     Parameters
     ----------
@@ -134,16 +137,16 @@ class PipelinePlan(FrozenValue):
     steps : tuple of Step
         Its private steps, in the order in which they are fitted.
     fractions : tuple of float
-        Each step's share of epsilon and delta; they sum to 1. A step that releases nothing has
-        none, and keeps the epsilon and delta that it has.
+        Budget fraction of each step; they sum to 1. A step that releases nothing has the
+        fraction 0, and its epsilon and delta are not changed.
     n_samples : int or None
-        The number of rows, if it is known.
+        Number of rows, None if it is unknown.
     classes : array-like or None
-        The labels of y, if they are known.
-    terms : Terms
-        Of the accountant that will be charged.
+        Labels of y, None if they are unknown.
+    terms : LedgerConfig
+        Configuration of the accountant that will be charged.
     columns : dict or None, default=None
-        The `names` and `kinds` of the table's columns, if they are known.
+        The `names` and `kinds` of the table's columns, None if they are unknown.
     """
 
     pipe: object
@@ -155,37 +158,41 @@ class PipelinePlan(FrozenValue):
     columns: dict = None
 
     def charges(self, epsilon, delta):
-        """Return what each step charges if it gets its share of (epsilon, delta).
+        """Return the charge of each step for a total budget.
 
         Parameters
         ----------
         epsilon, delta : float
-            What the steps share.
+            Budget that the steps share.
 
         Returns
         -------
         tuple of PlannedCharge
         """
-        return tuple(self._charge(step, own) for step, own in self._budgeted(epsilon, delta))
+        return tuple(
+            self._charge(step, budget) for step, budget in self._step_budgets(epsilon, delta)
+        )
 
-    def _budgeted(self, epsilon, delta):
-        """Yield each step, and its share as its parameters: none where it releases nothing."""
+    def _step_budgets(self, epsilon, delta):
+        """Yield each step with its budget as parameters; empty for steps that release nothing."""
         takes_delta = ["delta" in step.params for step in self.steps]
         with_delta = math.fsum(compress(self.fractions, takes_delta)) or 1.0
         if len(self.steps) > 1:
-            # Deltas must not add up to more, by a rounding, than there is.
+            # Rounding must not make the sum of the deltas exceed the total.
             with_delta *= 1 + 1e-12
-        for step, share, takes in zip(self.steps, self.fractions, takes_delta, strict=True):
-            given = {"epsilon": epsilon * share}
-            given |= {"delta": delta * share / with_delta} if takes else {}
-            yield step, given if given["epsilon"] > 0.0 else {}
+        for step, fraction, has_delta in zip(self.steps, self.fractions, takes_delta, strict=True):
+            budget = {"epsilon": epsilon * fraction}
+            if has_delta:
+                budget["delta"] = delta * fraction / with_delta
+            yield step, budget if budget["epsilon"] > 0.0 else {}
 
-    def _charge(self, step, share):
-        if not share:
-            # It releases nothing, and what is planned for it covers no release.
-            own = step.params
-            return PlannedCharge(step.title, EMPTY_EVENT, own["epsilon"], own.get("delta") or 0.0)
-        estimator = clone(step.estimator).set_params(**share)
+    def _charge(self, step, budget):
+        """Return the `PlannedCharge` of a step with a budget."""
+        if not budget:
+            # The step releases nothing, and its planned charge allows no release.
+            delta = step.params.get("delta") or 0.0
+            return PlannedCharge(step.title, EMPTY_EVENT, step.params["epsilon"], delta)
+        estimator = clone(step.estimator).set_params(**budget)
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             known["columns"] = self.columns
@@ -195,29 +202,28 @@ class PipelinePlan(FrozenValue):
             raise ValueError(step_message(step.title, error)) from error
 
     def event(self, epsilon, delta):
-        """Return what all steps together charge if they share (epsilon, delta).
+        """Return the composed event of all steps for a total budget.
 
         Parameters
         ----------
         epsilon, delta : float
-            What the steps share.
+            Budget that the steps share.
 
         Returns
         -------
         Composed
-            What they cost together.
         """
         return plan_event(self.charges(epsilon, delta))
 
     def with_budget(self, epsilon, delta, accountants=None):
-        """Return the pipeline with each step's share and accountant set.
+        """Return the pipeline with the budget and the accountant of each step set.
 
         Parameters
         ----------
         epsilon, delta : float
-            What the steps share.
+            Budget that the steps share.
         accountants : sequence, default=None
-            One a step: `Allowance`, `ReservedStep`, an accountant or None.
+            One per step: `Allowance`, `ReservedStep`, an accountant or None.
 
         Returns
         -------
@@ -226,15 +232,16 @@ class PipelinePlan(FrozenValue):
         """
         accountants = [None] * len(self.steps) if accountants is None else accountants
         params = {}
-        budgeted = self._budgeted(epsilon, delta)
-        for (step, share), handle in zip(budgeted, accountants, strict=True):
-            own = share | {"accountant": handle}
-            params |= {step.parameter(name): value for name, value in own.items()}
+        budgets = self._step_budgets(epsilon, delta)
+        for (step, budget), handle in zip(budgets, accountants, strict=True):
+            step_params = budget | {"accountant": handle}
+            for name, value in step_params.items():
+                params[step.parameter(name)] = value
         return clone(self.pipe).set_params(**params)
 
 
 def _releases(step):
-    """Say whether a fit of a step releases anything: not if it gets no column."""
+    """Return True if a fit of a step releases anything; it does not without columns."""
     may = may_release_nothing(step.estimator)
     return step.n_features != 0 and not (
         may and planned_charge(step.estimator).event == EMPTY_EVENT
@@ -252,27 +259,27 @@ def plan_pipeline(
     public_steps=(),
     columns=None,
 ):
-    """Return the plan of a pipeline whose every step is private or learns nothing.
+    """Return the plan of a pipeline, all of whose steps are private or learn nothing.
 
     Parameters
     ----------
     pipe : estimator
         A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, or one estimator.
     n_samples, n_features : int, default=None
-        The shape of the table. Steps whose charge depends on a shape that is not known are
-        planned by their (epsilon, delta), which composes less tightly.
+        Shape of the table. Steps whose charge depends on an unknown shape are planned by their
+        (epsilon, delta), which composes less tightly.
     classes : array-like, default=None
-        The labels of y.
-    terms : Terms, default=None
-        Of the accountant that will be charged, as `skdp.base.terms_of` gives them.
+        Labels of y.
+    terms : LedgerConfig, default=None
+        Configuration of the accountant that will be charged, see `skdp.base.terms_of`.
     fractions : dict of str to float, default=None
-        Each private step's share of the budget, in any unit. By default the final estimator
-        after k transformers gets ``0.85**k``, and the transformers share the rest equally.
-        Without a private final estimator all steps get the same.
+        Budget of each private step, in any unit. By default the final estimator after k
+        transformers receives the fraction ``0.85**k``, and the transformers share the rest
+        equally. Without a private final estimator all steps receive equal fractions.
     public_steps : sequence of str, default=()
-        Names of steps that learn from data which are public.
+        Names of steps that learn from data and are declared public.
     columns : dict, default=None
-        The `names` and `kinds` of the table's columns: some steps' charges depend on them.
+        The `names` and `kinds` of the table's columns, on which the charges of some steps depend.
 
     Returns
     -------
@@ -281,8 +288,8 @@ def plan_pipeline(
     Raises
     ------
     ValueError
-        If a step is neither private nor known to learn nothing, if no step is private or none
-        releases anything, if a remainder gets no column of `n_features`, or if the shape is
+        If a step is neither private nor known to learn nothing, if no private step releases
+        anything, if no columns of `n_features` are left for a remainder, or if the shape is
         impossible.
 
     Examples
@@ -301,12 +308,12 @@ def plan_pipeline(
     steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)
     warn_of_values(steps)
-    # What only a wider table would have fitted has no plan.
+    # A step that only a wider table would reach has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):
         if step.name not in planned and is_estimator(step.estimator):
             raise ValueError(
-                f"step {step.title!r} gets no column of a table of n_features columns; use "
+                f"step {step.title!r} receives no column of a table with n_features columns: use "
                 "remainder='drop'"
             )
     private = tuple(s for s in steps if s.kind == "private")
@@ -315,7 +322,7 @@ def plan_pipeline(
     releasing = [step for step in private if _releases(step)]
     if not releasing:
         raise ValueError("no private step releases anything: there is nothing to charge")
-    # A step is calibrated for one row, also where the plan is priced for a group.
+    # Steps are calibrated for one row, even if the plan is charged for a group.
     terms = terms.per_row
     shared = dict(
         zip((s.name for s in releasing), _check_fractions(releasing, fractions), strict=True)
@@ -325,7 +332,7 @@ def plan_pipeline(
 
 
 def check_accepted(steps, public_steps=()):
-    """Refuse steps that learn from data in a way that no budget pays for.
+    """Raise `ValueError` for steps that learn from data without a charge.
 
     Parameters
     ----------
@@ -335,7 +342,7 @@ def check_accepted(steps, public_steps=()):
     Raises
     ------
     ValueError
-        If there are such steps, and `public_steps` does not name them.
+        If there are such steps that `public_steps` does not name.
     """
     problems = unaccepted(steps, public_steps)
     if problems:
@@ -343,10 +350,10 @@ def check_accepted(steps, public_steps=()):
 
 
 def _reason(step):
-    """Return why a step is not accepted, and what to write instead."""
+    """Return the reason why a step is not accepted, and a remedy."""
     reason = f"step {step.title!r} {REASONS[step.kind]}"
     if not is_estimator(step.estimator):
-        # A parameter by which a container learns.
+        # The "step" is a parameter by which a container learns.
         return f"{reason}: {step.advice}"
     if step.kind == "wrapper":
         return f"{reason}: use the estimators inside it by themselves, or fit it without a plan"
@@ -358,6 +365,7 @@ def _reason(step):
 
 
 def _check_fractions(steps, fractions):
+    """Return the budget fractions of the steps, which sum to 1."""
     names = [step.title for step in steps]
     weights = [1.0] * len(steps)
     if fractions is not None:
@@ -369,7 +377,7 @@ def _check_fractions(steps, fractions):
         weights = [float(fractions[name]) for name in names]
     elif len(steps) > 1 and hasattr(steps[-1].estimator, "predict"):
         transformers = len(steps) - 1
-        final = round((1.0 - TRANSFORMER_SHARE) ** transformers, 6)
+        final = round((1.0 - TRANSFORMER_FRACTION) ** transformers, 6)
         weights = [round((1.0 - final) / transformers, 6)] * transformers + [final]
     if not all(0.0 < weight < math.inf for weight in weights):
         raise ValueError(f"fractions must be positive, got {fractions!r}")

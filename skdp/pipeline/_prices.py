@@ -26,14 +26,14 @@ class Cost(FrozenValue):
     Parameters
     ----------
     epsilon, delta : float
-        The price of a fit for the accountant's unit, 0 where nothing is charged.
+        Cost of a fit for the accountant's unit, 0 if nothing is charged.
     event : Event or None
-        What is charged.
+        Event of the charge.
     fits : int
-        How often it is fitted, at least: 0 in a search, an ensemble or another wrapper.
+        Minimal number of fits: 0 in a search, an ensemble or another wrapper.
     exact : bool
-        Whether that is exactly how often, and what it costs; otherwise it depends on the table or
-        is not known.
+        True if the number of fits and the cost are exact. Otherwise they depend on the table or
+        are unknown.
     """
 
     epsilon: float = 0.0
@@ -52,7 +52,7 @@ class Price(Cost):
     accountant : PrivacyAccountant, handle, Reservation or None
     terms : LedgerConfig
     **cost
-        As of `Cost`.
+        Fields of `Cost`.
     """
 
     accountant: object
@@ -60,14 +60,14 @@ class Price(Cost):
 
 
 def price_steps(priced, n_samples):
-    """Return the price of each private step by its name."""
+    """Return a dict from the names of private steps to their `Price`."""
     charged = [step.params["accountant"] for step in priced]
     first = next((accountant for accountant in charged if accountant is not None), None)
     prices = {}
     for step, accountant in zip(priced, charged, strict=True):
         terms = terms_of(first if accountant is None else accountant)
         known = {"terms": terms.per_row if hasattr(accountant, "planned") else terms}
-        # The whole table's is that of a step in no wrapper: others fit parts of it.
+        # Only a step outside of wrappers is fitted to all rows; others are fitted to a part.
         shape = n_samples if step.fits == 1 else None, step.n_features or None
         planned = planned_charge(step.estimator, *shape, **known, name=step.title)
         free = not leaves(planned.event)
@@ -80,8 +80,8 @@ def price_steps(priced, n_samples):
 
 
 def total_price(prices):
-    """Return the sums of prices, and the joint one, as a check has them."""
-    # Beside steps that are charged, what is not charged is no part of what is spent.
+    """Return the sums of the costs and the joint cost, as fields of `PipelineCheck`."""
+    # If some steps are charged, steps without an accountant do not count.
     fitted = [price for price in prices.values() if price.fits or not price.exact]
     charged = [price for price in fitted if price.accountant is not None] or fitted
     exact = len(charged) == len(fitted) and all(price.exact for price in charged)
@@ -90,7 +90,7 @@ def total_price(prices):
     delta = min(math.fsum(part.delta * part.fits for part in parts), 1.0)
     joint = epsilon
     units = {(part.terms.relation, part.terms.max_rows) for part in parts}
-    # A round of a reservation alone costs its price; different units have no joint price.
+    # A single round of a reservation costs its price; different units have no joint cost.
     rounds = [part.fits if isinstance(part.accountant, Reservation) else None for part in parts]
     if epsilon > 0.0 and len(units) == 1 and rounds != [1]:
         relation, max_rows = units.pop()
@@ -100,9 +100,9 @@ def total_price(prices):
 
 
 def _with_rounds(prices):
-    """Yield the prices, those of a reservation's steps as one: that of its rounds.
+    """Yield the prices, with one price per reservation: that of its rounds.
 
-    A step that runs starts a round if it has run in all that were charged before.
+    A run of a step starts a new round if the step has run in all earlier rounds.
     """
     runs = {}
     for price in prices:
@@ -119,7 +119,7 @@ def _with_rounds(prices):
 
 
 def paid_twice(steps):
-    """Yield private steps that are paid for to no purpose, each with the reason.
+    """Yield private steps whose charge is redundant, with the reason.
 
     Parameters
     ----------
@@ -154,6 +154,6 @@ def paid_twice(steps):
 
 
 def _learned(step):
-    """Return what a step learns, and from what; two that are the same learn the same."""
+    """Return a key of the values that a step learns: equal keys, equal values."""
     known = {name: repr(value) for name, value in step.params.items() if name not in BUDGET}
     return type(step.estimator), step.before, step.columns, known

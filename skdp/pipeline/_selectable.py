@@ -1,4 +1,4 @@
-"""The check that a `ColumnTransformer` can select columns of the table that a fit is given."""
+"""The check that a `ColumnTransformer` can select columns of the table of a fit."""
 
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -9,14 +9,14 @@ PASSED_ON = (None, "passthrough")
 
 
 def check_selectable(pipe, X):
-    """Refuse a table whose columns a step of scikit-learn cannot select, with the remedy.
+    """Raise `ValueError` for a table whose columns scikit-learn cannot select, with a remedy.
 
     scikit-learn selects columns of tables in memory only, and raises errors that do not say so.
 
     Parameters
     ----------
     pipe : estimator
-        That is fitted to the table.
+        The estimator that is fitted to the table.
     X : table
 
     Raises
@@ -36,7 +36,7 @@ def check_selectable(pipe, X):
 
 
 def _how_to_read(kind):
-    """Return the expression that reads such a table into memory, None if it is there already."""
+    """Return the expression that reads a table into memory, None if it is in memory."""
     if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
         return "X.collect()"
     if hasattr(kind, "map_partitions") and hasattr(kind, "compute"):
@@ -55,7 +55,7 @@ def _selects_columns(step):
     if isinstance(step, FeatureUnion):
         return any(_selects_columns(part[1]) for part in step.transformer_list)
     if isinstance(step, Pipeline):
-        # What follows a step is given the step's table.
+        # Only the first step receives the table itself.
         first = next((part for _, part in step.steps if part not in PASSED_ON), None)
         return _selects_columns(first)
     # A search, or another wrapper, passes its table on.

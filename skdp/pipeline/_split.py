@@ -268,7 +268,7 @@ def tabular_pipeline(
         estimator = ADDITIVE[estimator]
     model = estimator() if isinstance(estimator, type) else estimator
     predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
-    # A front makes sparse rows.
+    # The table vectorizer makes sparse rows.
     fits = predicts and (isinstance(model, RawTableModel) or get_tags(model).input_tags.sparse)
     if not fits or step_kind(model) != "private" or not plans_its_fit(model):
         raise ValueError(
@@ -276,16 +276,17 @@ def tabular_pipeline(
             "raw tables or sparse rows, such as DPLogisticRegression; for a search make a pipeline "
             f"of what it tries first, DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
         )
-    model, own = clone(model), model.get_params(deep=False)
+    model_params = model.get_params(deep=False)
+    model = clone(model)
     optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}
     optional |= {"accountant": accountant, "random_state": random_state, "categories": categories}
     given = {name: value for name, value in optional.items() if value is not None}
     given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
-    model.set_params(**{name: value for name, value in given.items() if name in own})
+    model.set_params(**{name: value for name, value in given.items() if name in model_params})
     guarantee_of(model)
     if isinstance(model, RawTableModel):
         return with_checked_fits(make_pipeline(model))
-    moments = own.get("mechanism") == "sufficient_statistics"
+    moments = model_params.get("mechanism") == "sufficient_statistics"
     given = {"bounds": bounds, "categories": categories, "random_state": random_state}
     front = DPTableVectorizer(numeric="scaled" if moments else "bins", **given)
     return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)

@@ -47,25 +47,25 @@ REMAINDER = "the remaining columns"
 
 @dataclass(frozen=True, kw_only=True)
 class Place(FrozenValue):
-    """Where in a pipeline an estimator stands, and what it is given.
+    """The location of an estimator in a pipeline, and the table that it receives.
 
     Parameters
     ----------
     name : str
-        Its name, as in `set_params`: ``"preparation__scale"``; "" for a single estimator.
+        Name, as in `set_params`: ``"preparation__scale"``; "" for a single estimator.
     columns : str, default=""
-        In words, the columns that it is given by a `ColumnTransformer`.
+        Description of the columns that it receives from a `ColumnTransformer`.
     before : tuple of str
         The names of what is fitted before it on the way to it, in order; the last one is that
         of the step, or of several side by side, whose output it is fitted to.
     fits : int or None, default=1
-        How often a fit of the whole fits it, None if that depends on the table or is not known.
+        Number of its fits in one fit of the whole, None if it depends on the table or is unknown.
     form : TableForm, default=UNKNOWN_FORM
-        What is known of the table that it is fitted to.
+        Public information on the table that it is fitted to.
     by_person : bool, default=False
-        Whether the whole is charged by person, so that the number of rows is private.
+        True if the whole is charged by person, so that the number of rows is private.
     is_series : bool, default=False
-        True if the one column is given without a list around it, as an array of one dimension.
+        True if its column is selected without a list, and so is a one-dimensional array.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Place(FrozenValue):
 
     @property
     def n_features(self):
-        """How many columns it is fitted to, None if that is not known."""
+        """Number of columns that it is fitted to, None if unknown."""
         return self.form.n_columns
 
     def inside(self, part, **given):
@@ -99,11 +99,11 @@ class Step(Place):
     ----------
     estimator : estimator, "passthrough", "drop" or None
     kind : str
-        As `step_kind` says.
+        Kind of the step, see `step_kind`.
     advice : str, default=""
-        What to write instead, if the kind is not accepted.
+        Remedy, if the kind is not accepted.
     **place
-        As of `Place`.
+        Fields of `Place`.
     """
 
     estimator: object
@@ -135,7 +135,7 @@ class Step(Place):
         return join_names(self.name, name)
 
     def fitted_in(self, model):
-        """Return what stands in the step's place once the whole is fitted."""
+        """Return the fitted estimator of this step in a fitted model."""
         for part in filter(None, self.name.split("__")):
             # A ColumnTransformer fits clones of its parameters, and none for no columns.
             fitted = getattr(model, "named_transformers_", {})
@@ -150,14 +150,14 @@ class Step(Place):
 
 
 class Walk:
-    """What a walk through a pipeline finds.
+    """Result of a walk through a pipeline.
 
     Attributes
     ----------
     steps : list of Step
         In the order in which they are fitted.
     refusals : list of (Step, Exception)
-        The containers that would refuse a parameter of their own when their turn comes.
+        Containers whose fit would raise for their parameters, with the error.
     """
 
     def __init__(self):
@@ -228,10 +228,10 @@ def _with_private_number_of_rows(steps):
     unit of theirs behind a bin, a threshold or a clip.
     """
     behind = {name for step in steps if step.hides_number_of_rows for name in step.before}
-    kept = ("stateless", "declared", "frozen")
+    learns_nothing = ("stateless", "declared", "frozen")
     return [
         replace(step, kind="not_row_wise")
-        if step.kind in kept and step.name in behind and not is_row_wise(step.estimator)
+        if step.kind in learns_nothing and step.name in behind and not is_row_wise(step.estimator)
         else step
         for step in steps
     ]
@@ -375,7 +375,7 @@ def steps_of_search(step):
 
 
 def _refused_by_search(step):
-    """Return what a private search would refuse; its own price covers what is private in it."""
+    """Return the inner steps that a private search refuses; its cost covers private ones."""
     refused = {}
     for inside in steps_of_search(step):
         public = [join_names(step.name, "estimator", part) for part in step.estimator.public_steps]
@@ -455,7 +455,7 @@ def _of_columns(transformer, place):
             raise ValueError(step_message(name, f"columns: {error}")) from None
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
-        # Of a table of unknown width only the first column is sure to be there.
+        # A table of unknown width certainly has only a first column.
         unsure = places is None and (callable(columns) or chosen_places(columns, 1) == [])
         fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
@@ -496,13 +496,13 @@ def _density_decides(transformer, place, steps):
     limit. What is "kept" is so of a sparse matrix alone, which has no names of columns, and
     which one of the steps that read the table may be sure to refuse.
     """
-    # Of another table a remainder may be left more columns, or none.
+    # With another table the remainder may have more columns, or none.
     made = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
-    own = [s for s in steps if s.before == place.before and s.columns != REMAINDER]
-    refused = any(sparsity(step.estimator) == "refused" and step.fits for step in own)
-    kept = "kept" in made and not (named or refused)
-    return transformer.sparse_threshold > 0 and ("made" in made or kept)
+    readers = [s for s in steps if s.before == place.before and s.columns != REMAINDER]
+    refused = any(sparsity(step.estimator) == "refused" and step.fits for step in readers)
+    may_keep_sparse = "kept" in made and not (named or refused)
+    return transformer.sparse_threshold > 0 and ("made" in made or may_keep_sparse)
 
 
 def are_names(columns):

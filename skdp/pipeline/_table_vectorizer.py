@@ -66,7 +66,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
     @cached_property
     def budget_fractions(self):
-        """Fraction of the budget of each stage; they add up to 1 if there is any stage."""
+        """Fraction of the budget sum each stage; they add up to 1 if nothing is any stage."""
         weights = self.column_fractions
         weights["counts"] *= self.binned
         total = math.fsum(weights.values()) * (1.0 + 2.0**-50) or 1.0
@@ -264,26 +264,26 @@ class DPTableVectorizer(PlannedTransformer):
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
+        """Return the plan of a fit to a table of that shape.
 
         Parameters
         ----------
         shape : TableShape
-            What of the table is public. Where it does not tell the columns' kinds, a column is
-            one of numbers, and its bounds are sought if parameters leave anything to be found.
-            Where a size is None, the plan's event holds for every shape.
+            Public information on the table. If the kinds of columns are unknown, columns are
+            treated as numeric, and bounds are searched for if parameters leave them open. If a
+            size is None, the plan's event holds for every shape.
         guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+            Guarantee of the fit; `epsilon`, `delta` and `accountant` are not read.
 
         Returns
         -------
         Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+            Immutable, without any data. Nothing is charged, and no noise is drawn.
 
         Raises
         ------
         ValueError
-            If a fit would refuse a parameter.
+            If a fit refuses a parameter.
         """
         binned = check_choice(self.numeric, "numeric", NUMBERS) == "bins"
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
@@ -323,7 +323,7 @@ class DPTableVectorizer(PlannedTransformer):
         raise refusal
 
     def _seeks(self):
-        """Say whether the parameters leave bounds or categories to be found."""
+        """Return True if the parameters leave bounds or categories to be found."""
         given = (self.bounds, self.categories)
         entries = [v for each in given if isinstance(each, Mapping) for v in each.values()]
         if not isinstance(self.categories, Mapping) and is_per_column(self.categories):
@@ -422,12 +422,12 @@ class DPTableVectorizer(PlannedTransformer):
             (n_cells(kind, edges), kind != "label")
             for kind, edges in zip(self.kinds_, self.bin_edges_, strict=True)
         ]
-        of_sizes = {own: resolutions(own[0], coarser=own[1]) for own in set(sizes)}
-        return [of_sizes[own] for own in sizes]
+        resolutions_by_size = {size: resolutions(size[0], coarser=size[1]) for size in set(sizes)}
+        return [resolutions_by_size[size] for size in sizes]
 
     def _weights(self):
-        """Return what the features of each column are, or are multiplied by."""
-        levels = [len(own) for own in self._groups()]
+        """Return the weight of the features of each column."""
+        levels = [len(groups) for groups in self._groups()]
         weights = {level: dyadic_weight(math.sqrt(1.0 / (len(levels) * level))) for level in levels}
         return np.array([weights[level] for level in levels])
 
@@ -444,20 +444,20 @@ def _parts_of(kind, edges, groups):
 
 @dataclass(frozen=True, eq=False)
 class Features(FrozenValue):
-    """The features of all resolutions of all columns, one resolution after another.
+    """Index arrays of the features of all resolutions of all columns.
 
     Parameters
     ----------
     columns : ndarray of shape (n_resolutions,)
-        The column that each is of.
+        Column of each resolution.
     groups : ndarray of shape (n_all_cells,)
-        The place of each cell of its column among the resolution's features.
+        Index of each cell's feature within its resolution.
     first_cells : ndarray of shape (n_resolutions,)
-        Where a resolution begins in `groups`.
+        Start of each resolution in `groups`.
     first_features : ndarray of shape (n_resolutions,)
-        Where its features begin among all.
+        Start of each resolution's features among all features.
     number : int
-        How many features there are.
+        Number of features.
     """
 
     columns: np.ndarray
@@ -468,12 +468,14 @@ class Features(FrozenValue):
 
     @classmethod
     def of(cls, groups):
-        """Return them from the resolutions of each column, as `resolutions` returns these."""
-        every = [group for own in groups for group in own]
+        """Return the features of the resolutions of each column, see `resolutions`."""
+        every = [group for column_groups in groups for group in column_groups]
         n_cells_of = np.array([len(group) for group in every])
         n_features = np.array([group[-1] + 1 for group in every])
         return cls(
-            columns=np.repeat(np.arange(len(groups)), [len(own) for own in groups]),
+            columns=np.repeat(
+                np.arange(len(groups)), [len(column_groups) for column_groups in groups]
+            ),
             groups=np.concatenate(every),
             first_cells=np.cumsum(n_cells_of) - n_cells_of,
             first_features=np.cumsum(n_features) - n_features,
@@ -481,7 +483,7 @@ class Features(FrozenValue):
         )
 
     def places_of(self, cells):
-        """Return the places of rows' features, from the cells of each column.
+        """Return the indices of the features of each row, from the cells of each column.
 
         Parameters
         ----------

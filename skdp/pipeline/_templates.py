@@ -70,9 +70,9 @@ def _n_cells(step, width, width_out):
 
 
 def _can_be_tried(step, form):
-    """Return False for functions of one's own, and for steps that read no table."""
+    """Return False for user-defined functions, and for steps that read no table."""
     if type(step) is FunctionTransformer:
-        # Functions of one's own may need the rows, or the container, that they are written for.
+        # A user-defined function may need particular rows, or a particular container.
         return is_elementwise(step.func, step.kw_args)
     return hasattr(step, "n_features") is False or form.holds_numbers
 

@@ -1,7 +1,7 @@
-"""Trials of a pipeline's fit: each step reads its rows as it does before its charge.
+"""Dry runs of a pipeline's fit: each step reads its rows as it does before its charge.
 
-Nothing is released or charged, and nothing is kept. What a step raises for its cells is raised
-before the first step of the fit is charged.
+Nothing is released, charged or stored. A dry run raises the errors that steps would raise for
+their cells, before the first step of the fit is charged.
 """
 
 import sys
@@ -29,26 +29,28 @@ from skdp.utils._chunked import as_chunked
 from skdp.utils._frames import take_rows
 
 
-def told_by_params(model):
-    """Return the parameters that make a model print something at each fit."""
+def verbose_params(model):
+    """Return the `verbose` parameters of a model and its parts that are not 0 or False."""
     return {name: value for name, value in fitted_params(model, "verbose").items() if value}
 
 
-def quiet(model):
-    """Take from a clone what would see rows or count fits: callbacks and `verbose`.
+def strip_callbacks(model):
+    """Return a clone without callbacks and `verbose`, which would see rows or count fits.
 
     Parameters
     ----------
     model : estimator
-        A clone.
+        A clone, which is changed.
 
     Returns
     -------
     estimator
-        The same.
+        The same object.
     """
-    told = told_by_params(model).items()
-    model.set_params(**{name: False if isinstance(value, bool) else 0 for name, value in told})
+    silent = {}
+    for name, value in verbose_params(model).items():
+        silent[name] = False if isinstance(value, bool) else 0
+    model.set_params(**silent)
     for part in (model, *fitted_params(model).values()):
         if hasattr(part, "set_callbacks"):
             part.set_callbacks()
@@ -56,36 +58,36 @@ def quiet(model):
 
 
 @contextmanager
-def silence():
-    """Keep the warnings of fits, and joblib's progress, which would count them.
+def suppress_fit_output():
+    """Suppress warnings and joblib's progress lines within a `with` block.
 
-    What a warning says can be private, and so can the number of warnings.
+    The text of a warning and the number of warnings may depend on private rows.
     """
     with catch_warnings(action="ignore"), parallel_config(verbose=0):
         yield
 
 
-class StepReader(NotCopied, TransformerMixin, BaseEstimator):
-    """A step of a trial, which reads rows as the step that it replaces does before its charge.
+class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
+    """A step of a dry run, which reads rows like the step that it replaces, up to the charge.
 
-    A private step's output is not known before its charge, so a table without columns comes out
-    of it. The steps behind it are given the columns alone that bypass private steps.
+    The output of a private step is not known before its charge, so this step returns a table
+    without columns. Later steps receive only the columns that bypass private steps.
 
     Parameters
     ----------
     name : str
-        The step's name.
+        Name of the step.
     estimator : estimator
     n_units : int or None
-        The number of rows, or of persons, that the fit is planned for; None takes the table's.
+        Number of rows, or of persons, that the fit is planned for; None uses that of the table.
     is_private : bool
     makes_plan : bool
-        False if it only looks at cells: a private step stands before it, so that some of its
-        columns are missing, or it cannot be charged on trial.
+        False if the step only checks its cells. Then a private step precedes it, so that some of
+        its columns are missing, or its accountant cannot be replaced for the dry run.
     """
 
     def __init__(self, name, estimator, n_units, is_private, makes_plan):
-        # scikit-learn keeps what `set_output` was told among the attributes.
+        # scikit-learn stores the configuration of `set_output` among the attributes.
         vars(self).update(vars(estimator))
         self.name = name
         self.estimator = estimator
@@ -102,27 +104,29 @@ class StepReader(NotCopied, TransformerMixin, BaseEstimator):
 
     def _read(self, X, y, **params):
         self.made = np.empty((X.shape[0], 0))
-        # A table of one dimension is for the step itself to refuse.
+        # A one-dimensional table goes on: the step itself raises for it.
         if len(X.shape) == 2 and not X.shape[1]:
             return self
         if not self.is_private:
             self._transform_rest(X, y)
-        # What an estimator of somebody else's does before its charge is not known.
+        # A third-party estimator has no dry run: its fit could charge.
         elif of_skdp(self.estimator) and self.makes_plan:
             self.estimator._dry_run(X, y, n_units=self.n_units, **params)
         elif of_skdp(self.estimator) and hasattr(self.estimator, "_read_table"):
-            # Its parameters were checked; of the columns that are there it reads the cells.
+            # Its parameters were checked before. It reads the cells of the columns that exist.
             clone(self.estimator)._read_table(X, y)
         return self
 
     def _transform_rest(self, X, y):
-        """Do what a step that learns nothing does, with the columns that bypass private steps."""
-        lists = (list, tuple, dict, np.ndarray)
-        by_column = any(isinstance(v, lists) for v in self.estimator.get_params().values())
-        # A list of one entry a column is for all columns.
-        # Steps of other libraries may need a data frame.
-        is_known = sklearn_name(self.estimator) and accepted_entry(self.estimator)
-        if is_known and not by_column:
+        """Transform the columns that bypass private steps by a step that learns nothing."""
+        # A list with one entry per column does not fit a table in which columns are missing.
+        by_column = any(
+            isinstance(value, list | tuple | dict | np.ndarray)
+            for value in self.estimator.get_params().values()
+        )
+        # Steps of other libraries are left out, as they may need a data frame.
+        is_allowed = sklearn_name(self.estimator) and accepted_entry(self.estimator)
+        if is_allowed and not by_column:
             step = clone(self.estimator)
             if hasattr(step, "set_output"):
                 step.set_output(transform="default")
@@ -132,7 +136,7 @@ class StepReader(NotCopied, TransformerMixin, BaseEstimator):
         return self.made
 
     def get_feature_names_out(self, input_features=None):
-        # Names must differ where several steps' tables are joined.
+        # Names must differ if the outputs of several steps are joined.
         return np.asarray([f"{self.name} {j}" for j in range(self.made.shape[1])], dtype=object)
 
     def get_metadata_routing(self):
@@ -140,7 +144,7 @@ class StepReader(NotCopied, TransformerMixin, BaseEstimator):
 
 
 class UnreadColumns(NotCopied, TransformerMixin, BaseEstimator):
-    """A `ColumnTransformer` behind a private step, in a trial: its columns are not there yet."""
+    """Replacement of a `ColumnTransformer` behind a private step: its columns do not exist yet."""
 
     def fit(self, X, y=None, **params):
         return self
@@ -149,26 +153,26 @@ class UnreadColumns(NotCopied, TransformerMixin, BaseEstimator):
         return np.empty((X.shape[0], 0))
 
 
-def trial_of(model, steps, private, n_units=None, *, unplanned=()):
-    """Return a pipeline whose fit reads the rows that its private steps are given before a charge.
+def make_dry_run(model, steps, private, n_units=None, *, unplanned=()):
+    """Return a pipeline whose fit does what its private steps do before their charges.
 
     Parameters
     ----------
     model : estimator
-        A clone, whose private steps have allowances of nobody's, or no accountant.
+        A clone, whose private steps have allowances without a ledger, or no accountant.
     steps : list of Step
-        Of the pipeline.
+        Steps of the pipeline.
     private : set of str
-        The names of the private ones.
+        Names of the private steps.
     n_units : int, default=None
-        The number of rows, or of persons, that the fits are planned for; None takes the table's.
+        Number of rows, or of persons, that fits are planned for; None uses that of the table.
     unplanned : set of str, default=()
-        The names of private steps that only look at their cells, and make no plan.
+        Names of private steps that only check their cells and make no plan.
 
     Returns
     -------
     estimator
-        The model, changed.
+        The same object, with replaced steps.
     """
     params = {"": model} | model.get_params()
     for container in params.values():
@@ -177,13 +181,13 @@ def trial_of(model, steps, private, n_units=None, *, unplanned=()):
     parts = {}
     for step in steps:
         is_behind = bool(private.intersection(step.before))
-        # What a step of somebody else's, behind a private one, makes of a part of its columns
-        # is not known.
+        # Other estimators behind a private step are replaced, too: their effect on a table in
+        # which columns are missing is unknown.
         if step.name in private or (is_behind and is_estimator(step.estimator)):
             is_private = step.name in private
             makes_plan = not is_behind and step.name not in unplanned
             estimator = params[step.name]
-            parts[step.name] = StepReader(step.name, estimator, n_units, is_private, makes_plan)
+            parts[step.name] = DryRunStep(step.name, estimator, n_units, is_private, makes_plan)
     if "" in parts:
         return parts[""]
     behind = _column_transformers_behind(params, steps, private)
@@ -191,7 +195,7 @@ def trial_of(model, steps, private, n_units=None, *, unplanned=()):
 
 
 def _column_transformers_behind(params, steps, private):
-    """Return an `UnreadColumns` for each column transformer behind a private step, by name."""
+    """Return a dict from the column transformers behind private steps to replacements."""
     unread = {}
     for name, part in params.items():
         if isinstance(part, ColumnTransformer):
@@ -202,7 +206,7 @@ def _column_transformers_behind(params, steps, private):
 
 
 def _outside(parts, replaced):
-    """Return the parts that are in none of the containers that are replaced."""
+    """Return the parts that are not inside of a replaced container."""
     return {
         name: part
         for name, part in parts.items()
@@ -211,36 +215,36 @@ def _outside(parts, replaced):
 
 
 def read_raw_cells(container, X, y, params):
-    """Let each step of a container read the columns of the raw table that it is given.
+    """Raise the errors of steps that receive columns of the raw table, before the first charge.
 
-    A step that stands first reads its own table before the first charge anyway. So nothing is
-    done where no columns go around it, to other steps.
+    The first step reads its table before the first charge anyway. So nothing is done unless some
+    columns bypass it and go to other steps.
 
     Parameters
     ----------
     container : Pipeline, ColumnTransformer or FeatureUnion
-        Whose private steps have handles of a plan, or no accountant.
+        Its private steps have handles of a plan, or no accountant.
     X, y, params
-        As its `fit` is given them.
+        Arguments of its `fit`.
 
     Raises
     ------
     ValueError
-        If a step would refuse a cell, the table or its target.
+        If a step refuses a cell, the table or its target.
     """
     inside = [container, *container.get_params().values()]
     if not any(isinstance(part, ColumnTransformer | FeatureUnion) for part in inside):
         return
-    if any(map(_makes_polars_frames, inside)) and not _can_have_rows_alone(
+    if any(map(_makes_polars_frames, inside)) and not _supports_empty_rows(
         sys.modules.get("polars")
     ):
         return
     steps = find_steps(container)
     private = {step.name for step in steps if step.kind == "private"}
-    # A step that learns nothing may refuse a cell, too.
+    # A step that learns nothing may raise for a cell, too, so every estimator counts.
     if not private or sum(is_estimator(step.estimator) for step in steps) < 2:
         return
-    model = quiet(clone(container))
+    model = strip_callbacks(clone(container))
     model.checks_fits = False
     model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
     unplanned = set()
@@ -248,31 +252,31 @@ def read_raw_cells(container, X, y, params):
         if step.name in private and step.params["accountant"] is not None:
             handle = step.params["accountant"]
             if hasattr(handle, "planned"):
-                own = Allowance(handle.planned, handle.config, None)
-                model.set_params(**{step.parameter("accountant"): own})
+                allowance = Allowance(handle.planned, handle.config, None)
+                model.set_params(**{step.parameter("accountant"): allowance})
             else:
-                # An accountant that was put in the place of the handle would be charged.
+                # The user replaced the handle by an accountant, which a plan would charge.
                 unplanned.add(step.name)
     table = as_chunked(X)
-    is_in_parts = table is not None
-    if not is_in_parts:
+    is_partitioned = table is not None
+    if not is_partitioned:
         table = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
         if not all(of_skdp(step.estimator) for step in steps if is_estimator(step.estimator)):
-            # Other steps may write into the rows that they are given.
+            # Third-party steps may write into the table that they receive: give them a copy.
             table = take_rows(table, np.arange(table.shape[0]))
     try:
-        with silence(), parallel_config("sequential"):
-            trial_of(model, steps, private, unplanned=unplanned).fit(table, y, **params)
+        with suppress_fit_output(), parallel_config("sequential"):
+            make_dry_run(model, steps, private, unplanned=unplanned).fit(table, y, **params)
     finally:
-        if is_in_parts and table is not X:
+        if is_partitioned and table is not X:
             table.close()
 
 
 def _makes_polars_frames(part):
-    """Say whether `set_output` asked a step or a container for polars frames."""
+    """Return True if `set_output` of a step or a container is "polars"."""
     return getattr(part, "_sklearn_output_config", {}).get("transform") == "polars"
 
 
-def _can_have_rows_alone(polars):
-    """Say whether a polars frame without columns can have rows, as tables of a trial have."""
+def _supports_empty_rows(polars):
+    """Return True if polars can represent rows without columns, which dry runs need."""
     return polars is not None and polars.DataFrame(np.empty((1, 0))).height == 1

@@ -122,7 +122,7 @@ def test_a_model_without_privacy_keeps_no_claim():
     with pytest.warns(PrivacyViolationWarning):
         found = audit_epsilon(LogisticRegression(), X, y, method="two_worlds", epsilon=1, n_fits=50)
     assert found.violation
-    with pytest.raises(ValueError, match="which claim"):
+    with pytest.raises(ValueError, match="needs an estimator with a parameter epsilon"):
         audit_epsilon(LogisticRegression(), n_fits=50)
 
 

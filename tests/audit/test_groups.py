@@ -93,7 +93,7 @@ def test_groups_of_persons_and_bad_groups():
     assert len(found.by_group(np.arange(30) % 2)) == 2
     with pytest.raises(ValueError, match="inconsistent"):
         found.by_group(y)
-    with pytest.raises(ValueError, match="group 29 needs"):
+    with pytest.raises(ValueError, match="group 29 with only members"):
         found.by_group(np.where(np.arange(30) == 29, 29, 0))
 
 

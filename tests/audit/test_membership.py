@@ -234,7 +234,7 @@ def test_members_of_what_is_not_fitted():
         membership_inference(LogisticRegression(), X, y, members=np.arange(60) < 30)
     with pytest.raises(ValueError, match="linear model"):
         membership_inference(KNeighborsClassifier(), X, y, access="parameters")
-    with pytest.raises(ValueError, match="classifiers"):
+    with pytest.raises(ValueError, match="needs a classifier"):
         membership_inference(LinearRegression(), X, y, access="labels")
 
 

@@ -38,7 +38,7 @@ from skdp import (
 from skdp.accounting import Guarantee
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.model_selection._candidates import FitPlan, Rows
-from skdp.model_selection._runs import _try
+from skdp.model_selection._runs import _dry_run_candidate
 from skdp.pipeline import plan_pipeline
 from skdp.utils import ChunkedArray
 
@@ -200,8 +200,8 @@ def test_targets_that_an_encoder_refuses_cost_nothing():
     assert spent(by_folds, pipe, words(), table()[0][:, 0]) == 0.0
 
 
-def rehearsed(pipe, X, y):
-    _try(FitPlan(plan_pipeline(pipe), Guarantee(**BUDGET)), Rows(X, y), N)
+def dry_run(pipe, X, y):
+    _dry_run_candidate(FitPlan(plan_pipeline(pipe), Guarantee(**BUDGET)), Rows(X, y), N)
 
 
 WORDS = [["a", "b"]] * 3
@@ -277,7 +277,7 @@ def words():
 def test_an_honest_pipeline_passes_the_rehearsal(pipe, make_X, frame):
     X, y = table()
     X = X if make_X is None else make_X()
-    rehearsed(pipe, pd.DataFrame(X, columns=["p", "q", "r"]) if frame else X, y)
+    dry_run(pipe, pd.DataFrame(X, columns=["p", "q", "r"]) if frame else X, y)
 
 
 def test_a_search_fits_what_it_must_and_no_more(monkeypatch):
@@ -316,7 +316,7 @@ def test_nothing_is_released_before_the_charge(monkeypatch):
     X, y = np.where(np.arange(3 * N).reshape(N, 3) % 5 == 2, None, words()), table()[1]
     imputer = DPSimpleImputer(strategy="most_frequent", delta=1e-6)
     encoder = OneHotEncoder(categories=WORDS, sparse_output=False)
-    rehearsed(make_pipeline(imputer, encoder, classifier()), X, y)
+    dry_run(make_pipeline(imputer, encoder, classifier()), X, y)
 
 
 def test_a_trial_neither_warns_of_rows_nor_writes_into_them(recwarn):
@@ -325,7 +325,7 @@ def test_a_trial_neither_warns_of_rows_nor_writes_into_them(recwarn):
     before = X.copy()
     warns = FunctionTransformer(np.abs, inverse_func=np.positive)
     for step in (warns, Binarizer(threshold=-1, copy=False)):
-        rehearsed(make_pipeline(step, scaler(), classifier()), X, y)
+        dry_run(make_pipeline(step, scaler(), classifier()), X, y)
     assert not recwarn.list and np.array_equal(X, before)
 
 
@@ -334,9 +334,9 @@ def test_names_reach_the_steps_behind():
     inner = ColumnTransformer([("c", scaler(), ["q", "r"])])
     pipe = make_pipeline(scaler(), inner, classifier()).set_output(transform="pandas")
     X = pd.DataFrame(X, columns=["p", "q", "r"])
-    rehearsed(pipe, X, y)
+    dry_run(pipe, X, y)
     with pytest.raises(ValueError, match="y holds labels"):
-        rehearsed(pipe, X, np.where(np.arange(N) == 3, 7, y))
+        dry_run(pipe, X, np.where(np.arange(N) == 3, 7, y))
 
 
 # The sum by which scikit-learn looks for infinity may be inf - inf.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeriesSplit
 
-from skdp.model_selection._splits import Layout, Splits, make_parts, make_splits
+from skdp.model_selection._splits import Layout, Splits, make_disjoint_subsets, make_splits
 
 
 def layout_of(cv, n_samples=40, m=2):
@@ -14,7 +14,7 @@ def layout_of(cv, n_samples=40, m=2):
 
 def apart(m):
     rows = np.arange(4 * m)
-    parts = make_parts(rows, m)
+    parts = make_disjoint_subsets(rows, m)
     test = np.arange(4 * m, 4 * m + 10)
     return Layout(Splits(tuple(parts), (test,) * m, 4 * m + 10), tuple((i,) for i in range(m)))
 

@@ -28,7 +28,7 @@ from skdp.model_selection import (
     person_train_test_split,
 )
 from skdp.model_selection._scores import BoundedScore
-from skdp.model_selection._splits import hold_out, make_parts, make_share
+from skdp.model_selection._splits import hold_out, make_disjoint_subsets, take_fraction
 from skdp.pipeline import split_budget
 from tests._private import read_persons
 
@@ -140,8 +140,8 @@ def test_parts_of_a_search_hang_on_ids_alone():
     rest = np.flatnonzero(np.arange(300) != 17)
     ways = {
         "hold-out": lambda ids: hold_out(len(ids), ids).train,
-        "parts": lambda ids: make_parts(np.arange(len(ids)), 4, ids),
-        "shares": lambda ids: [make_share(np.arange(len(ids)), s, ids) for s in (0.2, 0.6, 1.0)],
+        "parts": lambda ids: make_disjoint_subsets(np.arange(len(ids)), 4, ids),
+        "shares": lambda ids: [take_fraction(np.arange(len(ids)), s, ids) for s in (0.2, 0.6, 1.0)],
     }
     for make in ways.values():
         whole, without = make(ids), make(ids[rest])
@@ -150,8 +150,8 @@ def test_parts_of_a_search_hang_on_ids_alone():
     smaller, larger, all_of_them = ways["shares"](ids)
     assert set(smaller) < set(larger) < set(all_of_them) and len(all_of_them) == 300
     assert sorted(np.concatenate(ways["parts"](ids))) == list(range(300))
-    with pytest.raises(ValueError, match="no person"):
-        make_parts(np.arange(3), 50, ids)
+    with pytest.raises(ValueError, match="too few persons"):
+        make_disjoint_subsets(np.arange(3), 50, ids)
 
 
 class Voter(ClassifierMixin, BaseEstimator):
@@ -301,7 +301,7 @@ def test_what_a_search_refuses_of_persons_costs_nothing():
         "PersonKFold": {"cv": LeaveOneGroupOut(), "groups": ids},
         "needs groups|pass groups": {"cv": PersonKFold(3)},
         "pass groups": {"cv": 3},
-        "no value by persons": {"scoring": OfRows(), "groups": ids},
+        "does not support persons": {"scoring": OfRows(), "groups": ids},
         "inconsistent": {"groups": ids[1:]},
         "got a generator": {"groups": (i for i in ids)},
         "one is missing": {"groups": [None, *ids[1:]]},
@@ -328,7 +328,7 @@ def test_what_a_search_refuses_of_persons_costs_nothing():
             with pytest.raises(ValueError, match="unit='person'"):
                 call(other)
         assert other.epsilon_spent == 0.0
-    with pytest.raises(ValueError, match="no value by persons"):
+    with pytest.raises(ValueError, match="does not support persons"):
         make_dp_scorer(OfRows(), accountant=ledger)(Voter(), X, y, groups=ids)
     with pytest.raises(ValueError, match="pass groups"):
         make_dp_scorer("accuracy", accountant=ledger)(Voter(), X, y)

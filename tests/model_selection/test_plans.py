@@ -25,7 +25,7 @@ from skdp.mechanisms import ExponentialMechanism as ExponentialChoice
 from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SearchTask, plan_runs
-from skdp.model_selection._pricing import dominating, fitting_scale
+from skdp.model_selection._pricing import dominating_event, fitting_scale
 from skdp.model_selection._splits import Layout, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
 from tests._private import leaves
@@ -81,7 +81,7 @@ def test_one_row_is_hidden_in_the_scores_of_all_candidates(m, delta):
 @pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv"])
 def test_the_worst_branch_fills_the_budget_and_no_branch_exceeds_it(strategy, refit):
     made = plan(make_task(refit=refit, selection="permute_and_flip"), strategy)
-    costs = [independent_epsilon(branch, DELTA) for branch in made.branches]
+    costs = [independent_epsilon(record_path, DELTA) for record_path in made.record_paths]
     assert max(costs) == pytest.approx(1.0, abs=3e-3)
     assert max(costs) <= 1.0 + 1e-3
 
@@ -89,18 +89,18 @@ def test_the_worst_branch_fills_the_budget_and_no_branch_exceeds_it(strategy, re
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_with_delta_0_the_epsilons_of_a_branch_add_up(strategy):
     made = plan(make_task(delta=0.0), strategy)
-    costs = [get_epsilon(branch, 0.0) for branch in made.branches]
+    costs = [get_epsilon(record_path, 0.0) for record_path in made.record_paths]
     assert max(costs) == pytest.approx(1.0, rel=2e-3) and max(costs) <= 1.0
 
 
 def test_each_row_pays_for_all_folds_but_its_own():
     made = plan(make_task(refit=False), "cv", cv=5)
-    (branch,) = made.branches
+    (record_path,) = made.record_paths
     one = next(iter(made.runs.values())).event
     z = next(iter(leaves(one))).noise_multiplier
     scores = 1.0 / math.sqrt(2.0 * 0.1 * make_task().rho)
     expected = 1.0 / math.sqrt(4 * 4 / z**2 + 1.0 / scores**2)
-    (found,) = [p.noise_multiplier for p in leaves(branch) if isinstance(p, Gaussian)]
+    (found,) = [p.noise_multiplier for p in leaves(record_path) if isinstance(p, Gaussian)]
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -147,9 +147,9 @@ def test_parts_pay_for_the_costliest_candidate(m):
     candidates = tuple(make_candidate(DPLogisticRegression(), params, rows) for params in grid)
     made = plan(task_of(candidates, X.shape, refit=True), "disjoint")
     last = made.runs[m - 1, m - 1].event
-    assert any(set(leaves(last)) <= set(leaves(branch)) for branch in made.branches)
+    assert any(set(leaves(last)) <= set(leaves(record_path)) for record_path in made.record_paths)
     for run in made.runs.values():
-        alone = independent_epsilon(run.event + dominating(made.refits), DELTA)
+        alone = independent_epsilon(run.event + dominating_event(made.refits), DELTA)
         assert alone <= 1.0 + 1e-3
 
 
@@ -160,12 +160,14 @@ def test_runs_with_sampled_batches_have_their_own_renyi_curve():
     grid = [{"max_grad_norm": 0.5}, {"max_grad_norm": 1.0}]
     candidates = tuple(make_candidate(model, params, rows) for params in grid)
     made = plan(task_of(candidates, (N, 3)), "random_stopping", mean_runs=5)
-    fitted, scored = ({type(p): p for p in leaves(branch)} for branch in made.branches)
+    fitted, scored = (
+        {type(p): p for p in leaves(record_path)} for record_path in made.record_paths
+    )
     (sampled,) = leaves(fitted[RandomStopping].event)
     assert isinstance(sampled, PoissonSampled)
     assert scored[RandomStopping].event == made.noisy.event
-    for branch in made.branches:
-        assert 0.99 < get_epsilon(branch, DELTA) <= 1.0
+    for record_path in made.record_paths:
+        assert 0.99 < get_epsilon(record_path, DELTA) <= 1.0
     # The same by dp-accounting.
     steps = leaves(fitted[RandomStopping].event)[sampled]
     one = dp_event.PoissonSampledDpEvent(
@@ -175,7 +177,7 @@ def test_runs_with_sampled_batches_have_their_own_renyi_curve():
     run = dp_event.SelfComposedDpEvent(one, steps)
     accountant.compose(dp_event.RepeatAndSelectDpEvent(run, 5, 1.0))
     assert accountant.get_epsilon(DELTA) == pytest.approx(
-        get_epsilon(made.branches[0], DELTA), rel=0.02
+        get_epsilon(made.record_paths[0], DELTA), rel=0.02
     )
 
 
@@ -184,14 +186,14 @@ def test_random_stopping_of_approximate_runs_adds_the_mean_number_of_deltas():
     model = DPLogisticRegression(mechanism="objective")
     candidates = (make_candidate(model, {"C": 0.1}, rows),)
     made = plan(task_of(candidates, (N, 3)), "random_stopping", mean_runs=7)
-    parts = {type(part): part for part in leaves(made.branches[0])}
+    parts = {type(part): part for part in leaves(made.record_paths[0])}
     base, extra = parts[RandomStopping].event, parts[ApproximateDP]
     run = made.runs[0, 0].guarantee
     assert isinstance(base, PureDP) and base.epsilon >= run.epsilon * (1 - 1e-9)
     assert extra == ApproximateDP(0.0, 7 * run.delta)
     assert made.noisy.epsilon <= base.epsilon
-    assert get_epsilon(made.branches[0], DELTA) <= 1.0
-    # A group's delta grows by the runs' epsilon too, which the branch does not know.
+    assert get_epsilon(made.record_paths[0], DELTA) <= 1.0
+    # A group's delta grows by the runs' epsilon too, which the record_path does not know.
     assert made.event == ApproximateDP(1.0, DELTA)
 
 
@@ -225,11 +227,11 @@ def test_the_scale_is_found_in_a_few_steps_where_the_cost_jumps_over_the_budget(
     task = make_task(m=1)
     tried = []
 
-    def branches(scale):
+    def record_paths(scale):
         tried.append(scale)
         return (PureDP(0.3 * scale if scale < 0.7 else 3.0 * scale),)
 
-    assert 0.7 * (1.0 - 2e-3) < fitting_scale(task, branches) < 0.7
+    assert 0.7 * (1.0 - 2e-3) < fitting_scale(task, record_paths) < 0.7
     assert len(tried) < 20
 
 

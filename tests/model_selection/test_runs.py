@@ -77,7 +77,7 @@ class Fixed:
 
 def test_a_search_takes_what_the_mechanisms_released():
     splits = SimpleNamespace(train=[0], test=[0])
-    layout = SimpleNamespace(splits=splits, of_candidate=((0,), (0,)))
+    layout = SimpleNamespace(splits=splits, candidate_splits=((0,), (0,)))
     layout.score = lambda score, values, candidate: values[candidate, 0]
     made = SimpleNamespace(layout=layout, runs={(0, 0): None, (1, 0): None}, refits=(), releases=2)
     made.choice, made.noisy = Fixed(1), Fixed(np.array([0.7, 0.3]))

@@ -93,10 +93,10 @@ def test_a_search_that_cannot_be_paid_makes_no_fit(table, strategy, monkeypatch)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("refit", [True, False])
 def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit, monkeypatch):
-    allowances, rehearsed = [], []
+    allowances, dry_runs = [], []
 
     def recorded(*args, plan_charge, **terms):
-        kept = rehearsed if plan_charge is None else allowances
+        kept = dry_runs if plan_charge is None else allowances
         kept.append(Recorded(*args, plan_charge=plan_charge, **terms))
         return kept[-1]
 
@@ -104,7 +104,7 @@ def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit,
     accountant = PrivacyAccountant(1.0, 1e-5)
     make_search(accountant, strategy, refit=refit).fit(*table)
     assert allowances and all(a.drawn == 1 for a in allowances)
-    assert rehearsed and not any(a.drawn for a in rehearsed)
+    assert dry_runs and not any(a.drawn for a in dry_runs)
     assert len(accountant.charges) == 1
 
 
@@ -327,7 +327,7 @@ def test_workers_change_neither_the_cost_nor_the_independence_of_noise(table, ba
 def test_inner_fits_in_workers_have_noise_of_their_own(table, backend):
     run = make_run(table, "holdout", refit=False, n_jobs=2)
     with joblib.parallel_config(backend=backend):
-        models = [model for _, model in run.fit(list(run.plan.runs), keep=True)]
+        models = [model for _, model in run.fit(list(run.plan.runs), return_models=True)]
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
@@ -341,7 +341,7 @@ def test_dask_workers(table, processes):
         run = make_run(table, "holdout", refit=False, n_jobs=2)
         with joblib.parallel_config(backend="dask"):
             search = make_search(accountant, "cv", n_jobs=2).fit(*table)
-            models = [model for _, model in run.fit(list(run.plan.runs), keep=True)]
+            models = [model for _, model in run.fit(list(run.plan.runs), return_models=True)]
     assert search.privacy_.epsilon == accountant.epsilon_spent == 1.0
     assert len(accountant.charges) == 1
     assert len({model.coef_[0] for model in models}) == len(models)

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from skdp.model_selection._splits import check_cv, hold_out, make_parts, make_splits
+from skdp.model_selection._splits import check_cv, hold_out, make_disjoint_subsets, make_splits
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_each_row_is_in_all_folds_but_its_own():
 
 
 def test_parts_are_disjoint_and_of_one_size():
-    parts = make_parts(np.arange(5, 28), 4)
+    parts = make_disjoint_subsets(np.arange(5, 28), 4)
     assert {len(part) for part in parts} == {5}
     assert len(set(np.concatenate(parts))) == 20
     with pytest.raises(ValueError, match="disjoint"):
-        make_parts(np.arange(3), 4)
+        make_disjoint_subsets(np.arange(3), 4)
 
 
 def test_a_quarter_is_held_out():

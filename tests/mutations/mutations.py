@@ -617,7 +617,7 @@ MUTATIONS = [
     Mutation(
         "noise-of-one-score-for-all",
         "model_selection._plans",
-        "_scoring",
+        "_selection_mechanisms",
         rules.put_for("sensitivity * m", "sensitivity"),
         ("model_selection/test_plans.py::test_one_row_is_hidden_in_the_scores_of_all_candidates",),
         "a row moves the scores of all candidates",
@@ -634,7 +634,7 @@ MUTATIONS = [
         "folds-by-labels",
         "model_selection._splits",
         "check_cv",
-        rules.decided("sklearn_name(cv) in ALLOWED", True),
+        rules.decided("sklearn_name(cv) in ALLOWED_SPLITTERS", True),
         ("model_selection/test_splits.py::test_other_splits_are_refused",),
         "one label moves thousands of rows between folds",
     ),

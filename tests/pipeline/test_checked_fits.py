@@ -209,7 +209,7 @@ def test_persons_reach_the_trial_and_another_accountant_is_not_charged_by_it():
 def test_a_chain_of_private_steps_is_not_tried(monkeypatch):
     """Its first step reads the whole raw table before the charge, and once is enough."""
     frame, y = table()
-    monkeypatch.setattr("skdp.pipeline._trial.trial_of", None)
+    monkeypatch.setattr("skdp.pipeline._trial.make_dry_run", None)
     pipe = make_pipeline(DPSimpleImputer(bounds=(0, 1)), scaler(), model())
     fitted(pipe, frame[["age", "income"]], y)[-1]()
 
