@@ -34,7 +34,6 @@ NOT_REWRITTEN = {
     "mechanisms",
     "model_selection",
     "naive_bayes",
-    "noise",
     "pipeline",
     "planning",
     "preprocessing",

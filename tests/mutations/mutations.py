@@ -260,7 +260,7 @@ MUTATIONS = [
         "remainders-not-drawn-again",
         "noise._integers",
         "uniform_integers",
-        rules.decided("beyond.size", False),
+        rules.decided("rejected.size", False),
         ("noise/test_integers.py::test_words_beyond_the_last_multiple_are_drawn_again",),
         "some integers are likelier than the price assumes",
     ),
