@@ -13,20 +13,20 @@ class BudgetExceededError(RuntimeError):
     """A release was refused because the budget cannot pay for it.
 
     Nothing was computed from the data and nothing was charged. The message and the
-    attributes state public amounts only.
+    attributes contain public amounts only.
 
     Parameters
     ----------
     asked : tuple of (float, float)
         The (epsilon, delta) of the refused release.
     remaining : tuple of (float, float)
-        What the budget has left.
+        The (epsilon, delta) that remain in the budget.
     total : tuple of (float, float)
-        The budget.
+        The (epsilon, delta) of the whole budget.
     name : str, default=""
-        Of a limit on some users or purposes that cannot pay; "" for the data set's.
+        The name of the sub-limit that is too small; "" for the data set's limit.
     message : str, default=""
-        What is said in the place of the usual sentence, where several releases are refused at once.
+        A message that replaces the usual one, for several releases that are refused at once.
     """
 
     def __init__(self, asked, remaining, total, name="", message=""):
@@ -41,32 +41,37 @@ class BudgetExceededError(RuntimeError):
         if self.message:
             return self.message
 
-        def amount(pair):
-            return f"(epsilon={pair[0]:.6g}, delta={pair[1]:.6g})"
-
+        asked = _format_params(self.asked)
+        remaining = _format_params(self.remaining)
+        total = _format_params(self.total)
         budget = f"the limit {self.name!r}" if self.name else "the budget"
         return (
-            f"the release costs {amount(self.asked)}, {budget} has {amount(self.remaining)} left "
-            f"of {amount(self.total)}; nothing was computed or charged"
+            f"the release costs {asked}, but {budget} has {remaining} left of {total}; "
+            "nothing was computed or charged"
         )
 
 
+def _format_params(params):
+    epsilon, delta = params
+    return f"(epsilon={epsilon:.6g}, delta={delta:.6g})"
+
+
 class LedgerError(RuntimeError):
-    """The ledger cannot be used: missing, locked, corrupt, foreign, or with other settings."""
+    """The ledger is missing, locked, damaged, of another configuration, or not the expected one."""
 
 
 class SeededNoiseWarning(UserWarning):
-    """Noise was drawn from an integer seed: whoever knows the seed can remove the noise."""
+    """Noise was drawn from an integer seed, so anyone who knows the seed can remove the noise."""
 
 
 class RawDataWarning(UserWarning):
-    """A tool around a private estimator computes from the raw rows what is charged nowhere.
+    """A tool around a private estimator computes results from the raw rows without a charge.
 
-    It is given before the charge, so that ``warnings.simplefilter("error", RawDataWarning)``
-    refuses such a fit without cost; ``PrivacyAccountant(..., on_raw_data="raise")`` does so for
-    all who use a ledger.
+    The warning is issued before the charge, so that
+    ``warnings.simplefilter("error", RawDataWarning)`` refuses such a fit at no cost.
+    ``PrivacyAccountant(..., on_raw_data="raise")`` does the same for everyone who uses a ledger.
     """
 
 
 class PrivacyViolationWarning(UserWarning):
-    """An audit certified more than an estimator claims: the claim does not hold."""
+    """An audit certified a larger epsilon than an estimator claims, so the claim is wrong."""
